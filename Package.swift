@@ -179,8 +179,8 @@ let package = Package(
         tests(
             "DeepLinksTests",
             [
-                "DeepLinks", "BrokerCore", "OAuthSignIn", "OAuth", "SessionVault", "HTTPMessages", "Secrets",
-                "StrictJSON",
+                "BrokerTestSupport", "DeepLinks", "BrokerCore", "OAuthSignIn", "OAuth", "SessionVault", "HTTPMessages",
+                "Secrets", "StrictJSON",
             ]
         ),
         tests("DesktopNoticesTests", ["DesktopNotices", "BrokerCore", "OAuthSignIn", "DesktopBus"]),
@@ -197,33 +197,42 @@ let package = Package(
         tests(
             "ConfigurationTests", ["Configuration", "SupabaseAuth", "HTTPMessages", "OAuth", "Secrets", "StrictJSON"]
         ),
+        // A broker with a fake provider, vault and clock, for the tests of what stands on it. It has no tests.
         tests(
-            "BrokerCoreTests",
+            "BrokerTestSupport",
             [
                 "BrokerCore", "OAuthSignIn", "OAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets",
                 "StrictJSON",
             ]
         ),
         tests(
+            "BrokerCoreTests",
+            [
+                "TestSupport", "BrokerTestSupport", "BrokerCore", "OAuthSignIn", "OAuth", "SessionVault",
+                "Cryptography",
+                "HTTPMessages", "Secrets", "StrictJSON",
+            ]
+        ),
+        tests(
             "OAuthSignInTests",
             [
-                "OAuthSignIn", "BrokerCore", "BrokerCoreTests", "OAuth", "SessionVault", "Cryptography", "HTTPMessages",
-                "Secrets", "StrictJSON",
+                "TestSupport", "BrokerTestSupport", "OAuthSignIn", "BrokerCore", "OAuth", "SessionVault",
+                "Cryptography", "HTTPMessages", "Secrets", "StrictJSON",
             ]
         ),
         tests(
             "SupabaseSignInTests",
             [
-                "SupabaseSignIn", "OAuthSignIn", "BrokerCore", "BrokerCoreTests", "OAuth", "SupabaseAuth",
+                "SupabaseSignIn", "OAuthSignIn", "BrokerCore", "BrokerTestSupport", "OAuth", "SupabaseAuth",
                 "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON",
             ]
         ),
         tests(
             "APIServerTests",
             [
-                "TestSupport", "APIServer", "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "Records",
-                "RingbackAPI", "LocalHTTP", "OAuth", "SupabaseAuth", "SessionVault", "Cryptography", "HTTPMessages",
-                "Secrets", "StrictJSON", "CLinux",
+                "TestSupport", "BrokerTestSupport", "APIServer", "BrokerCore", "OAuthSignIn", "SupabaseSignIn",
+                "DeepLinks", "Records", "RingbackAPI", "LocalHTTP", "OAuth", "SupabaseAuth", "SessionVault",
+                "Cryptography", "HTTPMessages", "Secrets", "StrictJSON", "CLinux",
             ]
         ),
         // The laws of the fuzz targets, over their corpora.

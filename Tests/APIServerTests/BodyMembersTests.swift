@@ -5,6 +5,7 @@ import SupabaseSignIn
 import Testing
 
 @testable import APIServer
+@testable import BrokerTestSupport
 
 @Suite(.timeLimit(.minutes(1))) struct `The members of a request's body` {
     private static let flow = "/v1/flows/x"

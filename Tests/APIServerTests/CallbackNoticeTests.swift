@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import APIServer
+@testable import BrokerTestSupport
 
 @Suite(.timeLimit(.minutes(5))) struct `What a person is told of a callback` {
     private func deliver(_ house: House, _ url: String, isTold: JSON = true) async -> House.Answer {

@@ -5,6 +5,7 @@ import Testing
 
 @testable import APIServer
 @testable import BrokerCore
+@testable import BrokerTestSupport
 
 @Suite(.timeLimit(.minutes(1))) struct `A restricted socket` {
     private let session = "/v1/accounts/work/session"

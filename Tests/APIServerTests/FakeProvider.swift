@@ -5,6 +5,8 @@ import Secrets
 import StrictJSON
 import Synchronization
 
+@testable import BrokerTestSupport
+
 /// A small honest OpenID provider with words that must never be seen on the socket. It lies only as scripted.
 final class FakeProvider: HTTPClient {
     /// The next answer of the token endpoint.
@@ -156,28 +158,3 @@ final class FakeProvider: HTTPClient {
         ]
     }
 }
-
-/// Time that passes when the test says so; a sleep lasts until its sleeper is cancelled.
-final class TestClock: Sendable {
-    private let seconds = Mutex(1_800_000_000)
-    var now: Int { seconds.withLock { $0 } }
-    func advance(by passed: Int) { seconds.withLock { $0 += passed } }
-    var clock: BrokerClock {
-        BrokerClock(
-            now: { self.now }, boot: { self.now * 1_000 },
-            sleep: { _ in guard await Promise<Void>().wait() != nil else { throw CancellationError() } })
-    }
-}
-
-/// Waits for what other tasks bring about; false if it does not come within a minute.
-func eventually(_ condition: () async -> Bool) async -> Bool {
-    let end = ContinuousClock.now + .seconds(60)
-    while await !condition() {
-        guard ContinuousClock.now < end else { return false }
-        await Task.yield()
-    }
-    return true
-}
-
-/// A case that must not be.
-struct Unexpected: Error {}

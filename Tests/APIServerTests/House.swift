@@ -13,6 +13,7 @@ import Testing
 
 @testable import APIServer
 @testable import BrokerCore
+@testable import BrokerTestSupport
 
 /// The socket API with everything behind it. Every answer is held against the OpenAPI document, and searched for what
 /// must never leave the daemon.
@@ -42,11 +43,11 @@ struct House: Sendable {
                 return template ?? "http://127.0.0.1:4711/callback/\(account)"
             }, close: { _ in }, listeners: { ["127.0.0.1:4711"] })
         folder = try AuditFolder()
-        let now = clock.clock.now
+        let now = clock.clockWithoutWaking.now
         records = RecordKeeper(
             audit: AuditLog(path: folder.file, options: AuditLog.Options(now: now, report: { _ in })))
         broker = Broker(
-            vault: vault, http: http ?? provider, callbackReceiver: callbackReceiver, clock: clock.clock,
+            vault: vault, http: http ?? provider, callbackReceiver: callbackReceiver, clock: clock.clockWithoutWaking,
             record: records.note)
         var account = try House.account("work")
         account.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("canary-client-secret") }
@@ -54,20 +55,20 @@ struct House: Sendable {
         let mistakes = mistakes
         let started = started
         links = DeepLinkRegistry(
-            broker: broker, clock: clock.clock, record: records.note,
+            broker: broker, clock: clock.clockWithoutWaking, record: records.note,
             startApplication: { scheme, url in
                 started.add("\(scheme) \(url.revealed())")
                 return nil
             })
         var daemon = SocketAPI.Daemon(
-            version: House.version, boot: clock.clock.boot,
+            version: House.version, boot: clock.clockWithoutWaking.boot,
             certificates: { path throws(UntrustedFile) in
                 guard path == "/ca.pem" else { throw UntrustedFile(reason: "the file \(path) does not exist") }
                 return ServerTrust(certificateAuthorities: Array("CA".utf8))
             }, reload: { mistakes.outcome })
         exposedSockets = ExposedSocketRegistry(
             callbackReceiver: ExposedSocketRegistry.Door(open: { _ in }, close: { _ in }), file: nil,
-            clock: clock.clock,
+            clock: clock.clockWithoutWaking,
             binding: { [broker] in await broker.binding(of: $0) }, record: records.note)
         daemon.exposedSockets = exposedSockets
         daemon.tellOfCallback = told.tell

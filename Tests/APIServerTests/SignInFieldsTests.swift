@@ -7,6 +7,7 @@ import Testing
 
 @testable import APIServer
 @testable import BrokerCore
+@testable import BrokerTestSupport
 
 @Suite(.timeLimit(.minutes(5))) struct `Signing in at a project on the socket` {
     /// A body, what it asks the project, and the status of the answer.
@@ -155,7 +156,7 @@ import Testing
         house.project.answer(
             "POST /signup", 200,
             [
-                "id": .string(FakeSupabase.id(1)), "role": "authenticated",
+                "id": .string(AgreeableSupabase.id(1)), "role": "authenticated",
                 "identities": [["identity_id": "y", "provider": "email"]],
             ])
         let body = #"{"method":"sign_up","email":"a@b.org","password":"correct horse"}"#

@@ -3,6 +3,8 @@ import DeepLinks
 import Secrets
 import Testing
 
+@testable import BrokerTestSupport
+
 @Suite(.timeLimit(.minutes(5))) struct `Links for apps` {
     private static let silent = LinkScheme(name: "notes", hasCommand: false, takesURL: false)
     private static let starting = LinkScheme(name: "notes", hasCommand: true, takesURL: false)
@@ -172,12 +174,12 @@ import Testing
         let registry = try await Desk([Self.starting])
         for number in 0..<5 { try await registry.bring("notes://\(number)", isHeard: false) }
         #expect(await eventually { registry.started == ["notes notes://0"] })
-        registry.advance(milliseconds: 9_999)
+        registry.clock.advance(milliseconds: 9_999)
         try await registry.bring("notes://5", isHeard: false)
-        registry.advance(milliseconds: 1)
+        registry.clock.advance(milliseconds: 1)
         // One start is enough for all that wait: the program listens.
         #expect(await eventually { registry.started == ["notes notes://0", "notes notes://1"] })
-        registry.advance(milliseconds: 30_000)
+        registry.clock.advance(milliseconds: 30_000)
         let app = try #require(await registry.registry.listen(to: "notes", peer: nil))
         #expect(await app.urls()?.count == 6)
         #expect(registry.started.count == 2)
@@ -188,7 +190,7 @@ import Testing
         for number in 0..<3 { try await registry.bring("notes://\(number)", isHeard: false) }
         for number in 1...3 {
             #expect(await eventually { registry.started.count == number })
-            registry.advance(milliseconds: 10_000)
+            registry.clock.advance(milliseconds: 10_000)
         }
         #expect(registry.started == (0..<3).map { "notes notes://\($0)" })
     }
@@ -200,7 +202,7 @@ import Testing
         #expect(await eventually { registry.started.count == 1 })
         let app = try #require(await registry.registry.listen(to: "notes", peer: nil))
         #expect(await app.urls()?.count == 2)
-        registry.advance(milliseconds: 20_000)
+        registry.clock.advance(milliseconds: 20_000)
         try await registry.bring("notes://2", isHeard: true)
         #expect(registry.started.count == 1)
     }
@@ -209,7 +211,7 @@ import Testing
         let registry = try await Desk([Self.starting])
         let app = try #require(await registry.registry.listen(to: "notes", peer: nil))
         try await registry.bring("notes://old", isHeard: true)
-        registry.advance(milliseconds: 5_001)
+        registry.clock.advance(milliseconds: 5_001)
         app.stop()
         let next = try #require(await registry.registry.listen(to: "notes", peer: nil))
         #expect(registry.started.isEmpty)
@@ -224,12 +226,12 @@ import Testing
         let app = try #require(await registry.registry.listen(to: "notes", peer: nil))
         #expect(await app.urls() == (4..<20).map { "notes://\($0)" })
         app.stop()
-        registry.advance(milliseconds: 59_999)
+        registry.clock.advance(milliseconds: 59_999)
         let late = try await registry.bring("notes://late", isHeard: false)
-        registry.advance(milliseconds: 1)
+        registry.clock.advance(milliseconds: 1)
         let second = try #require(await registry.registry.listen(to: "notes", peer: nil))
         #expect(await second.urls() == ["notes://late"])
-        registry.advance(milliseconds: 60_000)
+        registry.clock.advance(milliseconds: 60_000)
         let third = try #require(await registry.registry.listen(to: "notes", peer: nil))
         #expect(await third.next(within: .zero) == .quiet)
         #expect(!registry.registry.acknowledge(late))
@@ -254,7 +256,7 @@ import Testing
         let registry = try await Desk([Self.silent])
         try await registry.bring("notes://one", isHeard: false)
         try await registry.bring("swisscoin://one", isHeard: false)
-        registry.advance(milliseconds: 30_000)
+        registry.clock.advance(milliseconds: 30_000)
         #expect(registry.started.isEmpty)
     }
 }

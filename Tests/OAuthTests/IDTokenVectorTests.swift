@@ -3,6 +3,7 @@ import FoundationEssentials
 import OAuth
 import Secrets
 import StrictJSON
+import TestSupport
 import Testing
 
 private let vectors = VectorFile.all(in: "id-tokens")

@@ -2,7 +2,7 @@ import Secrets
 import Testing
 
 @testable import BrokerCore
-@testable import BrokerCoreTests
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 @testable import SupabaseSignIn
 

@@ -4,7 +4,7 @@ import SupabaseAuth
 import Testing
 
 @testable import BrokerCore
-@testable import BrokerCoreTests
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 @testable import SupabaseSignIn
 

@@ -4,6 +4,7 @@ import Testing
 
 @testable import APIServer
 @testable import BrokerCore
+@testable import BrokerTestSupport
 
 @Suite struct `A problem document` {
     private static func name() -> AccountName {

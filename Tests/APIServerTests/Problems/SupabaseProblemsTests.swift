@@ -43,7 +43,7 @@ import Testing
         let problem = SupabaseProblem(.refused(.init(code: word, status: 422)), on: .account)
         for (method, tail, kind) in [
             ("PATCH", "/user", "PUT /user"), ("POST", "/factors", "POST /factors"),
-            ("DELETE", "/identities/\(FakeSupabase.id(5))", "DELETE /user/identities"),
+            ("DELETE", "/identities/\(AgreeableSupabase.id(5))", "DELETE /user/identities"),
             ("POST", "/rpc/touch", "POST /rest/v1/rpc/touch"), ("POST", "/reauthenticate", "GET /reauthenticate"),
         ] {
             house.project.refuse(kind, 422, word)

@@ -5,6 +5,7 @@ import Testing
 
 @testable import APIServer
 @testable import BrokerCore
+@testable import BrokerTestSupport
 
 @Suite(.timeLimit(.minutes(5))) struct `Accounts on the socket` {
     @Test func `an account shows its state through a session's life`() async throws {

@@ -6,6 +6,7 @@ import StrictJSON
 import Testing
 
 @testable import APIServer
+@testable import BrokerTestSupport
 
 @Suite(.timeLimit(.minutes(5))) struct `Links for apps on the socket` {
     private func house() async throws -> House {

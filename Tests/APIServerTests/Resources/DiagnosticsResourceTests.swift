@@ -8,6 +8,7 @@ import StrictJSON
 import Testing
 
 @testable import APIServer
+@testable import BrokerTestSupport
 
 @Suite(.timeLimit(.minutes(5))) struct `What the doctor asks` {
     @Test func `checks have a level and a sentence, and no secret`() async throws {

@@ -5,6 +5,7 @@ import Testing
 
 @testable import APIServer
 @testable import BrokerCore
+@testable import BrokerTestSupport
 
 @Suite(.timeLimit(.minutes(5))) struct `Events on the socket` {
     private func stream(_ house: House, _ query: String = "", last: String? = nil) async throws -> AsyncStream<[UInt8]>

@@ -3,6 +3,7 @@ import Testing
 
 @testable import APIServer
 @testable import BrokerCore
+@testable import BrokerTestSupport
 
 @Suite(.timeLimit(.minutes(1))) struct `Restricted sockets on the socket` {
     private let made = #"{"name":"ci","accounts":["work"],"scope":"openid","ttl":3600}"#

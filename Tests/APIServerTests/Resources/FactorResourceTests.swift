@@ -4,10 +4,11 @@ import Testing
 
 @testable import APIServer
 @testable import BrokerCore
+@testable import BrokerTestSupport
 
 @Suite(.timeLimit(.minutes(5))) struct `Second factors on the socket` {
-    private let totp = "/factors/\(FakeSupabase.id(3))"
-    private let phone = "/factors/\(FakeSupabase.id(4))"
+    private let totp = "/factors/\(AgreeableSupabase.id(3))"
+    private let phone = "/factors/\(AgreeableSupabase.id(4))"
 
     @Test func `are listed, added and removed`() async throws {
         let house = try await SupabaseHouse.signedIn()
@@ -19,7 +20,7 @@ import Testing
             house.project.last("POST /factors")?.body
                 == ["factor_type": "totp", "issuer": "App", "friendly_name": "app"])
         house.project.answer(
-            "POST /factors", 200, ["id": .string(FakeSupabase.id(6)), "type": "phone", "phone": "4915112"])
+            "POST /factors", 200, ["id": .string(AgreeableSupabase.id(6)), "type": "phone", "phone": "4915112"])
         let number = await house.ask("POST", "/factors", #"{"factor_type":"phone","phone":"+49 15112"}"#)
         #expect(number["phone"] == "+4915112")
         #expect(number["totp"] == nil)
@@ -40,10 +41,10 @@ import Testing
     @Test func `of an authenticator are proved with or without a challenge of one's own`() async throws {
         let house = try await SupabaseHouse.signedIn()
         let challenge = await house.ask("POST", "\(totp)/challenge", "{}")
-        #expect(challenge["id"]?.string == FakeSupabase.id(7))
-        #expect(challenge["factor"]?.string == FakeSupabase.id(3))
+        #expect(challenge["id"]?.string == AgreeableSupabase.id(7))
+        #expect(challenge["factor"]?.string == AgreeableSupabase.id(3))
         #expect(challenge["expires_at"] == 1_800_000_300)
-        let body = #"{"code":"123456","challenge_id":"\#(FakeSupabase.id(7))"}"#
+        let body = #"{"code":"123456","challenge_id":"\#(AgreeableSupabase.id(7))"}"#
         #expect(await house.ask("POST", "\(totp)/verify", body)["state"] == "authenticated")
         #expect(house.project.requests.count { $0.kind == "POST /factors/challenge" } == 1)
         #expect(await house.ask("POST", "\(totp)/verify", #"{"code":"123 456"}"#).status == 200)
@@ -59,7 +60,7 @@ import Testing
         #expect(answer.code == "validation_failed")
         #expect(answer["detail"]?.string?.hasPrefix("challenge_id") == true)
         #expect(house.project.requests.count { $0.kind == "POST /factors/challenge" } == 1)
-        let body = #"{"code":"123456","challenge_id":"\#(FakeSupabase.id(7))"}"#
+        let body = #"{"code":"123456","challenge_id":"\#(AgreeableSupabase.id(7))"}"#
         #expect(await house.ask("POST", "\(phone)/verify", body).status == 200)
     }
 
@@ -82,24 +83,24 @@ import Testing
     @Test func `of an authenticator are added, asked and proved in three steps`() async throws {
         let house = try await SupabaseHouse.signedIn()
         house.project.answer(
-            "POST /factors", 200, ["id": .string(FakeSupabase.id(6)), "type": "webauthn", "friendly_name": "key"])
+            "POST /factors", 200, ["id": .string(AgreeableSupabase.id(6)), "type": "webauthn", "friendly_name": "key"])
         let added = await house.ask("POST", "/factors", #"{"factor_type":"webauthn","friendly_name":"key"}"#)
         #expect(added.status == 201 && added["factor_type"] == "webauthn" && added["totp"] == nil, "\(added.text)")
         #expect(house.project.last("POST /factors")?.body == ["factor_type": "webauthn", "friendly_name": "key"])
         house.project.answer(
             "POST /factors/challenge", 200,
             [
-                "id": .string(FakeSupabase.id(7)), "type": "webauthn", "expires_at": 1_800_000_300,
+                "id": .string(AgreeableSupabase.id(7)), "type": "webauthn", "expires_at": 1_800_000_300,
                 "webauthn": ["type": "request", "credential_options": ["publicKey": Self.options]],
             ])
-        let key = "/factors/\(FakeSupabase.id(6))"
+        let key = "/factors/\(AgreeableSupabase.id(6))"
         let party = #""rp_id":"app.example.org","rp_origins":["https://app.example.org"]"#
         let challenge = await house.ask("POST", "\(key)/challenge", "{\(party)}")
-        #expect(challenge["id"]?.string == FakeSupabase.id(7), "\(challenge.text)")
+        #expect(challenge["id"]?.string == AgreeableSupabase.id(7), "\(challenge.text)")
         #expect(challenge["webauthn"] == ["type": "request", "options": Self.options])
         let wire: JSON = ["rpId": "app.example.org", "rpOrigins": ["https://app.example.org"]]
         #expect(house.project.last("POST /factors/challenge")?.body["webauthn"] == wire)
-        let body = #"{"challenge_id":"\#(FakeSupabase.id(7))","credential":\#(Self.credential)}"#
+        let body = #"{"challenge_id":"\#(AgreeableSupabase.id(7))","credential":\#(Self.credential)}"#
         let verified = await house.ask("POST", "\(key)/verify", body)
         #expect(verified.status == 200 && verified["state"] == "authenticated", "\(verified.text)")
         let sent = try #require(house.project.last("POST /factors/verify")?.body)
@@ -117,7 +118,7 @@ import Testing
     ])
     func `with no credential are not proved`(body: String) async throws {
         let house = try await SupabaseHouse.signedIn()
-        let body = body.replacing("\"7\"", with: "\"\(FakeSupabase.id(7))\"")
+        let body = body.replacing("\"7\"", with: "\"\(AgreeableSupabase.id(7))\"")
         let answer = await house.ask("POST", "\(totp)/verify", body)
         #expect(answer.code == "validation_failed", "\(answer.text)")
         #expect(house.project.last("POST /factors/verify") == nil)
@@ -128,8 +129,8 @@ import Testing
         house.project.answer(
             "GET /user", 200,
             [
-                "id": .string(FakeSupabase.id(1)), "email": "alice@example.org",
-                "factors": [["id": .string(FakeSupabase.id(3)), "factor_type": "webauthn", "status": "verified"]],
+                "id": .string(AgreeableSupabase.id(1)), "email": "alice@example.org",
+                "factors": [["id": .string(AgreeableSupabase.id(3)), "factor_type": "webauthn", "status": "verified"]],
             ])
         #expect(await house.ask("GET", "/factors")["factors"]?.array?.first?["factor_type"] == "webauthn")
         let answer = await house.ask("POST", "\(totp)/verify", #"{"code":"123456"}"#)
@@ -141,7 +142,7 @@ import Testing
     @Test func `with a credential that the project does not believe show its words`() async throws {
         let house = try await SupabaseHouse.signedIn()
         house.project.refuse("POST /factors/verify", 500, "unexpected_failure")
-        let body = #"{"challenge_id":"\#(FakeSupabase.id(7))","credential":\#(Self.credential)}"#
+        let body = #"{"challenge_id":"\#(AgreeableSupabase.id(7))","credential":\#(Self.credential)}"#
         let answer = await house.ask("POST", "\(totp)/verify", body)
         #expect(answer.code == "provider_error" && answer["provider_code"] == "unexpected_failure", "\(answer.text)")
         #expect(await house.ask("GET", "")["state"] == "authenticated")

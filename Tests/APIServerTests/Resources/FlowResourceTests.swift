@@ -3,6 +3,7 @@ import StrictJSON
 import Testing
 
 @testable import APIServer
+@testable import BrokerTestSupport
 
 @Suite(.timeLimit(.minutes(5))) struct `Flows on the socket` {
     private func deliver(_ house: House, _ url: String) async -> House.Answer {

@@ -4,10 +4,11 @@ import Testing
 
 @testable import APIServer
 @testable import BrokerCore
+@testable import BrokerTestSupport
 
 @Suite(.timeLimit(.minutes(5))) struct `Passkeys on the socket` {
     private static let asked: JSON = [
-        "challenge_id": .string(FakeSupabase.id(7)), "options": ["challenge": "YQ", "rpId": "app.example.org"],
+        "challenge_id": .string(AgreeableSupabase.id(7)), "options": ["challenge": "YQ", "rpId": "app.example.org"],
         "expires_at": 4_000_000_000,
     ]
     private static let credential =
@@ -19,7 +20,7 @@ import Testing
         let flow = await house.ask("POST", "/sign-in", #"{"method":"passkey","captcha_token":"c"}"#)
         #expect(flow.status == 201)
         #expect(flow["waiting_for"] == "passkey" && flow["method"] == "passkey" && flow["status"] == "pending")
-        #expect(flow["challenge_id"]?.string == FakeSupabase.id(7))
+        #expect(flow["challenge_id"]?.string == AgreeableSupabase.id(7))
         #expect(flow["options"] == ["challenge": "YQ", "rpId": "app.example.org"])
         #expect(flow["authorization_url"] == nil && flow["redirect_uri"] == nil && flow["resend_after"] == nil)
         return flow["id"]?.string ?? ""
@@ -42,7 +43,7 @@ import Testing
         let flow = await answer(id, #"{"credential":\#(Self.credential)}"#, house)
         #expect(flow.status == 200 && flow["status"] == "completed" && flow["options"] == nil, "\(flow.text)")
         let body = try #require(house.project.last(Self.verify)?.body)
-        #expect(body["challenge_id"]?.string == FakeSupabase.id(7))
+        #expect(body["challenge_id"]?.string == AgreeableSupabase.id(7))
         #expect(body["credential"] == (try JSON(parsing: Array(Self.credential.utf8))))
         #expect(await house.ask("GET", "")["state"] == "authenticated")
     }
@@ -108,13 +109,13 @@ import Testing
 
     @Test func `are added, listed, named and removed`() async throws {
         let house = try await SupabaseHouse.signedIn()
-        let id = FakeSupabase.id(8)
+        let id = AgreeableSupabase.id(8)
         house.project.answer("POST /passkeys/registration/options", 200, Self.asked)
         let options = await house.ask("POST", "/passkey-options", "{}")
         #expect(options.json == Self.asked)
         house.project.answer(
             "POST /passkeys/registration/verify", 200, ["id": .string(id), "created_at": "2026-01-02T03:04:05Z"])
-        let body = #"{"challenge_id":"\#(FakeSupabase.id(7))","credential":\#(Self.credential)}"#
+        let body = #"{"challenge_id":"\#(AgreeableSupabase.id(7))","credential":\#(Self.credential)}"#
         let added = await house.ask("POST", "/passkeys", body)
         #expect(added.status == 201 && added["id"]?.string == id && added["created_at"] == "2026-01-02T03:04:05Z")
         house.project.answer("GET /passkeys", 200, [["id": .string(id), "friendly_name": "Key"]])
@@ -132,8 +133,8 @@ import Testing
     @Test(arguments: [
         ("POST", "/passkeys", "{}"), ("POST", "/passkeys", #"{"challenge_id":"x"}"#),
         ("POST", "/passkeys", #"{"challenge_id":"x","credential":\#(credential)}"#),
-        ("PATCH", "/passkeys/\(FakeSupabase.id(8))", "{}"), ("PATCH", "/passkeys/x", #"{"friendly_name":"x"}"#),
-        ("PATCH", "/passkeys/\(FakeSupabase.id(8))", #"{"friendly_name":""}"#), ("DELETE", "/passkeys/x", "{}"),
+        ("PATCH", "/passkeys/\(AgreeableSupabase.id(8))", "{}"), ("PATCH", "/passkeys/x", #"{"friendly_name":"x"}"#),
+        ("PATCH", "/passkeys/\(AgreeableSupabase.id(8))", #"{"friendly_name":""}"#), ("DELETE", "/passkeys/x", "{}"),
     ])
     func `with a wrong field are left alone`(method: String, path: String, body: String) async throws {
         let house = try await SupabaseHouse.signedIn()
@@ -152,7 +153,7 @@ import Testing
     func `are refused in the project's words`(status: Int, word: String, code: String) async throws {
         let house = try await SupabaseHouse.signedIn()
         house.project.refuse("POST /passkeys/registration/verify", status, word)
-        let body = #"{"challenge_id":"\#(FakeSupabase.id(7))","credential":\#(Self.credential)}"#
+        let body = #"{"challenge_id":"\#(AgreeableSupabase.id(7))","credential":\#(Self.credential)}"#
         let refused = await house.ask("POST", "/passkeys", body)
         #expect(refused.code == code && refused["provider_code"]?.string == word)
         #expect(refused["user_message"]?.string?.contains("Sign in failed") != true)

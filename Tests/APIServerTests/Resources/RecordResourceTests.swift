@@ -7,6 +7,7 @@ import Testing
 
 @testable import APIServer
 @testable import BrokerCore
+@testable import BrokerTestSupport
 
 @Suite(.timeLimit(.minutes(1))) struct `The records on the socket` {
     private let session = "/v1/accounts/work/session"

@@ -6,6 +6,7 @@ import Testing
 
 @testable import APIServer
 @testable import BrokerCore
+@testable import BrokerTestSupport
 
 @Suite(.timeLimit(.minutes(5))) struct `Sessions on the socket` {
     private let target = "/v1/accounts/work/session"

@@ -5,6 +5,7 @@ import StrictJSON
 import Testing
 
 @testable import APIServer
+@testable import BrokerTestSupport
 
 @Suite(.timeLimit(.minutes(5))) struct `The daemon on the socket` {
     @Test func `its status counts the accounts by state`() async throws {

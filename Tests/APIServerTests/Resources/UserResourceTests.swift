@@ -5,16 +5,18 @@ import Testing
 
 @testable import APIServer
 @testable import BrokerCore
+@testable import BrokerTestSupport
 
 @Suite(.timeLimit(.minutes(5))) struct `A user on the socket` {
     static let routes: [(String, String, String?)] = [
         ("GET", "/user", nil), ("PATCH", "/user", #"{"data":{"a":1}}"#), ("PATCH", "/user", #"{"phone":"+4915112"}"#),
         ("GET", "/identities", nil),
-        ("POST", "/identities", #"{"oauth_provider":"apple"}"#), ("DELETE", "/identities/\(FakeSupabase.id(5))", nil),
+        ("POST", "/identities", #"{"oauth_provider":"apple"}"#),
+        ("DELETE", "/identities/\(AgreeableSupabase.id(5))", nil),
         ("GET", "/factors", nil), ("POST", "/factors", "{}"),
-        ("POST", "/factors/\(FakeSupabase.id(3))/challenge", "{}"),
-        ("POST", "/factors/\(FakeSupabase.id(3))/verify", #"{"code":"123456"}"#),
-        ("DELETE", "/factors/\(FakeSupabase.id(3))", nil), ("POST", "/reauthenticate", nil),
+        ("POST", "/factors/\(AgreeableSupabase.id(3))/challenge", "{}"),
+        ("POST", "/factors/\(AgreeableSupabase.id(3))/verify", #"{"code":"123456"}"#),
+        ("DELETE", "/factors/\(AgreeableSupabase.id(3))", nil), ("POST", "/reauthenticate", nil),
         ("POST", "/rpc/touch", "{}"),
     ]
 
@@ -52,7 +54,9 @@ import Testing
 
     @Test func `waits in a flow for the codes of another address`() async throws {
         let house = try await SupabaseHouse.signedIn()
-        let changed: JSON = ["id": .string(FakeSupabase.id(1)), "email": "alice@example.org", "new_email": "n@b.org"]
+        let changed: JSON = [
+            "id": .string(AgreeableSupabase.id(1)), "email": "alice@example.org", "new_email": "n@b.org",
+        ]
         house.project.answer("PUT /user", 200, changed)
         let answer = await house.ask("PATCH", "/user", #"{"email":"n@b.org"}"#, fields: [("Accept-Language", "ru")])
         #expect(answer.status == 200 && answer["user"]?["new_email"] == "n@b.org")

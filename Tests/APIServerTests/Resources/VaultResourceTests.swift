@@ -6,6 +6,7 @@ import Testing
 
 @testable import APIServer
 @testable import BrokerCore
+@testable import BrokerTestSupport
 
 @Suite(.timeLimit(.minutes(1))) struct `The vault on the socket` {
     private let session = "/v1/accounts/work/session"

@@ -4,6 +4,7 @@ import Secrets
 import Testing
 
 @testable import BrokerCore
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(5))) struct `What the broker finds of an account` {

@@ -1,23 +1,13 @@
 import Testing
 
 @testable import BrokerCore
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 
-@Suite(.timeLimit(.minutes(1))) struct `A restricted socket and the account that it was made for` {
-    private let house: ExposedSocketHouse
-    private var clock: TestClock { house.clock }
-    private var sockets: RecordedSockets { house.sockets }
-    private var told: ExposedSocketFacts { house.told }
-    private var bindings: AccountBindings { house.bindings }
+@Suite(.timeLimit(.minutes(1))) struct `A restricted socket and the account that it was made for`: ExposedSocketSuite {
+    let house: ExposedSocketHouse
 
     init() throws { house = try ExposedSocketHouse() }
-
-    private func sessionManager() -> ExposedSocketRegistry { house.sessionManager() }
-
-    private func order(_ name: String, _ lifetime: Int? = nil, _ ceiling: [String]? = ["openid"]) -> ExposedSocket.Order
-    {
-        house.order(name, lifetime, ceiling)
-    }
 
     @Test func `an account that becomes another one under its name takes its sockets with it`() async throws {
         let first = sessionManager()

@@ -3,23 +3,13 @@ import SessionVault
 import Testing
 
 @testable import BrokerCore
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 
-@Suite(.timeLimit(.minutes(1))) struct `Restricted sockets of the configuration` {
-    private let house: ExposedSocketHouse
-    private var clock: TestClock { house.clock }
-    private var sockets: RecordedSockets { house.sockets }
-    private var told: ExposedSocketFacts { house.told }
-    private var folder: ExposedSocketFolder { house.folder }
+@Suite(.timeLimit(.minutes(1))) struct `Restricted sockets of the configuration`: ExposedSocketSuite {
+    let house: ExposedSocketHouse
 
     init() throws { house = try ExposedSocketHouse() }
-
-    private func sessionManager(_ clock: BrokerClock? = nil) -> ExposedSocketRegistry { house.sessionManager(clock) }
-
-    private func order(_ name: String, _ lifetime: Int? = nil, _ ceiling: [String]? = ["openid"]) -> ExposedSocket.Order
-    {
-        house.order(name, lifetime, ceiling)
-    }
 
     @Test func `the configuration's come and go with it; what did not change keeps its connections`() async throws {
         let sessionManager = sessionManager()

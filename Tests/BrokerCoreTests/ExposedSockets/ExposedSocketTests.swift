@@ -2,6 +2,7 @@ import Secrets
 import Testing
 
 @testable import BrokerCore
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 
 @Suite struct `What a restricted socket may show` {

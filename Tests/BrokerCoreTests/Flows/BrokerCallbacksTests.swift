@@ -4,6 +4,7 @@ import StrictJSON
 import Testing
 
 @testable import BrokerCore
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `Callbacks` {

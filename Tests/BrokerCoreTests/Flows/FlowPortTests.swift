@@ -2,6 +2,7 @@ import OAuth
 import Testing
 
 @testable import BrokerCore
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 
 @Suite struct `A callback's port by the caller's wish` {

@@ -2,6 +2,7 @@ import HTTPMessages
 import Testing
 
 @testable import BrokerCore
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `What a provider gave to a sign-in that comes to nothing` {

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import BrokerCore
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 
 /// By custom scheme the same rules from the path on, and an address that the desktop has rewritten is

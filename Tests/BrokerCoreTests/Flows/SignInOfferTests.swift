@@ -2,6 +2,7 @@ import StrictJSON
 import Testing
 
 @testable import BrokerCore
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `What is told to those who can show a person something` {

@@ -5,6 +5,7 @@ import StrictJSON
 import Testing
 
 @testable import BrokerCore
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 
 private let decade = 315_576_000

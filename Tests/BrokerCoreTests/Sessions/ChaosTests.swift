@@ -1,9 +1,11 @@
 import HTTPMessages
 import Secrets
 import SessionVault
+import TestSupport
 import Testing
 
 @testable import BrokerCore
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 
 /// Everything at once, at random, over a provider that rotates and knows each refresh token once: whatever is lost on

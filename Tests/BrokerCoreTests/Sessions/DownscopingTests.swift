@@ -3,6 +3,7 @@ import StrictJSON
 import Testing
 
 @testable import BrokerCore
+@testable import BrokerTestSupport
 
 @Suite(.timeLimit(.minutes(1))) struct `A refresh token that comes with a downscoped token` {
     private var downscoped: SessionQuery {

@@ -4,6 +4,7 @@ import StrictJSON
 import Testing
 
 @testable import BrokerCore
+@testable import BrokerTestSupport
 
 @Suite(.timeLimit(.minutes(1))) struct `A refresh response` {
     /// A house whose provider does not rotate, so that the own refresh token, refresh-2, stays good.

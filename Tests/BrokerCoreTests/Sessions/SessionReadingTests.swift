@@ -4,6 +4,7 @@ import Secrets
 import Testing
 
 @testable import BrokerCore
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `Reading a session` {
@@ -286,6 +287,3 @@ import Testing
         #expect(try await house.token() != held)
     }
 }
-
-/// A case that must not be.
-struct Unexpected: Error {}

@@ -3,6 +3,7 @@ import StrictJSON
 import Testing
 
 @testable import BrokerCore
+@testable import BrokerTestSupport
 
 @Suite struct `A session's record` {
     private let clock = TestClock()

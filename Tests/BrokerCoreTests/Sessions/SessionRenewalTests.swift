@@ -6,6 +6,7 @@ import StrictJSON
 import Testing
 
 @testable import BrokerCore
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `Renewing a session` {

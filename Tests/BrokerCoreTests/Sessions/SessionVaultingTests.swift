@@ -3,6 +3,7 @@ import SessionVault
 import Testing
 
 @testable import BrokerCore
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `A vault that is locked and unlocked` {

@@ -19,6 +19,26 @@ import Testing
         try await Browser.signIn(at: flow["authorization_url"]?.string ?? "", as: user)
     }
 
+    /// Accounts whose callbacks go to a place that is not on loopback.
+    private func play(
+        _ accounts: [String] = ["work"], at place: String, _ body: (Stage) async throws -> Void
+    ) async throws {
+        let configuration = accounts.map { account in
+            """
+            [accounts.\(account)]
+            issuer = "{sandbox}"
+            client_id = "ringback-app"
+            scopes = ["openid"]
+            redirect_uri = "\(place)"
+
+            """
+        }
+        try await Stage.play(configuration.joined()) { stage in
+            try await stage.sandbox.control(["clients": [["id": "ringback-app", "redirect_uris": [.string(place)]]]])
+            try await body(stage)
+        }
+    }
+
     @Test func `finishes the sign-in on the terminal that began it, and is not shown`() async throws {
         try await Stage.play { stage in
             let (login, flow) = try await begin(stage)
@@ -131,17 +151,7 @@ import Testing
     @Test func `of a custom scheme is a link that a browser elsewhere cannot open: where it is seen is said`()
         async throws
     {
-        let place = "org.example.app://callback"
-        let configuration = """
-            [accounts.work]
-            issuer = "{sandbox}"
-            client_id = "ringback-app"
-            scopes = ["openid"]
-            redirect_uri = "\(place)"
-
-            """
-        try await Stage.play(configuration) { stage in
-            try await stage.sandbox.control(["clients": [["id": "ringback-app", "redirect_uris": [.string(place)]]]])
+        try await play(at: "org.example.app://callback") { stage in
             let login = try TerminalProgram(
                 ["login", "work", "--no-browser"], environment: stage.environment, columns: 400)
             try await login.shows("ringback scheme register org.example.app)")
@@ -158,17 +168,7 @@ import Testing
     }
 
     @Test func `of a page on the web is that page's address`() async throws {
-        let configuration = """
-            [accounts.work]
-            issuer = "{sandbox}"
-            client_id = "ringback-app"
-            scopes = ["openid"]
-            redirect_uri = "https://app.example.org/back"
-
-            """
-        try await Stage.play(configuration) { stage in
-            let place: JSON = "https://app.example.org/back"
-            try await stage.sandbox.control(["clients": [["id": "ringback-app", "redirect_uris": [place]]]])
+        try await play(at: "https://app.example.org/back") { stage in
             let login = try stage.start("ringback", ["login", "work", "--no-browser"])
             let address = try await login.line()
             _ = try await login.errorLine("the way back") { line in
@@ -182,21 +182,7 @@ import Testing
     }
 
     @Test func `is told apart from another account's at the same place`() async throws {
-        let place = "org.example.app://callback"
-        let account = { (name: String) in
-            """
-            [accounts.\(name)]
-            issuer = "{sandbox}"
-            client_id = "ringback-app"
-            scopes = ["openid"]
-            redirect_uri = "\(place)"
-
-            """
-        }
-        try await Stage.play(account("work") + account("home")) { stage in
-            try await stage.sandbox.control([
-                "clients": [["id": "ringback-app", "redirect_uris": [.string(place)]]]
-            ])
+        try await play(["work", "home"], at: "org.example.app://callback") { stage in
             _ = try await stage.begin("work")
             let flow = try await stage.begin("home")
             let url = try await Browser.location(after: "user=alice&decision=allow", at: flow.authorizationURL)

@@ -1,8 +1,9 @@
 import StrictJSON
+import TestSupport
 import Testing
 
 @testable import BrokerCore
-@testable import BrokerCoreTests
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(2))) struct `Sign-ins on another device` {
@@ -155,7 +156,7 @@ import Testing
 
     @Test func `in 200 random conversations no question is early`() async throws {
         for seed in 0..<UInt64(200) {
-            var dice = Dice(state: seed)
+            var dice = SeededGenerator(seed: seed)
             let house = try await DeviceHouse()
             var answers: [DeviceServer.Answer] = []
             for _ in 0..<Int.random(in: 1...15, using: &dice) {
@@ -187,18 +188,5 @@ import Testing
             }
             await house.work.drain(atMost: .seconds(5))
         }
-    }
-}
-
-/// Pseudo-random numbers that are the same in every run.
-struct Dice: RandomNumberGenerator {
-    var state: UInt64
-    mutating func next() -> UInt64 {
-        // SplitMix64
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

@@ -1,14 +1,15 @@
 import OAuth
+import TestSupport
 import Testing
 
 @testable import BrokerCore
-@testable import BrokerCoreTests
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 
 @Suite struct `The schedule of a device's questions` {
     /// One conversation by a virtual clock, with a provider that keeps the rules' own books.
     private struct Conversation {
-        var dice: Dice
+        var dice: SeededGenerator
         var now: Int
         var schedule: DeviceSchedule
         /// Milliseconds that must lie between the last answer and the next question.
@@ -21,7 +22,7 @@ import Testing
         var mistakes: [String] = []
 
         init(seed: UInt64) {
-            dice = Dice(state: seed)
+            dice = SeededGenerator(seed: seed)
             now = Int.random(in: 0...1_000_000_000, using: &dice)
             let life = Int.random(in: 1...1_800, using: &dice)
             let seconds = DevicePace.sensible(Int.random(in: -5...60, using: &dice), within: life)

@@ -4,12 +4,8 @@ import StrictJSON
 import Testing
 
 @testable import BrokerCore
-@testable import BrokerCoreTests
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
-
-private func isCompleted(_ verdict: CallbackVerdict) -> Bool {
-    if case .completed = verdict { true } else { false }
-}
 
 @Suite(.timeLimit(.minutes(1))) struct `GitHub, as it answers` {
     private func house(_ scopes: [String] = ["repo", "gist", "read:user"]) async throws -> PresetHouse {
@@ -90,18 +86,14 @@ private func isCompleted(_ verdict: CallbackVerdict) -> Bool {
     func `a bad refresh token ends the session`(answer: String) async throws {
         let house = try await house([])
         try await house.signIn("token-app")
-        house.clock.advance(by: 28_800)
-        house.provider.play("token", answer)
-        #expect(await house.failure() == .sessionExpired(PresetHouse.name))
+        #expect(await house.failure(of: answer, after: 28_800) == .sessionExpired(PresetHouse.name))
     }
 
     @Test(arguments: ["error-client", "error-redirect", "error-email", "error-page", "error-not-found", "error-code"])
     func `nothing else does`(answer: String) async throws {
         let house = try await house([])
         try await house.signIn("token-app")
-        house.clock.advance(by: 28_800)
-        house.provider.play("token", answer)
-        #expect(await house.failure() != nil)
+        #expect(await house.failure(of: answer, after: 28_800) != nil)
         #expect(try await house.view.state == .authenticated)
     }
 
@@ -152,30 +144,23 @@ private func isCompleted(_ verdict: CallbackVerdict) -> Bool {
     func `a refresh token that was used ends the session`(answer: String) async throws {
         let house = try await house()
         try await house.signIn()
-        house.clock.advance(by: 7_200)
-        house.provider.play("token", answer)
-        #expect(await house.failure() == .sessionExpired(PresetHouse.name))
+        #expect(await house.failure(of: answer, after: 7_200) == .sessionExpired(PresetHouse.name))
     }
 
     @Test func `too many requests are answered with patience`() async throws {
         let house = try await house()
         try await house.signIn()
-        house.clock.advance(by: 7_200)
-        house.provider.play("token", "error-later")
-        #expect(await house.failure() == .provider(.rateLimited(retryAfter: 60)))
+        #expect(await house.failure(of: "error-later", after: 7_200) == .provider(.rateLimited(retryAfter: 60)))
         #expect(await house.failure() == .provider(.rateLimited(retryAfter: 60)))
         #expect(house.presented.count == 1)
-        house.clock.advance(by: 61)
-        house.provider.play("token", "refresh")
-        #expect(await house.failure() == nil)
+        #expect(await house.failure(of: "refresh", after: 61) == nil)
     }
 
     @Test func `a secret that is missing is no end of the session`() async throws {
         let house = try await house()
         try await house.signIn()
-        house.clock.advance(by: 7_200)
-        house.provider.play("token", "error-client")
-        guard case .provider(.refused("invalid_client", _)) = await house.failure() else { throw Unexpected() }
+        guard case .provider(.refused("invalid_client", _)) = await house.failure(of: "error-client", after: 7_200)
+        else { throw Unexpected() }
         #expect(try await house.view.state == .authenticated)
     }
 

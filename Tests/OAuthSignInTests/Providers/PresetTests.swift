@@ -4,13 +4,8 @@ import StrictJSON
 import Testing
 
 @testable import BrokerCore
-@testable import BrokerCoreTests
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
-
-/// True if a sign-in ended well.
-private func isCompleted(_ verdict: CallbackVerdict) -> Bool {
-    if case .completed = verdict { true } else { false }
-}
 
 @Suite(.timeLimit(.minutes(1))) struct `Google, as it answers` {
     private func house(_ parameters: [(String, String)]? = nil) async throws -> PresetHouse {
@@ -75,9 +70,7 @@ private func isCompleted(_ verdict: CallbackVerdict) -> Bool {
         // The way out.
         try await house.signIn()
         #expect(try await house.view.error == nil)
-        house.clock.advance(by: 3_600)
-        house.provider.play("token", "refresh")
-        #expect(await house.failure() == nil)
+        #expect(await house.failure(of: "refresh", after: 3_600) == nil)
     }
 
     @Test func `who asks for consent each time is told nothing about it`() async throws {
@@ -99,9 +92,7 @@ private func isCompleted(_ verdict: CallbackVerdict) -> Bool {
     func `a grant that was taken back ends the session`(answer: String) async throws {
         let house = try await house()
         try await house.signIn()
-        house.clock.advance(by: 3_600)
-        house.provider.play("token", answer)
-        #expect(await house.failure() == .sessionExpired(PresetHouse.name))
+        #expect(await house.failure(of: answer, after: 3_600) == .sessionExpired(PresetHouse.name))
         #expect(try await house.view.state == .unauthenticated)
     }
 
@@ -109,13 +100,9 @@ private func isCompleted(_ verdict: CallbackVerdict) -> Bool {
     func `whatever else goes wrong keeps it`(answer: String) async throws {
         let house = try await house()
         try await house.signIn()
-        house.clock.advance(by: 3_600)
-        house.provider.play("token", answer)
-        #expect(await house.failure() != nil)
+        #expect(await house.failure(of: answer, after: 3_600) != nil)
         #expect(try await house.view.state == .authenticated)
-        house.clock.advance(by: 600)
-        house.provider.play("token", "refresh")
-        #expect(await house.failure() == nil)
+        #expect(await house.failure(of: "refresh", after: 600) == nil)
     }
 
     @Test func `sign-out takes both tokens back, and the second is gone with the first`() async throws {
@@ -195,18 +182,17 @@ private func isCompleted(_ verdict: CallbackVerdict) -> Bool {
     func `a dead refresh token ends the session`(answer: String) async throws {
         let house = try await house()
         try await house.signIn()
-        house.clock.advance(by: 4_000)
-        house.provider.play("token", answer)
-        #expect(await house.failure() == .sessionExpired(PresetHouse.name))
+        #expect(await house.failure(of: answer, after: 4_000) == .sessionExpired(PresetHouse.name))
     }
 
     @Test(arguments: ["error-50076", "error-50076-grant", "error-50079", "error-53003"])
     func `a wish for more than the refresh token leaves the session, and says why`(answer: String) async throws {
         let house = try await house()
         try await house.signIn()
-        house.clock.advance(by: 4_000)
-        house.provider.play("token", answer)
-        guard case .provider(.refused("interaction_required", let message?)) = await house.failure() else {
+        guard
+            case .provider(.refused("interaction_required", let message?)) = await house.failure(
+                of: answer, after: 4_000)
+        else {
             throw Unexpected()
         }
         #expect(message.hasPrefix("AADSTS"))
@@ -237,9 +223,7 @@ private func isCompleted(_ verdict: CallbackVerdict) -> Bool {
     func `a mistake of the registration keeps the session`(answer: String) async throws {
         let house = try await house()
         try await house.signIn()
-        house.clock.advance(by: 4_000)
-        house.provider.play("token", answer)
-        #expect(await house.failure() != nil)
+        #expect(await house.failure(of: answer, after: 4_000) != nil)
         #expect(try await house.view.state == .authenticated)
     }
 

@@ -5,7 +5,7 @@ import StrictJSON
 import Testing
 
 @testable import BrokerCore
-@testable import BrokerCoreTests
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `What providers say about themselves` {

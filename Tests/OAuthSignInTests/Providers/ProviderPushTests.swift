@@ -5,7 +5,7 @@ import StrictJSON
 import Testing
 
 @testable import BrokerCore
-@testable import BrokerCoreTests
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 
 @Suite struct `Sign-ins at providers that want more` {

@@ -6,7 +6,7 @@ import StrictJSON
 import Testing
 
 @testable import BrokerCore
-@testable import BrokerCoreTests
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 
 @Suite struct `A client's registration` {

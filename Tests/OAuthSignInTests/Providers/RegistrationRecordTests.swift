@@ -4,7 +4,7 @@ import SessionVault
 import Testing
 
 @testable import BrokerCore
-@testable import BrokerCoreTests
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 
 @Suite struct `A registration's record` {

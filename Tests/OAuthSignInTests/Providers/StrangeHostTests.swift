@@ -1,7 +1,7 @@
 import Testing
 
 @testable import BrokerCore
-@testable import BrokerCoreTests
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 
 @Suite struct `A host that only the metadata name` {

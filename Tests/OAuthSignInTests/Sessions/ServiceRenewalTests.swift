@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 @testable import BrokerCore
-@testable import BrokerCoreTests
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 
 /// What a file would hold: a test may change it.

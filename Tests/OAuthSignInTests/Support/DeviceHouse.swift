@@ -5,7 +5,7 @@ import StrictJSON
 import Synchronization
 
 @testable import BrokerCore
-@testable import BrokerCoreTests
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 
 /// A provider whose people sign in on another device. It says what it is scripted to say, one line for a question, and

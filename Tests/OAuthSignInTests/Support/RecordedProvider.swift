@@ -6,7 +6,7 @@ import Secrets
 import Synchronization
 
 @testable import BrokerCore
-@testable import BrokerCoreTests
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 
 /// A provider that says what stands in Tests/Vectors/presets, answer by answer, and keeps what it was asked.
@@ -208,6 +208,13 @@ struct PresetHouse: Sendable {
         await error { () throws(BrokerError) in try await token(minValid: minValid) }
     }
 
+    /// What a refresh after so many seconds ends with, if the provider answers it thus.
+    func failure(of answer: String, after seconds: Int) async -> BrokerError? {
+        clock.advance(by: seconds)
+        provider.play("token", answer)
+        return await failure()
+    }
+
     var view: AccountView { get async throws { try await broker.account(PresetHouse.name) } }
 
     /// The session that is held, with a token that a caller would get.
@@ -222,3 +229,6 @@ struct PresetHouse: Sendable {
     /// The refresh tokens that were presented, in order.
     var presented: [String] { provider.requests.compactMap { $0.form["refresh_token"] } }
 }
+
+/// True if a sign-in ended well.
+func isCompleted(_ verdict: CallbackVerdict) -> Bool { if case .completed = verdict { true } else { false } }

@@ -6,7 +6,7 @@ import StrictJSON
 import Synchronization
 
 @testable import BrokerCore
-@testable import BrokerCoreTests
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 
 /// A provider that registers clients; it answers a registration and a deletion as told.

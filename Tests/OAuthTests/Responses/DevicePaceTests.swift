@@ -1,19 +1,7 @@
+import TestSupport
 import Testing
 
 @testable import OAuth
-
-/// Pseudo-random numbers that are the same in every run.
-private struct Dice: RandomNumberGenerator {
-    var state: UInt64
-    mutating func next() -> UInt64 {
-        // SplitMix64
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-}
 
 @Suite struct `The pace of questions` {
     @Test func `DEV-06: each slow_down adds five seconds, for good`() {
@@ -73,7 +61,7 @@ private struct Dice: RandomNumberGenerator {
 
     @Test func `in 10,000 random sequences of answers no question is early`() {
         for seed in 0..<UInt64(10_000) {
-            var dice = Dice(state: seed)
+            var dice = SeededGenerator(seed: seed)
             let stated = Int.random(in: -10...100, using: &dice)
             let life = Int.random(in: 1...1_800, using: &dice)
             let interval = DevicePace.sensible(stated, within: life)

@@ -1,5 +1,6 @@
 import HTTPMessages
 import Secrets
+import TestSupport
 import Testing
 
 @testable import OAuth

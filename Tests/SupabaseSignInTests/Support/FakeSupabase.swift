@@ -4,46 +4,16 @@ import Secrets
 import StrictJSON
 import Synchronization
 
-@testable import BrokerCoreTests
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 /// A small honest Supabase project, written from the server's own rules: it keeps users and sessions, counts refresh
 /// tokens, and lies only as scripted, once per line of the script.
 final class FakeSupabase: HTTPClient {
-    /// A request as the project reads it.
-    struct Request: Sendable {
-        let method: String
-        /// Behind `/auth/v1`; of the tables the whole path.
-        let path: String
-        let query: [String: String]
-        let fields: HTTPFields
-        let body: JSON
-        let bearer: String?
-
-        /// What is asked, without identifiers: `POST /token refresh_token`, `POST /factors/verify`.
-        var kind: String {
-            let parts = path.split(separator: "/").filter { $0.utf8.count != 36 }
-            let word = [query["grant_type"] ?? query["scope"]].compactMap { $0 }
-            return (["\(method) /\(parts.joined(separator: "/"))"] + word).joined(separator: " ")
-        }
-
-        init(_ request: HTTPRequest) {
-            let url = try? WebURL(parsing: request.url)
-            let pairs = (try? FormEncoding.parse(url?.query ?? "")) ?? []
-            let whole = url?.path ?? ""
-            method = request.method
-            path = whole.hasPrefix("/auth/v1") ? String(whole.dropFirst("/auth/v1".count)) : whole
-            query = Dictionary(pairs.map { ($0.name, $0.value) }) { $1 }
-            fields = request.fields
-            body = request.body.flatMap { try? JSON(parsing: $0.revealedBytes()) } ?? .null
-            bearer = request.authorization.map { String($0.revealed().dropFirst("Bearer ".count)) }
-        }
-    }
-
     private struct State {
         var server: SupabaseServer
-        var requests: [Request] = []
+        var requests: [SupabaseRequest] = []
         var turns: [String: [FakeProvider.Turn]] = [:]
         var gates: [String: Promise<Void>] = [:]
     }
@@ -89,9 +59,9 @@ final class FakeSupabase: HTTPClient {
 
     // MARK: What tests see
 
-    var requests: [Request] { state.withLock { $0.requests } }
+    var requests: [SupabaseRequest] { state.withLock { $0.requests } }
     func count(_ kind: String) -> Int { requests.count { $0.kind == kind } }
-    func last(_ kind: String) -> Request? { requests.last { $0.kind == kind } }
+    func last(_ kind: String) -> SupabaseRequest? { requests.last { $0.kind == kind } }
     func arrived(_ kind: String, _ count: Int = 1) async -> Bool { await eventually { self.count(kind) >= count } }
     /// The refresh tokens that were presented, in order.
     var presented: [String] {
@@ -108,7 +78,7 @@ final class FakeSupabase: HTTPClient {
 
     func send(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {
         guard request.url.hasPrefix(origin + "/") else { throw .unreachable(host: request.url, reason: "no such host") }
-        let read = Request(request)
+        let read = SupabaseRequest(request)
         let gate = state.withLock { state in
             state.requests.append(read)
             return state.gates[read.kind]

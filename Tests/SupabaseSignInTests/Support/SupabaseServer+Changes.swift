@@ -2,7 +2,7 @@ import Cryptography
 import StrictJSON
 
 @testable import BrokerCore
-@testable import BrokerCoreTests
+@testable import BrokerTestSupport
 @testable import SupabaseSignIn
 
 extension SupabaseServer {
@@ -19,7 +19,7 @@ extension SupabaseServer {
 
 /// A changed address or number: pending until its codes were redeemed, by both addresses where the project wants that.
 extension SupabaseServer {
-    mutating func changeContacts(_ request: FakeSupabase.Request, _ user: User, at now: Int) -> ProjectReply? {
+    mutating func changeContacts(_ request: SupabaseRequest, _ user: User, at now: Int) -> ProjectReply? {
         if let email = request.body["email"]?.string, email != user.email {
             guard self.user(email: email) == nil else { return .no(422, "email_exists") }
             users[user.id]?.newEmail = email
@@ -33,7 +33,7 @@ extension SupabaseServer {
         return nil
     }
 
-    private mutating func sendChange(of id: String, _ request: FakeSupabase.Request, at now: Int) {
+    private mutating func sendChange(of id: String, _ request: SupabaseRequest, at now: Int) {
         guard let user = users[id], let new = user.newEmail else { return }
         users[id]?.hasConfirmedOne = false
         let link = request.query["redirect_to"].map {
@@ -49,7 +49,7 @@ extension SupabaseServer {
     }
 
     /// `/resend` of a change: it knows people by their present address, and says nothing of those that it does not know.
-    mutating func resendChange(_ request: FakeSupabase.Request, at now: Int) -> ProjectReply {
+    mutating func resendChange(_ request: SupabaseRequest, at now: Int) -> ProjectReply {
         let kind = request.body["type"]?.string
         if kind == "email_change", let user = user(email: request.body["email"]?.string ?? "") {
             sendChange(of: user.id, request, at: now)

@@ -2,12 +2,12 @@ import Cryptography
 import StrictJSON
 
 @testable import BrokerCore
-@testable import BrokerCoreTests
+@testable import BrokerTestSupport
 @testable import SupabaseSignIn
 
 extension SupabaseServer {
     /// One request, one turn.
-    mutating func answer(_ request: FakeSupabase.Request, at now: Int) -> ProjectReply {
+    mutating func answer(_ request: SupabaseRequest, at now: Int) -> ProjectReply {
         if let bearer = request.bearer ?? (needsBearer(request) ? "" : nil) {
             guard let (session, user) = holder(of: bearer, at: now) else { return refusal(of: bearer, at: now) }
             return answer(request, session, user, at: now)
@@ -41,7 +41,7 @@ extension SupabaseServer {
         }
     }
 
-    private func needsBearer(_ request: FakeSupabase.Request) -> Bool {
+    private func needsBearer(_ request: SupabaseRequest) -> Bool {
         ["/user", "/factors", "/logout", "/reauthenticate", "/rest"].contains { request.path.hasPrefix($0) }
     }
 
@@ -61,7 +61,7 @@ extension SupabaseServer {
     // MARK: Without a session
 
     private mutating func page(
-        _ request: FakeSupabase.Request, _ linking: String?, at now: Int
+        _ request: SupabaseRequest, _ linking: String?, at now: Int
     ) -> ProjectReply {
         let provider = request.query["provider"] ?? ""
         guard providers.contains(provider) else {
@@ -135,7 +135,7 @@ extension SupabaseServer {
         return open((user(email: email) ?? addUser(email: email, provider: provider)).id, "oauth", at: now)
     }
 
-    private mutating func signUp(_ request: FakeSupabase.Request, at now: Int) -> ProjectReply {
+    private mutating func signUp(_ request: SupabaseRequest, at now: Int) -> ProjectReply {
         let (email, phone) = (request.body["email"]?.string ?? "", request.body["phone"]?.string ?? "")
         guard !email.isEmpty || !phone.isEmpty else { return open(addUser().id, "anonymous", at: now) }
         let word = request.body["password"]?.string ?? ""
@@ -154,7 +154,7 @@ extension SupabaseServer {
         return ProjectReply(body: json(user))
     }
 
-    private mutating func mail(_ request: FakeSupabase.Request, at now: Int) -> ProjectReply {
+    private mutating func mail(_ request: SupabaseRequest, at now: Int) -> ProjectReply {
         let (email, phone) = (request.body["email"]?.string ?? "", request.body["phone"]?.string ?? "")
         let contact = email.isEmpty ? phone : email
         if let sentAt = mails[contact]?.sentAt, now - sentAt < sendInterval {
@@ -172,7 +172,7 @@ extension SupabaseServer {
         return ProjectReply()
     }
 
-    private mutating func send(to contact: String, _ request: FakeSupabase.Request, _ method: String, at now: Int) {
+    private mutating func send(to contact: String, _ request: SupabaseRequest, _ method: String, at now: Int) {
         let link = request.query["redirect_to"].map {
             Return(
                 redirectTo: $0, challenge: request.body["code_challenge"]?.string ?? "", method: method, startedAt: now)
@@ -195,7 +195,7 @@ extension SupabaseServer {
     // MARK: With a session
 
     private mutating func answer(
-        _ request: FakeSupabase.Request, _ session: String, _ user: User, at now: Int
+        _ request: SupabaseRequest, _ session: String, _ user: User, at now: Int
     ) -> ProjectReply {
         switch request.kind {
         case "GET /user": return ProjectReply(body: json(user))
@@ -260,7 +260,7 @@ extension SupabaseServer {
     }
 
     private mutating func factor(
-        _ request: FakeSupabase.Request, _ session: String, _ user: User, at now: Int
+        _ request: SupabaseRequest, _ session: String, _ user: User, at now: Int
     ) -> ProjectReply {
         let parts = request.path.split(separator: "/").map(String.init)
         guard parts.count > 1, let index = user.factors.firstIndex(where: { $0.id == parts[1] }) else {

@@ -3,7 +3,7 @@ import HTTPMessages
 import StrictJSON
 
 @testable import BrokerCore
-@testable import BrokerCoreTests
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 @testable import SupabaseSignIn
 

@@ -63,14 +63,24 @@ final class TestClock: Sendable {
             now: { self.now }, boot: { self.boot }, bootID: bootID,
             sleep: { try await self.sleep($0) })
     }
+
+    /// The same time, but nobody wakes when it passes: a sleep lasts until its sleeper is cancelled.
+    var clockWithoutWaking: BrokerClock {
+        BrokerClock(
+            now: { self.now }, boot: { self.boot },
+            sleep: { _ in guard await Promise<Void>().wait() != nil else { throw CancellationError() } })
+    }
 }
 
-/// Waits for what other tasks bring about; false if it does not come within ten seconds.
+/// Waits for what other tasks bring about; false if it does not come within 30 seconds.
 func eventually(_ condition: () async -> Bool) async -> Bool {
-    let end = ContinuousClock.now + .seconds(10)
+    let end = ContinuousClock.now + .seconds(30)
     while await !condition() {
         guard ContinuousClock.now < end else { return false }
         await Task.yield()
     }
     return true
 }
+
+/// A case that must not be.
+struct Unexpected: Error {}

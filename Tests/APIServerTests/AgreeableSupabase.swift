@@ -10,27 +10,21 @@ import Synchronization
 import Testing
 
 @testable import APIServer
+@testable import BrokerTestSupport
 
 /// A Supabase project that says yes to everything, unless it was told what to answer next.
-final class FakeSupabase: HTTPClient {
-    struct Request: Sendable {
-        /// Without identifiers: `POST /token password`, `POST /factors/verify`.
-        let kind: String
-        let path: String
-        let query: [String: String]
-        let body: JSON
-    }
+final class AgreeableSupabase: HTTPClient {
     private struct State {
-        var requests: [Request] = []
+        var requests: [SupabaseRequest] = []
         var answers: [String: [HTTPResponse]] = [:]
         var serial = 0
         var user: JSON = [
-            "id": .string(FakeSupabase.id(1)), "email": "alice@example.org", "role": "authenticated",
+            "id": .string(AgreeableSupabase.id(1)), "email": "alice@example.org", "role": "authenticated",
             "factors": [
-                ["id": .string(FakeSupabase.id(3)), "factor_type": "totp", "status": "verified"],
-                ["id": .string(FakeSupabase.id(4)), "factor_type": "phone", "status": "unverified"],
+                ["id": .string(AgreeableSupabase.id(3)), "factor_type": "totp", "status": "verified"],
+                ["id": .string(AgreeableSupabase.id(4)), "factor_type": "phone", "status": "unverified"],
             ],
-            "identities": [["identity_id": .string(FakeSupabase.id(5)), "provider": "google"]],
+            "identities": [["identity_id": .string(AgreeableSupabase.id(5)), "provider": "google"]],
         ]
     }
     private let state = Mutex(State())
@@ -49,7 +43,7 @@ final class FakeSupabase: HTTPClient {
     func session() -> JSON {
         state.withLock { state in
             state.serial += 1
-            return FakeSupabase.session(state.serial, state.user)
+            return AgreeableSupabase.session(state.serial, state.user)
         }
     }
 
@@ -58,22 +52,17 @@ final class FakeSupabase: HTTPClient {
         answer(kind, status, ["code": .string(code), "message": .string(message)])
     }
 
-    var requests: [Request] { state.withLock { $0.requests } }
-    func last(_ kind: String) -> Request? { requests.last { $0.kind == kind } }
+    var requests: [SupabaseRequest] { state.withLock { $0.requests } }
+    func last(_ kind: String) -> SupabaseRequest? { requests.last { $0.kind == kind } }
 
     func send(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {
-        let url = try? WebURL(parsing: request.url)
-        let pairs = (try? FormEncoding.parse(url?.query ?? "")) ?? []
-        let query = Dictionary(pairs.map { ($0.name, $0.value) }) { $1 }
-        let path = (url?.path ?? "").replacing("/auth/v1", with: "")
-        let parts = path.split(separator: "/").filter { $0.utf8.count != 36 }.joined(separator: "/")
-        let word = query["grant_type"] ?? query["scope"]
-        let kind = (["\(request.method) /\(parts)"] + [word].compactMap { $0 }).joined(separator: " ")
-        let body = request.body.flatMap { try? JSON(parsing: $0.revealedBytes()) } ?? .null
+        let read = SupabaseRequest(request)
         return state.withLock { state in
-            state.requests.append(Request(kind: kind, path: path, query: query, body: body))
-            if state.answers[kind]?.isEmpty == false, let next = state.answers[kind]?.removeFirst() { return next }
-            return FakeSupabase.yes(kind, &state)
+            state.requests.append(read)
+            if state.answers[read.kind]?.isEmpty == false, let next = state.answers[read.kind]?.removeFirst() {
+                return next
+            }
+            return AgreeableSupabase.yes(read.kind, &state)
         }
     }
 
@@ -122,7 +111,7 @@ final class FakeSupabase: HTTPClient {
 /// The socket API in front of a project, as the account `app`; `work` is at an OpenID provider.
 struct SupabaseHouse: Sendable {
     let house: House
-    let project = FakeSupabase()
+    let project = AgreeableSupabase()
     static let target = "/v1/accounts/app"
 
     init() async throws {
