@@ -1,6 +1,7 @@
 import HTTPMessages
 import Secrets
 import SessionVault
+import TestSupport
 import Testing
 
 @testable import BrokerCore
