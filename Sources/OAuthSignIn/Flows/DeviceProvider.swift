@@ -11,7 +11,7 @@ extension Provider {
     func authorizeDevice(_ request: SignInRequest) async throws(BrokerError) -> DeviceFlow {
         let metadata = try await metadata()
         guard let endpoint = metadata.deviceAuthorizationEndpoint else {
-            throw .methodUnsupported(Provider.noDevices(of: account))
+            throw .methodUnsupported(Provider.noDevices(of: account), method: "device")
         }
         let scopes = metadata.requestable(request.scopes ?? account.scopes)
         try check(metadata, for: scopes)
@@ -39,9 +39,7 @@ extension Provider {
             } else {
                 ""
             }
-        return "The provider of \(account.name) offers no sign-in on another device (RFC 8628).\(byHand) "
-            + "Sign in with a browser: ringback login \(account.name), "
-            + "or ringback login \(account.name) --no-browser where there is none."
+        return "The provider of \(account.name) offers no sign-in on another device (RFC 8628).\(byHand)"
     }
 
     /// Asks once whether the person has said yes.

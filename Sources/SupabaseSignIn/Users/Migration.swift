@@ -30,8 +30,7 @@ extension SessionAccess {
             // What waits for the app must not be lost by another identifier that it names.
             if let identifier, let former = session.project?.migratesFrom, former != identifier {
                 throw .conflict(
-                    "The data of \(former) waits to be moved already. When that is done: "
-                        + "ringback migrate-user \(name) --done")
+                    "The data of \(former) waits to be moved already.", cause: .migrationPending(name))
             }
             session.project?.migratesFrom = identifier
         }
