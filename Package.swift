@@ -133,7 +133,7 @@ let package = Package(
                 "CurlTransport", "DeepLinks", "DesktopBus", "DesktopNotices", "Launcher", "OAuthSignIn",
                 "SupabaseSignIn",
                 "LocalHTTP", "NetworkWatch", "OAuth", "Records", "SessionVault", "StrictJSON", "Secrets",
-                "HTTPMessages",
+                "HTTPMessages", "Terminal",
                 log, lifecycle, signals,
             ],
             swiftSettings: strict,

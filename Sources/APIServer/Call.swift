@@ -208,7 +208,7 @@ struct Call: Sendable {
         return pairs
     }
 
-    func invalid(_ name: String, _ reason: String) -> Problem { Problem(.validationFailed, "\(name): \(reason).") }
+    func invalid(_ name: String, _ reason: String) -> Problem { Problem(invalid: name, "\(reason).") }
 
     /// Runs a call of the broker; its failures become problems.
     func ask<Value>(_ body: () async throws(BrokerError) -> Value) async throws(Problem) -> Value {

@@ -12,13 +12,8 @@ struct CertificateFile {
             guard holdsCertificate(content.bytes) else { return .failure(Refusal("the file holds no PEM certificate")) }
             return .success(content.bytes)
         } catch {
-            return .failure(Refusal(AccountReader.sentence(error, path)))
+            return .failure(error.refusal(of: path))
         }
-    }
-
-    struct Refusal: Error {
-        let reason: String
-        init(_ reason: String) { self.reason = reason }
     }
 
     private static func holdsCertificate(_ bytes: [UInt8]) -> Bool {
@@ -40,7 +35,8 @@ extension ServerTrust {
         switch CertificateFile.read(path, user: user) {
         case .success(let bytes): self.init(certificateAuthorities: bytes)
         case .failure(let refusal):
-            throw ConfigurationError(file: path, line: nil, key: "ca_file", message: refusal.reason)
+            throw ConfigurationError(
+                file: path, line: nil, key: "ca_file", message: refusal.message, cause: refusal.cause)
         }
     }
 }

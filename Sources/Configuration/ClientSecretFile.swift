@@ -38,15 +38,15 @@ extension AccountConfiguration {
     /// The client's private key; nil if the account has none. Read and checked like ``readClientSecret(user:)``.
     public func readClientKey(user: UInt32) throws(ConfigurationError) -> ClientKey? {
         guard let path = clientKeyFile else { return nil }
-        let reason: String
+        let content: FileTrust.Content
         do throws(FileTrust.Failure) {
-            let content = try FileTrust(user: user).read(path, isSecret: true, maxSize: ClientSecretFile.maxSize)
-            if let key = try? ClientKey(parsing: Secret(bytes: content.bytes), keyID: clientKeyID) { return key }
-            reason = ClientSecretFile.mistake(inKey: content, named: clientKeyID) ?? "cannot be used"
+            content = try FileTrust(user: user).read(path, isSecret: true, maxSize: ClientSecretFile.maxSize)
         } catch {
-            reason = AccountReader.sentence(error, path)
+            throw mistake(at: "client_key_file", error.refusal(of: path))
         }
-        throw mistake(at: "client_key_file", reason)
+        if let key = try? ClientKey(parsing: Secret(bytes: content.bytes), keyID: clientKeyID) { return key }
+        throw mistake(
+            at: "client_key_file", ClientSecretFile.mistake(inKey: content, named: clientKeyID) ?? "cannot be used")
     }
 
     /// The client secret, if it is in the configuration or in a file. Nil if there is none, or if it comes from a
@@ -64,7 +64,7 @@ extension AccountConfiguration {
                 return ClientSecretFile.secret(
                     in: try trust.read(path, isSecret: true, maxSize: ClientSecretFile.maxSize))
             } catch {
-                throw mistake(at: "client_secret_file", AccountReader.sentence(error, path))
+                throw mistake(at: "client_secret_file", error.refusal(of: path))
             }
         }
     }

@@ -9,12 +9,22 @@ public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConver
     /// In TOML's dotted form (`accounts.mail.issuer`); nil for syntax errors and for whole files.
     public let key: String?
     public let message: String
+    /// What helps can be told from it; nil if the message says everything.
+    public let cause: Cause?
 
-    public init(file: String, line: Int? = nil, key: String? = nil, message: String) {
+    /// What is wrong, for programs that advise the user.
+    public enum Cause: Sendable, Equatable {
+        case unsafe(UnsafePath)
+        /// A call has made an exposed socket of the table's name.
+        case nameTaken(socket: String)
+    }
+
+    public init(file: String, line: Int? = nil, key: String? = nil, message: String, cause: Cause? = nil) {
         self.file = file
         self.line = line
         self.key = key
         self.message = message
+        self.cause = cause
     }
 
     /// `FILE:LINE: KEY: MESSAGE`, the format of compilers, which editors understand.
@@ -23,6 +33,37 @@ public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConver
         if let line { text += ":\(line)" }
         if let key { text += ": \(key)" }
         return "\(text): \(message)"
+    }
+}
+
+/// A file or directory of the configuration with which other users may do what they must not.
+public struct UnsafePath: Sendable, Equatable {
+    /// The words of the socket API.
+    public enum Trouble: String, Sendable {
+        case writableByOthers = "writable_by_others"
+        /// It has a secret.
+        case readableByOthers = "readable_by_others"
+        /// It belongs neither to the user nor to root.
+        case foreignOwner = "foreign_owner"
+    }
+
+    public let path: String
+    public let trouble: Trouble
+
+    public init(_ path: String, _ trouble: Trouble) {
+        self.path = path
+        self.trouble = trouble
+    }
+}
+
+/// Why the value of a key cannot be used: what a ``ConfigurationError`` says, without its place.
+struct Refusal: Error, Equatable {
+    let message: String
+    let cause: ConfigurationError.Cause?
+
+    init(_ message: String, _ cause: ConfigurationError.Cause? = nil) {
+        self.message = message
+        self.cause = cause
     }
 }
 

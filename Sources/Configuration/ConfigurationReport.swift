@@ -2,7 +2,7 @@ internal import HTTPMessages
 internal import OAuth
 public import StrictJSON
 
-/// The result of `--check-config` and `ringback config check`.
+/// The result of `ringbackd --check-config`.
 public struct ConfigurationReport: Sendable, Equatable {
     /// An account without errors in the configuration.
     public struct Account: Sendable, Equatable {
@@ -12,8 +12,8 @@ public struct ConfigurationReport: Sendable, Equatable {
         public let source: ConfigurationSource
         /// The redirect URIs to register at the provider; empty if there are none.
         public let redirectURI: String
-        /// A text about ``redirectURI``.
-        let registration: String
+        /// What to register at the provider before the first sign-in, as the end of a sentence.
+        public let registration: String
         /// Hints for the user, one sentence each.
         public let notes: [String]
     }
@@ -42,7 +42,7 @@ public struct ConfigurationReport: Sendable, Equatable {
 
     /// Reads the configuration and checks it.
     ///
-    /// - Parameter names: the names of the sockets that `ringback expose` has made, if they are known.
+    /// - Parameter names: the names of the exposed sockets that calls made, if they are known.
     public init(of place: ConfigurationPlace, exposedByHand names: Set<String> = []) {
         do throws(ConfigurationErrors) {
             let configuration = try DaemonConfiguration.load(place)
@@ -84,35 +84,15 @@ public struct ConfigurationReport: Sendable, Equatable {
         self.files = files
     }
 
-    /// For users: a line for each error, or a line for each account with its hints below.
-    public var text: String {
-        guard isValid else {
-            let count = errors.count == 1 ? "1 mistake" : "\(errors.count) mistakes"
-            return (errors.map(\.description) + ["The configuration has \(count)."]).joined(separator: "\n") + "\n"
-        }
-        let schemes = schemes.map { "scheme \($0.name):\n" + $0.notes.map { "    \($0)\n" }.joined() }.joined()
-        guard !accounts.isEmpty else {
-            return schemes + "No accounts. Add one: ringback account add NAME --issuer URL --client-id ID\n"
-        }
-        return accounts.map { account in
-            let line = "\(account.name): \(account.provider), \(account.registration)\n"
-            return line + account.notes.map { "    \($0)\n" }.joined()
-        }.joined() + schemes
-            + exposes.map { expose in
-                let line = "expose \(expose.name): tokens of \(expose.accounts.joined(separator: ", "))\n"
-                return line + expose.notes.map { "    \($0)\n" }.joined()
-            }.joined()
-    }
-
-    /// For programs: `{"valid","accounts":[{"name","provider","source","redirect_uri","notes"}],"errors":[…]}`, with
-    /// the tables of schemes as `"schemes":[{"name","source","command"?}]` and those of restricted sockets as
+    /// `{"valid","accounts":[{"name","provider","source","redirect_uri","registration","notes"}],"errors":[…]}`, with
+    /// the tables of schemes as `"schemes":[{"name","source","command"?,"notes"}]` and those of restricted sockets as
     /// `"exposes":[{"name","accounts","source","notes"}]`.
     public var json: String {
         let accounts = accounts.map { account -> JSON in
             [
                 "name": .string(account.name), "provider": .string(account.provider),
                 "source": .string(account.source.description), "redirect_uri": .string(account.redirectURI),
-                "notes": .array(account.notes.map { .string($0) }),
+                "registration": .string(account.registration), "notes": .array(account.notes.map { .string($0) }),
             ]
         }
         let schemes = schemes.map { scheme -> JSON in
@@ -120,6 +100,7 @@ public struct ConfigurationReport: Sendable, Equatable {
                 .init("name", .string(scheme.name)), .init("source", .string(scheme.source.description)),
             ])
             object["command"] = scheme.command.map { .array($0.map { .string($0) }) }
+            object["notes"] = .array(scheme.notes.map { .string($0) })
             return .object(object)
         }
         let exposes = exposes.map { expose -> JSON in
@@ -138,12 +119,22 @@ public struct ConfigurationReport: Sendable, Equatable {
 }
 
 extension ConfigurationError {
-    /// `{"file","line","key","message"}`, without unknown members: an element of `errors` in the socket API.
+    /// `{"file","line","key","message","cause","path","socket"}`, without unknown members: an element of `errors` in the
+    /// socket API.
     public var json: JSON {
         var object = JSONObject([.init("file", .string(file))])
         if let line { object["line"] = .integer(line) }
         if let key { object["key"] = .string(key) }
         object["message"] = .string(message)
+        switch cause {
+        case .unsafe(let unsafe):
+            object["cause"] = .string(unsafe.trouble.rawValue)
+            object["path"] = .string(unsafe.path)
+        case .nameTaken(let socket):
+            object["cause"] = "name_taken"
+            object["socket"] = .string(socket)
+        case nil: break
+        }
         return .object(object)
     }
 }
@@ -175,8 +166,7 @@ extension AccountConfiguration {
         case .loopback: break
         case .customScheme(let uri):
             let scheme = uri.prefix { $0 != ":" }.lowercased()
-            notes.append(
-                "The desktop must open \(scheme): links with ringback open. Run: ringback scheme register \(scheme)")
+            notes.append("The desktop must open \(scheme): links with Ringback.")
             // RFC 8252 sections 7.1 and 8.6.
             if (try? URLScheme(parsing: scheme))?.isReverseDNS == false {
                 notes.append(
@@ -184,7 +174,7 @@ extension AccountConfiguration {
                         + "org.example.\(scheme).")
             }
         case .https:
-            notes.append("The browser does not return by itself: paste its address into ringback complete.")
+            notes.append("The browser does not return by itself: its address has to be pasted.")
         }
         if clientSecret == .none, let clientAuthentication, ![.none, .privateKeyJWT].contains(clientAuthentication) {
             notes.append("\(clientAuthentication.rawValue) needs client_secret_file or client_secret_command: set one.")

@@ -43,16 +43,17 @@ public struct DaemonConfiguration: Sendable, Equatable {
 }
 
 extension DaemonConfiguration {
-    /// Reports tables whose names are already used by sockets of `ringback expose`. A table must not change what the
+    /// Reports tables whose names are already used by exposed sockets that calls made. A table must not change what the
     /// connected clients of such a socket see. At start this is no error; the table is then left out.
     ///
-    /// - Parameter names: the names of the sockets that `ringback expose` has made.
+    /// - Parameter names: the names of the sockets that calls made.
     public func clashes(with names: Set<String>) -> [ConfigurationError] {
         exposes.filter { names.contains($0.name) }.map { expose in
             ConfigurationError(
                 file: expose.source.file, line: expose.source.line, key: "expose.\(expose.name)",
-                message: "a socket of ringback expose has this name: choose another name, or run ringback expose "
-                    + "revoke \(expose.name) first")
+                message: "an exposed socket that was not made by the configuration has this name: choose another name, "
+                    + "or revoke that socket first",
+                cause: .nameTaken(socket: expose.name))
         }
     }
 }
@@ -101,12 +102,11 @@ private struct ConfigurationLoader {
     }
 
     private mutating func refuse(_ file: String, _ failure: FileTrust.Failure) {
-        let message =
-            switch failure {
-            case .missing: "does not exist"
-            case .refused(let reason): reason
-            }
-        errors.append(ConfigurationError(file: file, message: message))
+        switch failure {
+        case .missing: errors.append(ConfigurationError(file: file, message: "does not exist"))
+        case .refused(let reason, let unsafe):
+            errors.append(ConfigurationError(file: file, message: reason, cause: unsafe.map { .unsafe($0) }))
+        }
     }
 
     /// Checks that each `[[expose]]` has a unique name and existing accounts. If there are other errors, accounts are

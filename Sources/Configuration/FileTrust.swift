@@ -5,10 +5,20 @@ internal import Glibc
 /// Attack: a file that another user can change could name another issuer for an account. The directory is checked too,
 /// because its owner can replace the file. For a symbolic link its target is checked as well.
 struct FileTrust {
-    /// Why a file is rejected, and what to do about it.
+    /// Why a file is rejected.
     enum Failure: Error, Equatable {
         case missing
-        case refused(String)
+        /// The rest of a sentence that begins with the file; and what others may do, if that is why.
+        case refused(String, UnsafePath? = nil)
+
+        /// The same about a file that a key names.
+        func refusal(of path: String) -> Refusal {
+            let file = "the file \(FileTrust.quoted(path))"
+            return switch self {
+            case .missing: Refusal("\(file) does not exist")
+            case .refused(let reason, let unsafe): Refusal("\(file) \(reason)", unsafe.map { .unsafe($0) })
+            }
+        }
     }
 
     /// The content of an accepted file.
@@ -43,7 +53,7 @@ struct FileTrust {
         try check(status, path)
         let isPrivate = status.st_mode & 0o077 == 0
         if isSecret, status.st_mode & 0o044 != 0, status.st_uid != 0 {
-            throw .refused("holds a secret and can be read by others: chmod 600 \(FileTrust.quoted(path))")
+            throw .refused("holds a secret and can be read by others", UnsafePath(path, .readableByOthers))
         }
         if let target = FileTrust.target(of: path), target != path { try checkDirectory(of: target) }
         return Content(bytes: try content(of: descriptor, maxSize), isPrivate: isPrivate)
@@ -89,12 +99,13 @@ struct FileTrust {
     }
 
     private func check(_ status: stat, _ path: String, prefix: String = "") throws(Failure) {
-        let name = FileTrust.quoted(path)
         guard status.st_uid == user || status.st_uid == 0 else {
-            throw .refused("\(prefix)belongs to uid \(status.st_uid), neither you nor root: chown \(user) \(name)")
+            throw .refused(
+                "\(prefix)belongs to uid \(status.st_uid), neither to you (uid \(user)) nor to root",
+                UnsafePath(path, .foreignOwner))
         }
         guard status.st_mode & 0o022 == 0 else {
-            throw .refused("\(prefix)can be written by others: chmod go-w \(name)")
+            throw .refused("\(prefix)can be written by others", UnsafePath(path, .writableByOthers))
         }
     }
 
@@ -121,7 +132,7 @@ struct FileTrust {
         return unsafe String(cString: resolved)
     }
 
-    /// The path, quoted for a shell, because users paste the command.
+    /// The path as a shell would take it, so that a message shows where it begins and ends.
     static func quoted(_ path: String) -> String {
         let isPlain = path.utf8.allSatisfy { byte in
             switch byte {

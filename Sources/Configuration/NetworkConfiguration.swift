@@ -101,14 +101,16 @@ private struct ProxyReader {
             }
             return HTTPProxy.Credentials(user: user, password: Secret(bytes: line[line.index(after: colon)...]))
         } catch {
-            refuse(key, AccountReader.sentence(error, file))
+            refuse(key, error.refusal(of: file))
             return nil
         }
     }
 
-    private mutating func refuse(_ key: String, _ message: String) {
+    private mutating func refuse(_ key: String, _ message: String) { refuse(key, Refusal(message)) }
+
+    private mutating func refuse(_ key: String, _ refusal: Refusal) {
         guard let node = table.node(key) else { return }
-        check.refuse(node, path + [key], message)
+        check.refuse(node, path + [key], refusal)
     }
 
     private static func isHostByte(_ byte: UInt8) -> Bool {

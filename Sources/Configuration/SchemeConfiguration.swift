@@ -27,7 +27,7 @@ public struct SchemeConfiguration: Sendable, Equatable {
     /// Hints for the user, one sentence each.
     var notes: [String] {
         var notes = [
-            "The desktop must open \(name): links with ringback open. Run: ringback scheme register \(name)",
+            "The desktop must open \(name): links with Ringback.",
             command?.first.map { "If no app listens for its links, \($0) is started." }
                 ?? "Its links are kept for a minute for an app that listens.",
         ]

@@ -56,7 +56,9 @@ public struct UserManagerClient: Sendable {
             default: throw .unavailable
             }
         }
-        guard isRunning else { throw .failed(reason: "the service manager could not start it; see journalctl --user") }
+        guard isRunning else {
+            throw .failed(reason: "the service manager could not start it; the user's journal has the reason")
+        }
     }
 
     private struct Unit {

@@ -35,7 +35,7 @@ public struct HandlerFile: Equatable, Sendable {
     /// The file's text.
     public var text: String {
         var lines = [
-            "# Written by `ringback scheme register`; `ringback scheme unregister \(scheme)` removes it.",
+            "# Written by Ringback's command line, which also removes it (scheme unregister \(scheme)).",
             "[Desktop Entry]", "Type=Application", "Name=\(name(inMenus: account))",
             "Comment=Completes a sign-in that was started in the browser",
             "Comment[ru]=Завершает вход, начатый в браузере",

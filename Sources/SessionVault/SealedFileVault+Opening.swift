@@ -54,18 +54,12 @@ extension SealedFileVault {
         }
     }
 
-    /// A vault that is locked with a passphrase cannot be moved without it, so the instructions for that case are
-    /// longer.
+    /// A key that is locked with a passphrase cannot be moved before it was unlocked.
     func mismatch(_ recorded: KeySourceChoice) -> VaultError {
-        let steps =
-            recorded == .passphrase
-            ? "To move it, set key_source = \"passphrase\", restart ringbackd, run `ringback unlock` and `ringback vault "
-                + "rekey --key-source \(choice.rawValue)`, then set key_source back."
-            : "Run `ringback vault rekey --key-source \(choice.rawValue)` to move it, or set key_source to "
-                + "\"\(recorded.rawValue)\" or \"auto\" and restart ringbackd."
-        return .locked(
+        .locked(
             reason: "The vault's key is kept by \(recorded.rawValue), and the configuration says "
-                + "key_source = \"\(choice.rawValue)\". \(steps)")
+                + "key_source = \"\(choice.rawValue)\".",
+            obstacle: .keySourceDiffers(recorded: recorded.rawValue, configured: choice.rawValue))
     }
 
     /// The data key of `vault.key`, unwrapped with the source that it names.
@@ -93,7 +87,9 @@ extension SealedFileVault {
 
     func locked(_ source: KeySourceChoice, _ error: KeySourceError) -> VaultError {
         switch error {
-        case .absent(let reason), .locked(let reason), .failed(let reason):
+        case .locked(let reason, let obstacle):
+            .locked(reason: "The vault's key is kept by \(source.rawValue). \(reason)", obstacle: obstacle)
+        case .absent(let reason), .failed(let reason):
             .locked(reason: "The vault's key is kept by \(source.rawValue). \(reason)")
         case .needsPassphrase:
             .locked(reason: Self.needsPassphrase)
@@ -217,7 +213,9 @@ extension SealedFileVault {
             .locked(reason: "The vault has no passphrase yet: the next one that is given becomes its passphrase.")
         // A key file that cannot be created. Other sources have reasons of their own.
         case .failed(let reason) where source == .keyFile: .unwritable(reason: reason)
-        case .absent(let reason), .locked(let reason), .failed(let reason):
+        case .locked(let reason, let obstacle):
+            .locked(reason: "\(source.rawValue) cannot keep the vault's key. \(reason)", obstacle: obstacle)
+        case .absent(let reason), .failed(let reason):
             .locked(reason: "\(source.rawValue) cannot keep the vault's key. \(reason)")
         }
     }

@@ -51,7 +51,7 @@ extension SealedFileVault {
 
     /// If the new source cannot take the key, an open vault stays open, so the error must not be `locked`.
     private func keepingOpen(_ error: VaultError) -> VaultError {
-        guard case .locked(let reason) = error else { return error }
-        return .refused(reason: "\(reason) The vault's key stays where it was.")
+        guard case .locked(let reason, let obstacle) = error else { return error }
+        return .refused(reason: "\(reason) The vault's key stays where it was.", obstacle: obstacle)
     }
 }

@@ -135,17 +135,18 @@ public actor SealedFileVault: Vault {
     }
 
     private func note(_ error: VaultError) {
-        let reason =
+        let (reason, obstacle): (String?, VaultObstacle?) =
             switch error {
             // The caller gets this error. The reason why the vault is locked stays the same.
-            case .wrongPassphrase: status.reason == Self.unopened ? Self.needsPassphrase : status.reason
-            case .locked(let reason), .unwritable(let reason), .damaged(let reason), .newer(let reason),
-                .refused(let reason):
-                reason
+            case .wrongPassphrase:
+                (status.reason == Self.unopened ? Self.needsPassphrase : status.reason, status.obstacle)
+            case .locked(let reason, let obstacle), .refused(let reason, let obstacle): (reason, obstacle)
+            case .unwritable(let reason), .damaged(let reason), .newer(let reason): (reason, nil)
             }
         snapshot.withLock { status in
             status.isLocked = true
             status.reason = reason
+            status.obstacle = obstacle
         }
     }
 
@@ -156,7 +157,7 @@ public actor SealedFileVault: Vault {
     /// The open vault with its key. Throws `locked` if it is not open.
     func opened() throws(VaultError) -> OpenVault {
         guard case .open(let vault) = state else {
-            throw .locked(reason: status.reason ?? "The vault is locked.")
+            throw .locked(reason: status.reason ?? "The vault is locked.", obstacle: status.obstacle)
         }
         return vault
     }

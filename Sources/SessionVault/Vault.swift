@@ -99,7 +99,7 @@ public struct RetiredEntry: Sendable, Equatable {
 /// Why a vault operation failed. Reasons are sentences for users: what failed, where, and what to do.
 public enum VaultError: Error, Sendable, Equatable {
     /// The key is not available: its source is absent or locked, or holds another key.
-    case locked(reason: String)
+    case locked(reason: String, obstacle: VaultObstacle? = nil)
     /// The passphrase is wrong.
     case wrongPassphrase
     case unwritable(reason: String)
@@ -108,7 +108,15 @@ public enum VaultError: Error, Sendable, Equatable {
     /// The file was written by a newer version and was not changed.
     case newer(reason: String)
     /// The operation is not possible for this vault, or not now.
-    case refused(reason: String)
+    case refused(reason: String, obstacle: VaultObstacle? = nil)
+}
+
+/// What the user can remove so that the vault opens, for programs that advise the user.
+public enum VaultObstacle: Sendable, Equatable {
+    /// The key is kept by another source than the configured one. Both are names of a ``KeySourceChoice``.
+    case keySourceDiffers(recorded: String, configured: String)
+    /// The directory of the key file is open to others, or not the user's.
+    case openToOthers(path: String)
 }
 
 /// The state of a vault, and what it protects against.
@@ -124,6 +132,7 @@ public struct VaultStatus: Sendable, Equatable {
     public var isLocked: Bool
     /// Why it is locked; nil if it is not.
     public var reason: String?
+    public var obstacle: VaultObstacle?
     /// The name of a ``KeySourceChoice``; `undecided` before the first opening.
     public var keySource: String
     public var protects: String

@@ -123,8 +123,12 @@ extension BrokerError {
     init(_ error: ConfigurationError, credential: String? = nil) {
         // `accounts.NAME.KEY`; a name may have dots.
         let key = error.key?.split(separator: ".").last.map(String.init) ?? ""
-        self = .unusableSetting(
-            UnusableSetting(
-                error.description, setting: key, file: error.file, line: error.line, credential: credential))
+        var setting = UnusableSetting(
+            error.description, setting: key, file: error.file, line: error.line, credential: credential)
+        if case .unsafe(let unsafe)? = error.cause {
+            setting.cause = unsafe.trouble.rawValue
+            setting.path = unsafe.path
+        }
+        self = .unusableSetting(setting)
     }
 }

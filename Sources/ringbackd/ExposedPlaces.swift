@@ -4,6 +4,7 @@
 import APIServer
 import BrokerCore
 import Glibc
+import Terminal
 
 /// `$XDG_RUNTIME_DIR/ringback/exposed` and what belongs to it; beside the daemon's socket where there is no such variable.
 struct ExposedPlaces: Sendable {
@@ -44,7 +45,7 @@ struct ExposedPlaces: Sendable {
 
     /// Makes the directories of an exposed socket, with the modes that those who may connect need.
     ///
-    /// - Throws: a sentence that names the directory and what to do.
+    /// - Throws: a sentence that names the directory.
     func prepare(_ exposedSocket: ExposedSocket) throws(PlaceError) {
         let isShared = !exposedSocket.order.allowedUIDs.isEmpty
         try makeDirectory(base)
@@ -57,8 +58,8 @@ struct ExposedPlaces: Sendable {
             throw PlaceError(
                 reason: "there is no place for a Flatpak app's socket: "
                     + (isPrivate
-                        ? "this daemon is private (ringback agent, or --private) and keeps to its own directory. Ask "
-                            + "the user's own daemon" : "XDG_RUNTIME_DIR is not set"))
+                        ? "this daemon is private and keeps to its own directory. Ask the user's own daemon"
+                        : "XDG_RUNTIME_DIR is not set"))
         }
         try makeDirectory(apps)
         try makeDirectory("\(apps)/\(id)")
@@ -86,7 +87,7 @@ struct ExposedPlaces: Sendable {
         // Others may pass through directories that we made. The base must be closed to others, and Flatpak's
         // directories at least not writable by them.
         guard status.st_mode & (isOurs ? 0o066 : path == base ? 0o077 : 0o022) == 0 else {
-            throw PlaceError(reason: "\(path) is open to others. Run: chmod go-rwx \(path)")
+            throw PlaceError(reason: "\(path) is open to others", step: .remedy(.openToOthers, path))
         }
         guard isOurs, let mode, status.st_mode & 0o7777 != mode else { return }
         guard fchmod(descriptor, mode) == 0 else { throw PlaceError(reason: "the mode of \(path) cannot be set") }

@@ -6,6 +6,7 @@ import Logging
 import ServiceLifecycle
 import SessionVault
 import Synchronization
+import Terminal
 
 /// The restricted sockets: a server for each exposed socket, as long as it is in the registry. Shut down with the
 /// daemon's own socket.
@@ -57,7 +58,9 @@ final class ExposedSocketServers: Service {
         } catch {
             server.close()
             places.remove(made, of: exposedSocket)
-            throw .conflict("\(exposedSocket.name) cannot be exposed: \(error.reason).")
+            var cause: ConflictCause?
+            if case .remedy(.openToOthers, let path)? = error.step { cause = .openToOthers(path: path) }
+            throw .conflict("\(exposedSocket.name) cannot be exposed: \(error.reason).", cause: cause)
         }
         servers.withLock { $0[exposedSocket.id] = server }
         starting.yield(server)

@@ -182,9 +182,9 @@ enum Main {
         if options.isJSON {
             print(report.json)
         } else if report.isValid {
-            print(report.text, terminator: "")
+            print("The configuration has no mistakes.")
         } else {
-            complain(String(report.text.dropLast()))
+            complain("the configuration has mistakes:\n\(StartAdvice.text(report.errors))")
         }
         return report.isValid ? 0 : ExitStatus.badConfiguration
     }
@@ -200,7 +200,7 @@ enum Main {
         do throws(ConfigurationErrors) {
             return try DaemonConfiguration.load(place)
         } catch {
-            stop("the configuration has mistakes:\n\(error)", ExitStatus.badConfiguration)
+            stop("the configuration has mistakes:\n\(StartAdvice.text(error.errors))", ExitStatus.badConfiguration)
         }
     }
 
@@ -212,19 +212,19 @@ enum Main {
             activated = try ServiceManager.takeSocket()
             if activated == nil { try places.prepareSocketDirectory() }
         } catch {
-            stop(error.reason, ExitStatus.failed)
+            stop(StartAdvice.text(error), ExitStatus.failed)
         }
         let lock: StateLock
         do throws(StateLockError) {
             lock = try StateLock(directory: places.state)
         } catch {
             if case .held = error { stop("\(error)", ExitStatus.stateHeld) }
-            stop("\(error)", ExitStatus.failed)
+            stop(StartAdvice.text(error), ExitStatus.failed)
         }
         do throws(PlaceError) {
             if activated == nil { try places.refuseLiveSocket() }
         } catch {
-            stop(error.reason, ExitStatus.failed)
+            stop(StartAdvice.text(error), ExitStatus.failed)
         }
         return (lock, places, activated)
     }

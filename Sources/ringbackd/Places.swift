@@ -1,5 +1,6 @@
 import Glibc
 import SessionVault
+import Terminal
 
 /// Where the daemon's files are.
 struct Places {
@@ -53,7 +54,7 @@ struct Places {
             throw PlaceError(reason: "\(directory) belongs to another user. Choose another with --socket PATH")
         }
         guard status.st_mode & 0o077 == 0 else {
-            throw PlaceError(reason: "\(directory) is open to others. Run: chmod 700 \(directory)")
+            throw PlaceError(reason: "\(directory) is open to others", step: .remedy(.openToOthers, directory))
         }
     }
 }
@@ -65,7 +66,9 @@ extension Places {
             try DirectoryTrust.check(parentsOf: directory)
         } catch {
             throw PlaceError(
-                reason: "\(error.path) \(error.reason). Or choose another place for the socket with --socket PATH")
+                reason: "\(error.path) \(error.reason)",
+                step: error.isWritable ? .remedy(.writableByOthers, error.path) : nil,
+                otherwise: "Or choose another place for the socket with --socket PATH")
         }
     }
 
@@ -97,9 +100,30 @@ extension Places {
     }
 }
 
-/// Why a path cannot be used, and what to do.
+/// Why a path cannot be used.
 struct PlaceError: Error {
+    /// What helps, for ``StartAdvice``.
+    enum Step {
+        case remedy(PathRemedy, String)
+        /// The user's runtime directory lasts only as long as a login.
+        case linger
+        /// The runtime directory is another user's.
+        case ownLogin
+        /// There is a runtime directory, and the environment does not name it.
+        case variable(String)
+    }
+
+    /// A sentence without its full stop.
     let reason: String
+    let step: Step?
+    /// What else can be done, as a sentence.
+    let otherwise: String?
+
+    init(reason: String, step: Step? = nil, otherwise: String? = nil) {
+        self.reason = reason
+        self.step = step
+        self.otherwise = otherwise
+    }
 }
 
 /// A variable that is set and not empty.

@@ -1,4 +1,5 @@
 import Glibc
+import Terminal
 
 /// The protocols between systemd and a service: a listening socket from systemd (sd_listen_fds(3)), and messages about
 /// the daemon's state to it (sd_notify(3)).
@@ -56,7 +57,8 @@ enum ServiceManager {
             places.st_mode & 0o077 == 0
         else {
             throw PlaceError(
-                reason: "the directory of systemd's socket must be yours and closed to others: chmod 700 \(directory)")
+                reason: "the directory of systemd's socket must be yours and closed to others",
+                step: .remedy(.openToOthers, directory))
         }
         try Places.checkParents(of: directory)
     }

@@ -20,20 +20,25 @@ import Testing
         let report = folder.report()
         #expect(report.isValid)
         #expect(
-            report.text == """
-                fixed: oidc, redirect URI to register: http://localhost:8400/cb
-                    localhost is bound as 127.0.0.1 and as [::1]; if one of them is taken, the sign-in fails.
-                    client_secret_basic needs client_secret_file or client_secret_command: set one.
-                work: oidc, redirect URI to register: http://127.0.0.1:{port}/callback/work
-
-                """)
+            report.accounts.map(\.registration) == [
+                "redirect URI to register: http://localhost:8400/cb",
+                "redirect URI to register: http://127.0.0.1:{port}/callback/work",
+            ])
+        #expect(
+            report.accounts.map(\.notes) == [
+                [
+                    "localhost is bound as 127.0.0.1 and as [::1]; if one of them is taken, the sign-in fails.",
+                    "client_secret_basic needs client_secret_file or client_secret_command: set one.",
+                ], [],
+            ])
         let json = try JSON(parsing: Array(report.json.utf8))
         #expect(json["valid"] == true)
         #expect(json["errors"] == [])
         #expect(
             json["accounts"]?.array?.last == [
                 "name": "work", "provider": "oidc", "source": .string("\(folder.path)/config.toml:1"),
-                "redirect_uri": "http://127.0.0.1:{port}/callback/work", "notes": [],
+                "redirect_uri": "http://127.0.0.1:{port}/callback/work",
+                "registration": "redirect URI to register: http://127.0.0.1:{port}/callback/work", "notes": [],
             ])
     }
 
@@ -43,8 +48,9 @@ import Testing
         let report = folder.report()
         #expect(!report.isValid)
         let file = "\(folder.path)/config.toml"
-        #expect(report.text.hasPrefix("\(file):3: accounts.mail.client_idd: unknown key; did you mean client_id? "))
-        #expect(report.text.hasSuffix("The configuration has 1 mistake.\n"))
+        let lines = report.errors.map(\.description)
+        #expect(lines.count == 1)
+        #expect(lines[0].hasPrefix("\(file):3: accounts.mail.client_idd: unknown key; did you mean client_id? "))
         let json = try JSON(parsing: Array(report.json.utf8))
         #expect(json["valid"] == false)
         #expect(json["accounts"] == [])
@@ -53,10 +59,13 @@ import Testing
         #expect(error?["line"] == 3)
     }
 
-    @Test func `says how to begin`() throws {
-        let report = try Folder().report(isExplicit: false)
-        #expect(report.isValid)
-        #expect(report.text.contains("ringback account add"))
+    @Test func `says which file others can change, for a program that advises`() throws {
+        let folder = try Folder()
+        let file = try folder.write("", mode: 0o622)
+        let json = try JSON(parsing: Array(folder.report().json.utf8))
+        let error = json["errors"]?.array?.first
+        #expect(error?.object?.names == ["file", "message", "cause", "path"])
+        #expect(error?["cause"] == "writable_by_others" && error?["path"]?.string == file)
     }
 
     @Test func `leaves out what is not known`() throws {

@@ -7,12 +7,20 @@ import Testing
 @Suite struct `Trust in files` {
     private let trust = FileTrust(user: Folder.user)
 
-    private func refusal(_ path: String, isSecret: Bool = false) -> String? {
+    private func failure(_ path: String, isSecret: Bool = false) -> FileTrust.Failure? {
         do throws(FileTrust.Failure) {
             _ = try trust.read(path, isSecret: isSecret, maxSize: 1_000)
             return nil
         } catch {
-            if case .refused(let reason) = error { return reason } else { return "missing" }
+            return error
+        }
+    }
+
+    private func refusal(_ path: String, isSecret: Bool = false) -> String? {
+        switch failure(path, isSecret: isSecret) {
+        case .refused(let reason, _): reason
+        case .missing: "missing"
+        case nil: nil
         }
     }
 
@@ -25,11 +33,10 @@ import Testing
     }
 
     @Test(arguments: [0o620, 0o602, 0o666] as [mode_t])
-    func `is refused to files that others may write, with the remedy`(mode: mode_t) throws {
+    func `is refused to files that others may write`(mode: mode_t) throws {
         let folder = try Folder()
         let file = try folder.write("x", to: "it's mine", mode: mode)
-        let quoted = "'\(folder.path)/it'\\''s mine'"
-        #expect(refusal(file) == "can be written by others: chmod go-w \(quoted)")
+        #expect(failure(file) == .refused("can be written by others", UnsafePath(file, .writableByOthers)))
     }
 
     @Test func `is refused to directories that others may write`() throws {
@@ -37,16 +44,16 @@ import Testing
         try folder.makeDirectory("open", mode: 0o777)
         let file = try folder.write("x", to: "open/f")
         let directory = "\(folder.path)/open"
-        #expect(
-            refusal(file) == "is in the directory \(directory), which can be written by others: chmod go-w \(directory)"
-        )
+        let reason = "is in the directory \(directory), which can be written by others"
+        #expect(failure(file) == .refused(reason, UnsafePath(directory, .writableByOthers)))
     }
 
     @Test(.enabled(if: Folder.canGiveAway)) func `is refused to other people's files and directories`() throws {
         let folder = try Folder()
         let file = try folder.write("x", to: "f")
         try folder.own(file, by: Folder.stranger)
-        #expect(refusal(file)?.hasPrefix("belongs to uid 1001, neither you nor root: chown 1000 ") == true)
+        let reason = "belongs to uid 1001, neither to you (uid 1000) nor to root"
+        #expect(failure(file) == .refused(reason, UnsafePath(file, .foreignOwner)))
         try folder.makeDirectory("theirs")
         let mine = try folder.write("x", to: "theirs/f")
         try folder.own("\(folder.path)/theirs", by: Folder.stranger)
@@ -66,7 +73,9 @@ import Testing
         let folder = try Folder()
         let file = try folder.write("x", to: "f", mode: mode)
         #expect(refusal(file) == nil)
-        #expect(refusal(file, isSecret: true) == "holds a secret and can be read by others: chmod 600 \(file)")
+        let expected = FileTrust.Failure.refused(
+            "holds a secret and can be read by others", UnsafePath(file, .readableByOthers))
+        #expect(failure(file, isSecret: true) == expected)
     }
 
     @Test func `follows a link and judges what it leads to`() throws {
@@ -111,7 +120,8 @@ import Testing
             try folder.load(isExplicit: false)
         }
         #expect(errors.errors.map(\.line) == [nil, 1])
-        #expect(errors.errors[0].message.hasPrefix("can be written by others: chmod go-w "))
+        let file = "\(folder.path)/accounts.d/a.toml"
+        #expect(errors.errors[0].cause == .unsafe(UnsafePath(file, .writableByOthers)))
     }
 
     @Test func `covers secret files, at load and whenever one is read`() throws {
@@ -125,7 +135,7 @@ import Testing
         try folder.write("other", to: "secret", mode: 0o644)
         let error = try #require(throws: ConfigurationError.self) { try account.readClientSecret(user: Folder.user) }
         #expect(error.key == "accounts.a.client_secret_file")
-        #expect(error.message.contains("chmod 600"))
+        #expect(error.cause == .unsafe(UnsafePath("\(folder.path)/secret", .readableByOthers)))
         #expect(throws: ConfigurationErrors.self) { try folder.load() }
     }
 }

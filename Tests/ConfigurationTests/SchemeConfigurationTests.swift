@@ -42,29 +42,28 @@ import Testing
         let folder = try Folder()
         try folder.write(Self.two)
         let report = folder.report()
-        #expect(
-            report.text.hasPrefix(
-                """
-                scheme org.example.notes:
-                    The desktop must open org.example.notes: links with ringback open. Run: ringback scheme register \
-                org.example.notes
-                    If no app listens for its links, \(folder.path)/bin/notes is started.
-                    [schemes.org.example.notes] starts \(folder.path)/bin/notes, which does not exist or is not \
-                executable.
-                scheme silent:
-                    The desktop must open silent: links with ringback open. Run: ringback scheme register silent
-                    Its links are kept for a minute for an app that listens.
-                    Another app may claim the scheme silent. Use a reversed domain name of yours, such as \
-                org.example.silent.
-                scheme swisscoin:
-                    The desktop must open swisscoin: links with ringback open. Run: ringback scheme register \
-                swisscoin
-                    If no app listens for its links, /usr/bin/swisscoin is started.
-                    [schemes.swisscoin] starts /usr/bin/swisscoin, which does not exist or is not executable.
-
-                """))
         let json = try JSON(parsing: Array(report.json.utf8))
         #expect(json["schemes"]?.array?.map { $0["name"]?.string } == ["org.example.notes", "silent", "swisscoin"])
+        #expect(
+            json["schemes"]?.array?.map { $0["notes"]?.array?.compactMap(\.string) ?? [] } == [
+                [
+                    "The desktop must open org.example.notes: links with Ringback.",
+                    "If no app listens for its links, \(folder.path)/bin/notes is started.",
+                    "[schemes.org.example.notes] starts \(folder.path)/bin/notes, which does not exist or is not "
+                        + "executable.",
+                ],
+                [
+                    "The desktop must open silent: links with Ringback.",
+                    "Its links are kept for a minute for an app that listens.",
+                    "Another app may claim the scheme silent. Use a reversed domain name of yours, such as "
+                        + "org.example.silent.",
+                ],
+                [
+                    "The desktop must open swisscoin: links with Ringback.",
+                    "If no app listens for its links, /usr/bin/swisscoin is started.",
+                    "[schemes.swisscoin] starts /usr/bin/swisscoin, which does not exist or is not executable.",
+                ],
+            ])
         #expect(json["schemes"]?.array?.last?["command"] == ["/usr/bin/swisscoin", "--open={url}"])
         #expect(json["schemes"]?.array?.dropFirst().first?["command"] == nil)
     }

@@ -49,7 +49,8 @@ import Testing
     @Test func `says that a program could not be started`() throws {
         let fake = try bus.fake("systemd1", "failing")
         #expect(
-            throws: UserManagerError.failed(reason: "the service manager could not start it; see journalctl --user")
+            throws: UserManagerError.failed(
+                reason: "the service manager could not start it; the user's journal has the reason")
         ) { try start() }
         withExtendedLifetime(fake) {}
     }

@@ -138,7 +138,7 @@ import Testing
         let place = try Place()
         let helper = try InnerHelper(
             places: .init(session: bus.address), applications: ["swisscoin": [try place.program("app"), "{url}"]])
-        let reason = "was not started: the service manager could not start it; see journalctl --user"
+        let reason = "was not started: the service manager could not start it; the user's journal has the reason"
         await #expect(throws: HelperError.programFailed(reason: reason)) {
             try await helper.connection.startApplication(scheme: "swisscoin", url: Secret("swisscoin:x"))
         }

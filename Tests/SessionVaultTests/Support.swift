@@ -171,9 +171,8 @@ func failure(_ body: () async throws -> Void) async -> VaultError? {
 extension VaultError {
     var reason: String {
         switch self {
-        case .locked(let reason), .unwritable(let reason), .damaged(let reason), .newer(let reason),
-            .refused(let reason):
-            reason
+        case .locked(let reason, _), .refused(let reason, _): reason
+        case .unwritable(let reason), .damaged(let reason), .newer(let reason): reason
         case .wrongPassphrase: ""
         }
     }

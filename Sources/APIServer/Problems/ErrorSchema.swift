@@ -12,7 +12,9 @@ extension Component {
             .optional("provider_message", .string), .optional("reasons", .array(.string)),
             .optional("account", .string), .optional("host", .string), .optional("port", .integer),
             .optional("setting", .string), .optional("file", .string), .optional("line", .integer),
-            .optional("credential", .string),
+            .optional("credential", .string), .optional("cause", .string), .optional("path", .string),
+            .optional("field", .string), .optional("method", .string), .optional("key_source", .string),
+            .optional("other_key_source", .string),
             .optional("exposed_socket", .string),
             .optional("notified", .boolean),
         ])

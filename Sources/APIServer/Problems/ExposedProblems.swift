@@ -15,14 +15,22 @@ extension Problem {
         case .refreshRefused(let name, _, _): detail = "The provider rejects the refreshes of the session of \(name)."
         case .vaultLocked: detail = "The vault is locked: no session is served."
         case .vaultFailed, .misconfigured, .unusableSetting:
-            // Names of files and settings are for the machine that runs the daemon.
-            for member in ["setting", "file", "line", "credential"] { extensions[member] = nil }
             detail = "The daemon cannot serve this account as it is configured."
         case .tooManyAttempts:
             detail = "This socket caused more requests to the provider than are allowed within a minute."
         default: break
         }
+        switch error {
+        case .vaultLocked, .vaultFailed, .misconfigured, .unusableSetting:
+            // Names of files and settings are for the machine that runs the daemon.
+            for member in Problem.ofMachine { extensions[member] = nil }
+        default: break
+        }
     }
+
+    private static let ofMachine = [
+        "setting", "file", "line", "credential", "cause", "path", "key_source", "other_key_source",
+    ]
 
     /// The same problem with the name of the socket, so that the client knows that commands have no effect on its
     /// machine.

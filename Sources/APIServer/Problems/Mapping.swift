@@ -1,6 +1,7 @@
 internal import BrokerCore
 internal import HTTPMessages
 internal import RingbackAPI
+internal import SessionVault
 internal import StrictJSON
 internal import SupabaseAuth
 
@@ -41,9 +42,13 @@ extension Problem {
                 extensions: Problem.members(of: name))
         case .accessDenied(let name):
             self.init(.accessDenied, "The sign-in of \(name) was denied at the provider.")
-        case .conflict(let reason): self.init(.stateConflict, reason)
-        case .invalid(let field, let reason): self.init(.validationFailed, "\(field): \(reason)")
-        case .methodUnsupported(let reason): self.init(.methodUnsupported, reason)
+        case .conflict(let reason, let cause):
+            self.init(.stateConflict, reason, extensions: cause?.members ?? JSONObject())
+        case .invalid(let field, let reason): self.init(invalid: field, reason)
+        case .methodUnsupported(let reason, let method):
+            var members = JSONObject()
+            members["method"] = method.map { .string($0) }
+            self.init(.methodUnsupported, reason, extensions: members)
         case .portInUse(let port, let reason):
             self.init(
                 .portInUse, "The callback cannot be listened for: \(reason).",
@@ -62,7 +67,8 @@ extension Problem {
                 .rateLimited,
                 "Ringback itself waits 60 seconds between two messages of a sign-in; the project may require more.",
                 retryAfter: seconds)
-        case .vaultLocked(let reason): self.init(.vaultLocked, reason)
+        case .vaultLocked(let reason, let obstacle):
+            self.init(.vaultLocked, reason, extensions: obstacle?.members ?? JSONObject())
         case .wrongPassphrase: self.init(.invalidCredentials, "The passphrase does not open the vault.")
         case .tooManyAttempts(let seconds):
             self.init(.rateLimited, "Too many attempts to open the vault.", retryAfter: seconds)
@@ -78,8 +84,14 @@ extension Problem {
         }
     }
 
+    /// A field of the request that is not valid.
+    init(invalid field: String, _ reason: String) {
+        self.init(
+            .validationFailed, "\(field): \(reason)", extensions: JSONObject([.init("field", .string(field))]))
+    }
+
     /// The account of the problem, for programs.
-    private static func members(of account: AccountName) -> JSONObject {
+    fileprivate static func members(of account: AccountName) -> JSONObject {
         JSONObject([.init("account", .string(account.rawValue))])
     }
 
@@ -88,6 +100,8 @@ extension Problem {
         members["file"] = setting.file.map { .string($0) }
         members["line"] = setting.line.map { .integer($0) }
         members["credential"] = setting.credential.map { .string($0) }
+        members["cause"] = setting.cause.map { .string($0) }
+        members["path"] = setting.path.map { .string($0) }
         return members
     }
 
@@ -167,6 +181,39 @@ extension Problem {
         case "redirect_uri_mismatch": "redirect_uri"
         case "invalid_scope": "scopes"
         default: nil
+        }
+    }
+}
+
+extension ConflictCause {
+    /// `cause`, and what it is about.
+    fileprivate var members: JSONObject {
+        var members: JSONObject
+        switch self {
+        case .signInPending(let account):
+            members = Problem.members(of: account)
+            members["cause"] = "sign_in_pending"
+        case .migrationPending(let account):
+            members = Problem.members(of: account)
+            members["cause"] = "migration_pending"
+        case .vault(let obstacle): members = obstacle.members
+        case .openToOthers(let path): members = VaultObstacle.openToOthers(path: path).members
+        }
+        return members
+    }
+}
+
+extension VaultObstacle {
+    /// `cause`, and what it is about.
+    var members: JSONObject {
+        switch self {
+        case .keySourceDiffers(let recorded, let configured):
+            JSONObject([
+                .init("cause", "key_source_differs"), .init("key_source", .string(recorded)),
+                .init("other_key_source", .string(configured)),
+            ])
+        case .openToOthers(let path):
+            JSONObject([.init("cause", "open_to_others"), .init("path", .string(path))])
         }
     }
 }

@@ -73,7 +73,7 @@ struct CallbackResource: Resource {
         switch api.diagnosticLinks.receive(url, from: executable) {
         case .other: return nil
         case .unknown:
-            throw Problem(.invalidCallback, "This is a link of ringback doctor, which does not wait for it any more.")
+            throw Problem(.invalidCallback, "This is a test link that no program waits for any more.")
         case .arrived(let link): return ServerResponse(json: ["diagnostic_link": link.json])
         }
     }

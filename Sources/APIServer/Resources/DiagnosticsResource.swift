@@ -140,12 +140,17 @@ struct DiagnosticsResource: Resource {
     private func vaultFindings() -> [Finding] {
         let status = broker.vault.status
         if status.isLocked {
-            return [
-                Finding(
-                    "vault", .warning,
-                    "The vault is locked: no session is served. \(status.reason ?? "")"
-                        .trimmedEnd, .vaultLocked)
-            ]
+            let (cause, path): (Finding.Cause, String?) =
+                switch status.obstacle {
+                case .keySourceDiffers: (.keySourceDiffers, nil)
+                case .openToOthers(let path): (.openToOthers, path)
+                case nil: (.vaultLocked, nil)
+                }
+            var finding = Finding(
+                "vault", .warning, "The vault is locked: no session is served. \(status.reason ?? "")".trimmedEnd, cause
+            )
+            finding.path = path
+            return [finding]
         }
         guard status.kind != .memory else {
             return [
@@ -169,6 +174,7 @@ struct DiagnosticsResource: Resource {
         object["url"] = finding.url.map { .string($0) }
         object["host"] = finding.host.map { .string($0) }
         object["port"] = finding.port.map { .integer($0) }
+        object["path"] = finding.path.map { .string($0) }
         return .object(object)
     }
 
@@ -237,7 +243,7 @@ extension Component {
         [
             .required("check", .string), .optional("account", .string), .required("message", .string),
             .optional("cause", .oneOf(Finding.Cause.self)), .optional("setting", .string), .optional("url", .string),
-            .optional("host", .string), .optional("port", .integer),
+            .optional("host", .string), .optional("port", .integer), .optional("path", .string),
             .required("level", .oneOf(Finding.Level.self)),
         ])
 }

@@ -147,11 +147,14 @@ struct ExposedSocketResource: Resource {
 extension ExposedSocketResource {
     /// A socket that is closed although the user may expect it to be open.
     private func closed(_ closed: ClosedSocket) -> JSON {
-        [
-            "name": .string(closed.name), "source": .string(ExposedSocketResource.source(of: closed.exposedSocket)),
-            "accounts": .array(closed.exposedSocket.accounts.map { .string($0.rawValue) }),
-            "reason": .string(closed.reason.rawValue), "detail": .string(closed.detail),
-        ]
+        var object = JSONObject([
+            .init("name", .string(closed.name)),
+            .init("source", .string(ExposedSocketResource.source(of: closed.exposedSocket))),
+            .init("accounts", .array(closed.exposedSocket.accounts.map { .string($0.rawValue) })),
+            .init("reason", .string(closed.reason.rawValue)), .init("detail", .string(closed.detail)),
+        ])
+        object["path"] = closed.unsafePath.map { .string($0) }
+        return .object(object)
     }
 
     private static func source(of exposedSocket: ExposedSocket) -> String {
@@ -190,6 +193,7 @@ extension Component {
         [
             .required("name", .string), .required("source", .string), .required("accounts", .array(.string)),
             .required("reason", .oneOf(ClosedSocket.Reason.self)), .required("detail", .string),
+            .optional("path", .string),
         ])
     fileprivate static let exposedSocket = Component(
         "ExposedSocket",

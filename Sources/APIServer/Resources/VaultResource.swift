@@ -78,6 +78,7 @@ extension VaultStatus {
         object["protects"] = .string(protects)
         if needsNewPassphrase { object["needs_new_passphrase"] = true }
         object["other_key_source"] = otherKeySource.map { .string($0) }
+        for member in obstacle?.members.members ?? [] { object[member.name] = member.value }
         return .object(object)
     }
 }
@@ -89,5 +90,6 @@ extension Component {
             .required("kind", .string), .required("locked", .boolean), .optional("reason", .string),
             .required("key_source", .string), .required("protects", .string),
             .optional("needs_new_passphrase", .boolean), .optional("other_key_source", .string),
+            .optional("cause", .string), .optional("path", .string),
         ])
 }

@@ -1,3 +1,5 @@
+public import SessionVault
+
 /// Everything that can go wrong inside the broker, in its own words. The socket API maps it once to a problem document.
 /// Holds names, hosts, statuses and checked codes; never a token, a URL or a body.
 public indirect enum BrokerError: Error, Sendable, Equatable {
@@ -18,9 +20,10 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     /// The person said no at the provider.
     case accessDenied(AccountName)
     /// The state of the account does not allow this; the sentence says why.
-    case conflict(String)
+    case conflict(String, cause: ConflictCause? = nil)
     case invalid(field: String, reason: String)
-    case methodUnsupported(String)
+    /// `method` is the sign-in method that the provider does not offer, where it is that.
+    case methodUnsupported(String, method: String? = nil)
     /// The redirect's port cannot be had.
     case portInUse(Int, reason: String)
     /// Not a callback of a pending flow; the sentence says why.
@@ -38,8 +41,8 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     case problem(ProviderProblem)
     /// A message of a flow was sent a moment ago, by our own bound; seconds until another may be.
     case resendTooEarly(retryAfter: Int)
-    /// The vault has no key now; the sentence says why and what to do.
-    case vaultLocked(String)
+    /// The vault has no key now; the sentence says why.
+    case vaultLocked(String, obstacle: VaultObstacle? = nil)
     case wrongPassphrase
     /// Too many wrong passphrases; seconds until the next may be tried.
     case tooManyAttempts(retryAfter: Int)
@@ -53,6 +56,17 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     case cancelled
 }
 
+/// Why something is not allowed now, for programs that advise the user.
+public enum ConflictCause: Sendable, Equatable {
+    /// Another sign-in of the account is pending.
+    case signInPending(AccountName)
+    /// The account's user has data that an app is to move first.
+    case migrationPending(AccountName)
+    case vault(VaultObstacle)
+    /// A directory for sockets is open to others.
+    case openToOthers(path: String)
+}
+
 /// A setting that was good when it was read, and names what cannot be used now.
 public struct UnusableSetting: Sendable, Equatable {
     /// A sentence, with the place where there is one.
@@ -64,6 +78,10 @@ public struct UnusableSetting: Sendable, Equatable {
     public var line: Int?
     /// The name of the credential that the daemon is given at its start.
     public var credential: String?
+    /// What is wrong with ``path``, as a word of the socket API; nil if the sentence says everything.
+    public var cause: String?
+    /// The file or directory that the setting names, or one above it.
+    public var path: String?
     /// Of a client secret that the provider gave: it ended, and there is no other one.
     public var hasExpired = false
 

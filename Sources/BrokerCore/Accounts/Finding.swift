@@ -30,6 +30,10 @@ public struct Finding: Sendable, Equatable {
         case sessionStale = "session_stale"
         case signInNeeded = "sign_in_needed"
         case vaultLocked = "vault_locked"
+        /// The vault's key is kept by another source than the configured one.
+        case keySourceDiffers = "key_source_differs"
+        /// ``Finding/path`` is open to others.
+        case openToOthers = "open_to_others"
         case vaultInMemory = "vault_in_memory"
         case notExposed = "not_exposed"
         case peersUnproved = "peers_unproved"
@@ -47,6 +51,8 @@ public struct Finding: Sendable, Equatable {
     public var url: String?
     public var host: String?
     public var port: Int?
+    /// A directory of the daemon's machine.
+    public var path: String?
 
     public init(
         _ check: String, _ level: Level, _ message: String, _ cause: Cause? = nil, setting: String? = nil,

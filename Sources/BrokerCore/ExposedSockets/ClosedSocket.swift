@@ -17,8 +17,10 @@ public struct ClosedSocket: Sendable, Equatable {
 
     public let exposedSocket: ExposedSocket
     public let reason: Reason
-    /// Why it is closed and what to do, as text for the user.
+    /// Why it is closed, as text for the user.
     public let detail: String
+    /// The directory that is open to others, if it could not be opened for that.
+    public let unsafePath: String?
 
     public var name: String { exposedSocket.name }
 
@@ -30,8 +32,9 @@ public struct ClosedSocket: Sendable, Equatable {
         }
     }
 
-    init(_ exposedSocket: ExposedSocket, failed detail: String) {
+    init(_ exposedSocket: ExposedSocket, failed detail: String, unsafePath: String? = nil) {
         self.exposedSocket = exposedSocket
+        self.unsafePath = unsafePath
         reason = .failed
         self.detail = detail
     }
@@ -40,21 +43,21 @@ public struct ClosedSocket: Sendable, Equatable {
     init(_ exposedSocket: ExposedSocket, _ reason: Reason) {
         self.exposedSocket = exposedSocket
         self.reason = reason
+        unsafePath = nil
         let place = if case .configuration(let place) = exposedSocket.origin { place } else { "the configuration" }
-        let name = exposedSocket.name
         detail =
             switch reason {
             case .revoked: "It was revoked. It stays closed until its table is changed, at \(place)."
             case .expired: "Its time is over. It stays closed until its table is changed, at \(place)."
             case .forgotten:
-                "The record of what was revoked (exposed-sockets.json in the state directory) was lost or damaged, so this may have "
-                    + "been revoked. It stays closed until its table is changed, at \(place)."
+                "The record of what was revoked (exposed-sockets.json in the state directory) was lost or damaged, so "
+                    + "this may have been revoked. It stays closed until its table is changed, at \(place)."
             case .nameTaken:
-                "A socket of this name was made by ringback expose, and stays as it was. Give the table at \(place) "
-                    + "another name; or run ringback expose revoke \(name), and then ringback reload."
+                "A socket of this name was made by a call, and stays as it was. Give the table at \(place) another name, "
+                    + "or revoke that socket and have the configuration read again."
             case .accountChanged:
                 "An account that it showed is configured for another provider or client now. Make it anew if that is "
-                    + "to be shown; ringback expose revoke \(name) takes this note away."
+                    + "to be shown. It is listed until it is revoked."
             case .failed: "It cannot be opened."
             }
     }

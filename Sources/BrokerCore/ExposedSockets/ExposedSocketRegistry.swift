@@ -288,9 +288,9 @@ public actor ExposedSocketRegistry {
 
     static func words(of error: BrokerError) -> String {
         switch error {
-        case .conflict(let reason), .misconfigured(let reason), .vaultFailed(let reason): reason
+        case .conflict(let reason, _), .misconfigured(let reason), .vaultFailed(let reason): reason
         case .invalid(let field, let reason): "\(field): \(reason)"
-        case .vaultLocked(let reason), .nothingHeld(let reason): reason
+        case .vaultLocked(let reason, _), .nothingHeld(let reason): reason
         case .unusableSetting(let setting): setting.reason
         default: "It cannot be done now."
         }

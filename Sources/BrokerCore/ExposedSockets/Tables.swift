@@ -72,7 +72,9 @@ extension ExposedSocketRegistry {
             try await begin(exposedSocket)
         } catch {
             let reason = ExposedSocketRegistry.words(of: error)
-            note(ClosedSocket(exposedSocket, failed: reason))
+            var unsafePath: String?
+            if case .conflict(_, .openToOthers(let path)) = error { unsafePath = path }
+            note(ClosedSocket(exposedSocket, failed: reason, unsafePath: unsafePath))
             record(.failed(name: exposedSocket.name, reason: reason))
         }
     }

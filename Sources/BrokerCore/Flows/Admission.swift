@@ -75,7 +75,7 @@ extension FlowRegistry {
 
     private func conflict(_ account: AccountName, with method: SignInMethod, age: Int) -> BrokerError {
         .conflict(
-            "Another sign-in of \(account) is pending: method \(method), \(age) \(age == 1 ? "second" : "seconds") old. "
-                + "Finish it, take its place (ringback login \(account) --replace), or run: ringback cancel \(account)")
+            "Another sign-in of \(account) is pending: method \(method), \(age) \(age == 1 ? "second" : "seconds") old.",
+            cause: .signInPending(account))
     }
 }

@@ -211,10 +211,10 @@ extension Session {
 extension BrokerError {
     public init(_ error: VaultError) {
         switch error {
-        case .locked(let reason): self = .vaultLocked(reason)
+        case .locked(let reason, let obstacle): self = .vaultLocked(reason, obstacle: obstacle)
         case .wrongPassphrase: self = .wrongPassphrase
         case .unwritable(let reason), .damaged(let reason), .newer(let reason): self = .vaultFailed(reason)
-        case .refused(let reason): self = .conflict(reason)
+        case .refused(let reason, let obstacle): self = .conflict(reason, cause: obstacle.map { .vault($0) })
         }
     }
 
@@ -233,9 +233,9 @@ extension BrokerError {
     init(opening error: VaultError) {
         switch error {
         case .wrongPassphrase: self = .wrongPassphrase
-        case .locked(let reason), .unwritable(let reason), .damaged(let reason), .newer(let reason),
-            .refused(let reason):
-            self = .vaultLocked(reason)
+        case .locked(let reason, let obstacle), .refused(let reason, let obstacle):
+            self = .vaultLocked(reason, obstacle: obstacle)
+        case .unwritable(let reason), .damaged(let reason), .newer(let reason): self = .vaultLocked(reason)
         }
     }
 }

@@ -120,11 +120,4 @@ struct AccountReader {
         }
         return peers.compactMap { UInt32(exactly: $0.number) }
     }
-
-    static func sentence(_ failure: FileTrust.Failure, _ path: String) -> String {
-        switch failure {
-        case .missing: "the file \(FileTrust.quoted(path)) does not exist"
-        case .refused(let reason): "the file \(FileTrust.quoted(path)) \(reason)"
-        }
-    }
 }

@@ -46,6 +46,10 @@ struct AccountTable {
         check.refuse(key.flatMap { members.node($0) } ?? node, path, message)
     }
 
+    mutating func refuse(_ key: String, _ refusal: Refusal) {
+        check.refuse(members.node(key) ?? node, ["accounts", name, key], refusal)
+    }
+
     /// Reports an error at an element of a key's array.
     mutating func refuse(_ key: String, _ element: TOMLDocument.Node, _ message: String) {
         check.refuse(element, ["accounts", name, key], message)

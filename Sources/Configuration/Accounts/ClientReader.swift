@@ -89,7 +89,8 @@ struct ClientReader {
             if !account.isPrivateFile {
                 account.refuse(
                     "client_secret",
-                    "this file can be read by others: chmod 600 \(FileTrust.quoted(account.check.file))")
+                    Refusal(
+                        "this file can be read by others", .unsafe(UnsafePath(account.check.file, .readableByOthers))))
             }
             if secret.isEmpty { account.refuse("client_secret", "is empty") }
             return .inline(Secret(secret))
@@ -111,7 +112,7 @@ struct ClientReader {
                     account.refuse("client_secret_file", "the file is empty")
                 }
             } catch {
-                account.refuse("client_secret_file", AccountReader.sentence(error, path))
+                account.refuse("client_secret_file", error.refusal(of: path))
             }
             return .file(path: path)
         }
@@ -178,7 +179,7 @@ struct ClientReader {
                 account.refuse("client_key_file", mistake)
             }
         } catch {
-            account.refuse("client_key_file", AccountReader.sentence(error, path))
+            account.refuse("client_key_file", error.refusal(of: path))
         }
         return path
     }

@@ -13,14 +13,14 @@ extension AccountReader {
             account.refuse(
                 table.has("redirect_uri") ? "redirect_uri" : "issuer",
                 "Apple accepts no loopback redirect: sign in with Apple through Supabase, or set redirect_uri to an "
-                    + "https page of yours and finish each sign-in with ringback complete")
+                    + "https page of yours, whose address is pasted to finish each sign-in")
         }
         let asked = table.strings("scopes")?.map(\.text) ?? []
         if provider?.issuer == Self.appleIssuer, asked.contains("name") || asked.contains("email") {
             account.refuse(
                 "scopes",
-                "Apple posts its response if name or email is requested, and such a sign-in cannot be completed with "
-                    + "ringback complete: request only openid, or sign in with Apple through Supabase")
+                "Apple posts its response if name or email is requested, and such a sign-in cannot be completed by "
+                    + "pasting an address: request only openid, or sign in with Apple through Supabase")
         }
         if table.string("redirect_flow_key") == "none" {
             guard case .customScheme = target else {

@@ -36,13 +36,8 @@ extension AccountConfiguration {
         guard let path = service?.assertionFile else { return nil }
         switch AccountConfiguration.assertion(at: path, user: user) {
         case .success(let assertion): return assertion
-        case .failure(let failure): throw mistake(at: "assertion_file", failure.message)
+        case .failure(let refusal): throw mistake(at: "assertion_file", refusal)
         }
-    }
-
-    /// Why no assertion can be read from a file.
-    struct AssertionFailure: Error {
-        let message: String
     }
 
     /// True if the file does not exist yet or is empty.
@@ -52,17 +47,16 @@ extension AccountConfiguration {
         return status.st_mode & S_IFMT == S_IFREG && status.st_size == 0
     }
 
-    static func assertion(at path: String, user: UInt32) -> Result<Assertion, AssertionFailure> {
+    static func assertion(at path: String, user: UInt32) -> Result<Assertion, Refusal> {
         do throws(FileTrust.Failure) {
             let content = try FileTrust(user: user).read(path, isSecret: true, maxSize: maxAssertion)
             do throws(OAuthError) {
                 return .success(try Assertion(parsing: Secret(bytes: content.bytes)))
             } catch {
-                return .failure(
-                    AssertionFailure(message: "the file \(FileTrust.quoted(path)) \(AccountReader.reason(error))"))
+                return .failure(Refusal("the file \(FileTrust.quoted(path)) \(AccountReader.reason(error))"))
             }
         } catch {
-            return .failure(AssertionFailure(message: AccountReader.sentence(error, path)))
+            return .failure(error.refusal(of: path))
         }
     }
 
@@ -104,8 +98,8 @@ public enum CredentialFile {
             return ClientSecretFile.secret(
                 in: try FileTrust(user: user).read(path, isSecret: true, maxSize: ClientSecretFile.maxSize))
         } catch {
-            throw ConfigurationError(
-                file: path, line: nil, key: nil, message: AccountReader.sentence(error, path))
+            let refusal = error.refusal(of: path)
+            throw ConfigurationError(file: path, message: refusal.message, cause: refusal.cause)
         }
     }
 }
@@ -123,13 +117,13 @@ public struct GivenCredentials: Sendable, Equatable {
     }
 
     /// Why a credential would not be available; nil if it would.
-    func mistake(of name: String, user: UInt32) -> String? {
+    func mistake(of name: String, user: UInt32) -> Refusal? {
         guard !names.contains(name) else { return nil }
         do throws(ConfigurationError) {
             let isEmpty = try CredentialFile.read(name, in: directory, user: user).isEmpty
-            return isEmpty ? "the credential \(FileTrust.quoted(name)) is empty" : nil
+            return isEmpty ? Refusal("the credential \(FileTrust.quoted(name)) is empty") : nil
         } catch {
-            return error.message
+            return Refusal(error.message, error.cause)
         }
     }
 }

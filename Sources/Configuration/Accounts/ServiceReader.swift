@@ -65,9 +65,9 @@ struct ServiceReader {
         guard let path = account.expand("assertion_file", written) else { return nil }
         // The platform may create the file later. It is read at each use, so a missing file is no error here.
         if !AccountConfiguration.awaitsAssertion(at: path),
-            case .failure(let failure) = AccountConfiguration.assertion(at: path, user: account.place.user)
+            case .failure(let refusal) = AccountConfiguration.assertion(at: path, user: account.place.user)
         {
-            account.refuse("assertion_file", failure.message)
+            account.refuse("assertion_file", refusal)
         }
         return path
     }

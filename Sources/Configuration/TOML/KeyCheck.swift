@@ -47,12 +47,18 @@ struct KeyCheck {
     }
 
     mutating func refuse(_ node: TOMLDocument.Node, _ path: [String], _ message: String) {
+        refuse(node, path, Refusal(message))
+    }
+
+    mutating func refuse(_ node: TOMLDocument.Node, _ path: [String], _ refusal: Refusal) {
         guard errors.count < KeyCheck.maxErrors else {
             unreported += 1
             return
         }
         errors.append(
-            ConfigurationError(file: file, line: node.line, key: KeyCheck.display(path), message: message)
+            ConfigurationError(
+                file: file, line: node.line, key: KeyCheck.display(path), message: refusal.message,
+                cause: refusal.cause)
         )
     }
 

@@ -192,8 +192,8 @@ extension BrokerError {
         case .provider(.untrusted(let host, let reason)):
             .provider(.untrusted(host: host, reason: "\(reason). \(sentence)"))
         case .vaultFailed(let reason): .vaultFailed("\(reason) \(sentence)")
-        case .vaultLocked(let reason): .vaultLocked("\(reason) \(sentence)")
-        case .conflict(let reason): .conflict("\(reason) \(sentence)")
+        case .vaultLocked(let reason, let obstacle): .vaultLocked("\(reason) \(sentence)", obstacle: obstacle)
+        case .conflict(let reason, let cause): .conflict("\(reason) \(sentence)", cause: cause)
         case .misconfigured(let reason): .misconfigured("\(reason) \(sentence)")
         default: self
         }

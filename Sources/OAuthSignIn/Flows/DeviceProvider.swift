@@ -11,7 +11,7 @@ extension Provider {
     func authorizeDevice(_ request: SignInRequest) async throws(BrokerError) -> DeviceFlow {
         let metadata = try await metadata()
         guard let endpoint = metadata.deviceAuthorizationEndpoint else {
-            throw .methodUnsupported(noDevices)
+            throw .methodUnsupported(noDevices, method: "device")
         }
         let scopes = metadata.requestable(request.scopes ?? account.scopes)
         try check(metadata, for: scopes)
@@ -40,9 +40,7 @@ extension Provider {
             } else {
                 ""
             }
-        return "The provider of \(account.name) offers no sign-in on another device (RFC 8628).\(byHand) "
-            + "Sign in with a browser: ringback login \(account.name), "
-            + "or ringback login \(account.name) --no-browser where there is none."
+        return "The provider of \(account.name) offers no sign-in on another device (RFC 8628).\(byHand)"
     }
 
     /// Asks once whether the user has approved.

@@ -19,8 +19,8 @@ package enum SocketPlace {
         throw RingbackError(
             .noDaemon,
             "There is no place for the daemon's socket: XDG_RUNTIME_DIR is not set. A login sets it; shells of sudo and su, "
-                + "and jobs without a login, lack it. If the user has a login or lingers (loginctl enable-linger), set it "
-                + "to /run/user/\(getuid()). Or name the socket with RINGBACK_SOCK.",
+                + "and jobs without a login, lack it. If the user has a login or lingers, set it to /run/user/\(getuid()). "
+                + "Or name the socket with RINGBACK_SOCK.",
             recovery: .fixConfiguration)
     }
 

@@ -113,7 +113,9 @@ public struct KeyFileSource: KeySource {
             throw isMade ? .failed(reason: error.reason) : KeyFileSource.refusal(error)
         }
         guard place.isPrivate(".") else {
-            throw .locked(reason: "\(directory) must be yours and closed to others; run `chmod 700 \(directory)`.")
+            throw .locked(
+                reason: "\(directory) must be yours and closed to others (mode 0700).",
+                obstacle: .openToOthers(path: directory))
         }
         return place
     }

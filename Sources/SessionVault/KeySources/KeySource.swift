@@ -34,7 +34,7 @@ public enum KeySourceError: Error, Sendable, Equatable {
     /// The service, the credential or the file does not exist.
     case absent(reason: String)
     /// It exists, but cannot be used now.
-    case locked(reason: String)
+    case locked(reason: String, obstacle: VaultObstacle? = nil)
     /// A passphrase is needed and none was given.
     case needsPassphrase
     case failed(reason: String)

@@ -8,8 +8,16 @@ public enum DirectoryTrust {
     public struct Failure: Error, Equatable {
         /// The directory or link.
         public let path: String
-        /// What is wrong and what to do, as the rest of a sentence: "can be written by others. Run: chmod go-w /a".
+        /// What is wrong, as the rest of a sentence: "can be written by others".
         public let reason: String
+        /// True if others can write to it.
+        public let isWritable: Bool
+
+        init(path: String, reason: String, isWritable: Bool = false) {
+            self.path = path
+            self.reason = reason
+            self.isWritable = isWritable
+        }
     }
 
     /// Checks every directory above `path`, following links. A missing directory is accepted, because it is created in
@@ -75,7 +83,7 @@ public enum DirectoryTrust {
         guard status.st_mode & (isOwnGroup ? 0o002 : 0o022) == 0 else {
             throw Failure(
                 path: path,
-                reason: "can be written by others, who could replace what is in it. Run: chmod go-w \(path)")
+                reason: "can be written by others, who could replace what is in it", isWritable: true)
         }
     }
 

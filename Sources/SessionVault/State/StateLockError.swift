@@ -1,5 +1,3 @@
-// The error texts say what to do.
-
 import Glibc
 
 /// The daemon that holds a state directory.
@@ -46,7 +44,7 @@ public enum StateLockError: Error, Sendable, Equatable, CustomStringConvertible 
         case .foreignOwner(let path, let uid):
             return "\(path) belongs to uid \(uid), not to uid \(geteuid()); name a directory of your own with --state"
         case .openToOthers(let directory, let mode):
-            return "\(directory) is open to other users (mode \(String(mode, radix: 8))); run `chmod 700 \(directory)`"
+            return "\(directory) is open to other users (mode \(String(mode, radix: 8)))"
         case .untrustedParent(let failure):
             return "\(failure.path) \(failure.reason); or name another place for the state with --state"
         case .notAFile(let path):

@@ -45,9 +45,7 @@ struct FlowStart: Sendable {
         guard fields.idToken != nil else {
             throw .invalid(
                 field: "id_token",
-                reason: "missing, and \(account.name) has no id_token_account; pass a token "
-                    + "(ringback login \(account.name) --method id_token --with PROVIDER) or name an account (--from ACCOUNT)"
-            )
+                reason: "missing, and \(account.name) has no id_token_account; pass a token, or name an account")
         }
         try checkNonce()
         let grant = try SupabaseProvider.building { () throws(FieldError) in

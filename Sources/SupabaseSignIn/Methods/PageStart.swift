@@ -27,8 +27,7 @@ extension FlowStart {
         guard fields.oauthProvider ?? rules.oauthProvider != nil else {
             throw .invalid(
                 field: "oauth_provider",
-                reason: "choose a method: ringback login \(account.name) --with PROVIDER, "
-                    + "or --method password --email ADDRESS; or set oauth_provider for the account")
+                reason: "missing, and \(account.name) has no oauth_provider; name a provider, or choose another method")
         }
         let asked = try SupabaseProvider.building { () throws(FieldError) in
             try project.authorization(

@@ -30,8 +30,7 @@ extension SessionAccess {
             // Another identifier must not overwrite one whose data the app has not moved yet.
             if let identifier, let former = session.project?.migratesFrom, former != identifier {
                 throw .conflict(
-                    "The data of \(former) waits to be moved already. When that is done: "
-                        + "ringback migrate-user \(name) --done")
+                    "The data of \(former) waits to be moved already.", cause: .migrationPending(name))
             }
             session.project?.migratesFrom = identifier
         }

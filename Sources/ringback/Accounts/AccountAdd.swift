@@ -147,7 +147,8 @@ struct AccountAdd: ParsableCommand {
         let account = ConfigurationCheck.account(name, in: checked)
         let listed = account?["redirect_uris"]?.array?.compactMap(\.string)
         let uris = (listed ?? [account?["redirect_uri"]?.string].compactMap { $0 }).filter { !$0.isEmpty }
-        let notes = account?["notes"]?.array?.compactMap(\.string) ?? []
+        var notes = account?["notes"]?.array?.compactMap(\.string) ?? []
+        if !json.isWanted { notes += [account.flatMap(ConfigurationCheck.step)].compactMap { $0 } }
         guard !json.isWanted else {
             var object = JSONObject([
                 .init("account", .string(name)), .init("file", .string(file.path)),

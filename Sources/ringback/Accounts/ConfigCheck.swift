@@ -1,5 +1,7 @@
 import ArgumentParser
 import Glibc
+import RingbackClient
+import StrictJSON
 import Terminal
 
 struct ConfigVerbs: ParsableCommand {
@@ -18,10 +20,57 @@ struct ConfigCheck: ParsableCommand {
     @OptionGroup var json: JSONOption
 
     func run() throws {
-        var arguments = [Programs.path("ringbackd"), "--check-config"]
-        if let config { arguments += ["--config", config] }
-        if json.isWanted { arguments.append("--json") }
-        // The daemon's program replaces this one: its output and its exit status are the result.
+        guard !json.isWanted else { return try replaceProgram() }
+        var isValid = true
+        try present { () throws(RingbackError) in
+            let report = try ConfigurationCheck.report(config)
+            isValid = report["valid"] == true
+            if isValid { show(report) } else { showMistakes(report) }
+        }
+        if !isValid { throw ExitCode(ExitStatus.badConfiguration) }
+    }
+
+    /// A line for each account, scheme and exposed socket, with what to know about it below.
+    private func show(_ report: JSON) {
+        let accounts = report["accounts"]?.array ?? []
+        for account in accounts {
+            show(account, "\(text(account, "provider")), \(text(account, "registration"))")
+            if let step = ConfigurationCheck.step(for: account) { Output.line("    \(step)") }
+        }
+        for scheme in report["schemes"]?.array ?? [] {
+            show(scheme, "", kind: "scheme ")
+            Output.line("    Run: ringback scheme register \(text(scheme, "name"))")
+        }
+        for socket in report["exposes"]?.array ?? [] {
+            let shown = (socket["accounts"]?.array ?? []).compactMap(\.string).joined(separator: ", ")
+            show(socket, "tokens of \(shown)", kind: "expose ")
+        }
+        if accounts.isEmpty {
+            Output.line("No accounts. Add one: ringback account add NAME --issuer URL --client-id ID")
+        }
+    }
+
+    private func show(_ entry: JSON, _ what: String, kind: String = "") {
+        Output.line(Sanitizer.line("\(kind)\(text(entry, "name")):\(what.isEmpty ? "" : " \(what)")", limit: 4_000))
+        for note in (entry["notes"]?.array ?? []).compactMap(\.string) {
+            Output.line("    \(Sanitizer.line(note, limit: 600))")
+        }
+    }
+
+    private func text(_ entry: JSON, _ member: String) -> String {
+        Sanitizer.line(entry[member]?.string ?? "", limit: 4_000)
+    }
+
+    private func showMistakes(_ report: JSON) {
+        let mistakes = Failure.mistakes(report["errors"])
+        for mistake in mistakes { Output.note(mistake) }
+        Output.note("The configuration has \(mistakes.count == 1 ? "1 mistake" : "\(mistakes.count) mistakes").")
+    }
+
+    /// The daemon's program replaces this one: its report and its exit status are the result.
+    private func replaceProgram() throws {
+        let arguments =
+            [Programs.path("ringbackd"), "--check-config", "--json"] + (config.map { ["--config", $0] } ?? [])
         var vector = unsafe arguments.map { unsafe strdup($0) }
         unsafe vector.append(nil)
         unsafe execvp(arguments[0], vector)

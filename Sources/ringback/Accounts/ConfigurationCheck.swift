@@ -28,19 +28,37 @@ enum ConfigurationCheck {
     private static func run(
         _ config: String?, _ arguments: [String], onMistakes detail: String, _ candidate: AccountFile? = nil
     ) throws(RingbackError) -> JSON {
-        let place = config.map { ["--config", $0] } ?? []
-        let (status, output) = try Programs.run(
-            [Programs.path("ringbackd"), "--check-config", "--json"] + place + arguments)
-        guard let report = try? JSON(parsing: output) else {
-            throw RingbackError(.badResponse, "ringbackd --check-config ended with status \(status) and no report.")
-        }
-        guard status == 0 else {
+        let report = try report(config, arguments)
+        guard report["valid"] == true else {
             throw RingbackError(
                 Problem(
                     .invalidConfiguration, detail,
                     extensions: JSONObject([.init("errors", renamed(report["errors"], candidate))])))
         }
         return report
+    }
+
+    /// The report as it is, also of a configuration with mistakes.
+    static func report(_ config: String?, _ arguments: [String] = []) throws(RingbackError) -> JSON {
+        let place = config.map { ["--config", $0] } ?? []
+        let (status, output) = try Programs.run(
+            [Programs.path("ringbackd"), "--check-config", "--json"] + place + arguments)
+        guard let report = try? JSON(parsing: output) else {
+            throw RingbackError(.badResponse, "ringbackd --check-config ended with status \(status) and no report.")
+        }
+        return report
+    }
+
+    /// What to type before the first sign-in of an account of the report; nil if nothing is needed.
+    static func step(for account: JSON) -> String? {
+        guard let uri = account["redirect_uri"]?.string, account["provider"]?.string != "supabase" || !uri.isEmpty,
+            let scheme = uri.firstIndex(of: ":").map({ uri[..<$0].lowercased() })
+        else { return nil }
+        return switch scheme {
+        case "http": nil
+        case "https": "To give the address, run: ringback complete"
+        default: "Run: ringback scheme register \(Shell.sh.quoted(scheme))"
+        }
     }
 
     /// An account's entry of the report.

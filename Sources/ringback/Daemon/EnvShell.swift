@@ -1,4 +1,5 @@
 import ArgumentParser
+import Terminal
 
 /// The shells whose syntax is known. A value is quoted so that the shell reads it unchanged.
 enum Shell: String, CaseIterable, ExpressibleByArgument {
@@ -19,13 +20,9 @@ enum Shell: String, CaseIterable, ExpressibleByArgument {
 
     /// A word that no shell changes needs no quotes.
     func quoted(_ value: String) -> String {
-        let isPlain = value.utf8.allSatisfy { byte in
-            (byte | 0x20 >= UInt8(ascii: "a") && byte | 0x20 <= UInt8(ascii: "z"))
-                || (byte >= UInt8(ascii: "-") && byte <= UInt8(ascii: "9")) || "_@+".utf8.contains(byte)
-        }
-        guard !isPlain || value.isEmpty else { return value }
+        guard !ShellWord.isPlain(value) else { return value }
         switch self {
-        case .sh, .bash, .zsh: return "'" + value.replacing("'", with: "'\\''") + "'"
+        case .sh, .bash, .zsh: return ShellWord.quoted(value)
         case .fish: return "'" + value.replacing("\\", with: "\\\\").replacing("'", with: "\\'") + "'"
         // csh looks for history (`!`) within quotes too.
         case .csh: return "'" + value.replacing("'", with: "'\\''").replacing("!", with: "\\!") + "'"

@@ -24,14 +24,18 @@ struct ShowStatus: ParsableCommand {
             Output.field("Vault", ShowStatus.vault(answer["vault"]))
             if status.isVaultLocked {
                 let step =
-                    answer["exposed_socket"] == nil ? "Run: ringback unlock" : "\(Elsewhere.place) ringback unlock"
+                    answer["exposed_socket"] == nil
+                    ? answer["vault"]?.object.flatMap(CauseAdvice.sentence) ?? "Run: ringback unlock"
+                    : "\(Elsewhere.place) ringback unlock"
                 Output.field("Locked", status.vaultLockReason.map { "\($0) \(step)" } ?? step)
             }
             let counts = status.accounts.filter { $0.value > 0 }.sorted { $0.key.rawValue < $1.key.rawValue }
             let text = counts.map { "\($0.value) \($0.key.rawValue)" }.joined(separator: ", ")
             Output.field("Accounts", text.isEmpty ? "none" : text)
             try showWhatWaits(status, answer, calls)
-            for warning in (answer["warnings"]?.array ?? []).compactMap(\.string) { Output.field("Warning", warning) }
+            for warning in (answer["warnings"]?.array ?? []).compactMap(\.string) {
+                Output.field("Warning", "\(warning) See: ringback expose list")
+            }
             guard let listeners = answer["listeners"]?.array?.compactMap(\.string) else { return }
             Output.field(
                 "Listeners", listeners.isEmpty ? "none (no sign-in is pending)" : listeners.joined(separator: ", "))

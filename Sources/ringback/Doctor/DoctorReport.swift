@@ -49,9 +49,10 @@ struct DoctorReport {
             Line(
                 check: check, subject: account.map { ("account", $0) },
                 level: json["level"]?.string.flatMap(Level.init) ?? .wrong, message: message,
-                command: json["cause"]?.string.flatMap {
-                    DoctorReport.command(for: $0, account, url: json["url"]?.string)
-                }))
+                command: json.object.flatMap(CauseAdvice.remedy)
+                    ?? json["cause"]?.string.flatMap {
+                        DoctorReport.command(for: $0, account, url: json["url"]?.string)
+                    }))
     }
 
     /// The command that corrects what the daemon found, or shows more about it.
@@ -67,6 +68,7 @@ struct DoctorReport {
         case "session_stale": "ringback refresh \(account)"
         case "sign_in_needed": "ringback login \(account)"
         case "vault_locked": "ringback unlock"
+        case "key_source_differs": "ringback status"
         case "vault_in_memory": "systemctl --user restart ringback.service"
         case "not_exposed": "ringback expose list"
         default: nil

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 import RingbackAPI
 import RingbackClient
 import StrictJSON
@@ -28,7 +29,20 @@ struct ExposeList: ParsableCommand {
 
     /// A socket that is closed, and why.
     private static func line(closed entry: JSON) -> String {
-        Sanitizer.line("Not exposed: \(entry["name"]?.string ?? ""). \(entry["detail"]?.string ?? "")", limit: 4_000)
+        let name = entry["name"]?.string ?? ""
+        let step = step(entry, name).map { " \($0)" } ?? ""
+        return Sanitizer.line("Not exposed: \(name). \(entry["detail"]?.string ?? "")\(step)", limit: 4_000)
+    }
+
+    /// What to type about it.
+    private static func step(_ entry: JSON, _ name: String) -> String? {
+        guard RequestTarget.isAccountName(name) else { return nil }
+        switch entry["reason"]?.string {
+        case "name_taken": return "To revoke that one: ringback expose revoke \(name), and then ringback reload"
+        case "account_changed": return "To revoke it: ringback expose revoke \(name)"
+        default:
+            return entry["path"]?.string.map { "Run: \(PathRemedy.openToOthers.command(for: $0, user: geteuid()))" }
+        }
     }
 
     private static func cells(_ socket: JSON) -> [String] {

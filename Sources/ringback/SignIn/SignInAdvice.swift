@@ -22,11 +22,13 @@ enum SignInAdvice {
 
     /// Advice for an error when a device code was asked for by name. Many providers allow a client one method only.
     static func withoutDevice(_ error: RingbackError, _ account: String) -> RingbackError {
-        guard [.providerError, .invalidProviderResponse].contains(error.kind) else { return error }
+        let isMissing = error.problem?.extensions["method"]?.string == "device"
+        guard isMissing || [.providerError, .invalidProviderResponse].contains(error.kind) else { return error }
         let name = Sanitizer.line(account)
+        let reason = isMissing ? "" : "The provider may have no codes for this client. "
         return adding(
-            "The provider may have no codes for this client. Sign in with a browser: ringback login \(name), or "
-                + "ringback login \(name) --no-browser where there is none.", to: error)
+            "\(reason)Sign in with a browser: ringback login \(name), or ringback login \(name) --no-browser where there "
+                + "is none.", to: error)
     }
 
     /// Another user is signed in. `options` are ``SupabaseAdvice/options``.

@@ -12,8 +12,28 @@ struct SupabaseAdvice {
 
     /// The error with what to run; as it is where nothing is known to help.
     func advised(_ error: RingbackError) -> RingbackError {
+        if let advice = missing(error.problem?.extensions["field"]?.string) {
+            return SignInAdvice.adding(advice, to: error)
+        }
         guard let (reason, command) = next(after: error) else { return error }
         return SignInAdvice.adding("\(reason), run: ringback \(command)", to: error)
+    }
+
+    /// What to add to a sign-in that lacks a field, which the account's configuration may hold instead.
+    private func missing(_ field: String?) -> String? {
+        guard let field, fields[field] == nil else { return nil }
+        let name = Sanitizer.line(account)
+        switch (field, method) {
+        case ("oauth_provider", "browser"):
+            return
+                "Say how: ringback login \(name) --with PROVIDER, or ringback login \(name) --method password --email "
+                + "ADDRESS; or set oauth_provider for the account."
+        case ("id_token", "id_token"):
+            return
+                "Hand one in: ringback login \(name) --method id_token --with PROVIDER; or name an account: ringback "
+                + "login \(name) --from ACCOUNT"
+        default: return nil
+        }
     }
 
     private func next(after error: RingbackError) -> (reason: String, command: String)? {

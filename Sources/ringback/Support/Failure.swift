@@ -35,11 +35,18 @@ struct Failure {
     /// What to type or wait for; nil if nothing is known to help.
     var nextStep: String? {
         switch error.kind {
-        case .noDaemon: return error.recovery == .fixConfiguration ? nil : Failure.start
+        // There is no path for a socket.
+        case .noDaemon where error.recovery == .fixConfiguration:
+            return "To let your user linger, run: loginctl enable-linger"
+        case .noDaemon: return Failure.start
         case .shuttingDown: return "Try again when the daemon is back."
         case .rateLimited, .providerUnreachable:
             return error.retryAfter.map { "Try again in \(TimeText.span($0))." } ?? "Try again later."
         default: break
+        }
+        let isElsewhere = error.problem?.extensions["exposed_socket"] != nil
+        if !isElsewhere, let sentence = error.problem.flatMap({ CauseAdvice.sentence($0.extensions) }) {
+            return sentence
         }
         guard let command else { return nil }
         // A provider that refuses the client or its redirect URI says so on its page, and sends no callback.
@@ -47,7 +54,6 @@ struct Failure {
             return "Run: \(command) (or, if the page showed an error: ringback doctor \(account))"
         }
         // Where an exposed socket is used, these commands have no effect.
-        let isElsewhere = error.problem?.extensions["exposed_socket"] != nil
         return isElsewhere ? "\(Elsewhere.place) \(command)" : "Run: \(command)"
     }
 
@@ -87,13 +93,24 @@ struct Failure {
         return start + "; if RINGBACK_SOCK names a socket of another machine or of a container's host, connect it anew."
     }
 
-    /// `file:line: key: message` for each mistake of a configuration.
+    /// `file:line: key: message` for each mistake of a configuration, with the command that helps.
     static func mistakes(_ errors: JSON?) -> [String] {
         (errors?.array ?? []).map { entry in
             var place = entry["file"]?.string ?? "configuration"
             if let line = entry["line"]?.integer { place += ":\(line)" }
             let key = entry["key"]?.string.map { $0.isEmpty ? "" : "\($0): " } ?? ""
-            return Sanitizer.line("\(place): \(key)\(entry["message"]?.string ?? "")", limit: 600)
+            let command = command(for: entry).map { ": \($0)" } ?? ""
+            return Sanitizer.line("\(place): \(key)\(entry["message"]?.string ?? "")\(command)", limit: 600)
         }
+    }
+
+    private static func command(for mistake: JSON) -> String? {
+        guard let members = mistake.object else { return nil }
+        if members["cause"]?.string == "name_taken", let socket = members["socket"]?.string,
+            RequestTarget.isAccountName(socket)
+        {
+            return "ringback expose revoke \(socket)"
+        }
+        return CauseAdvice.remedy(members)
     }
 }

@@ -20,7 +20,7 @@ import Testing
         // The lines above it have changed.
         #expect(await sessionManager.find("one")?.origin == .configuration("f:7"))
         guard
-            case .conflict(let reason)? = await error({ () throws(BrokerError) in
+            case .conflict(let reason, nil)? = await error({ () throws(BrokerError) in
                 try await sessionManager.add(order("one"))
             })
         else { throw Unexpected() }

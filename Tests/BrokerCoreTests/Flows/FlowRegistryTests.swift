@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct `Flows` {
     private func conflict(_ house: House, _ name: AccountName, _ request: SignInRequest) async -> String? {
         let error = await error { () throws(BrokerError) in try await house.broker.signIn(name, request) }
-        if case .conflict(let reason)? = error { return reason }
+        if case .conflict(let reason, _)? = error { return reason }
         return nil
     }
 

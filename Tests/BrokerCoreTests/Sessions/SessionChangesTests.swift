@@ -95,7 +95,7 @@ import Testing
         let house = try await House()
         try await house.signIn()
         let token = try await house.token()
-        guard case .failed(_, .conflict(let reason)) = try await house.signIn(as: "bob") else { throw Unexpected() }
+        guard case .failed(_, .conflict(let reason, _)) = try await house.signIn(as: "bob") else { throw Unexpected() }
         #expect(reason.contains("alice@example.org") && reason.contains("bob@example.org"))
         #expect(try await house.token() == token)
         #expect(try await house.view.subject == "alice")

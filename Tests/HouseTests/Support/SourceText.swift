@@ -8,9 +8,14 @@ struct SourceText {
     /// The modules that this file imports.
     let imports: Set<String>
 
+    /// What stands in strings, without what is put in. Strings that are joined by `+` are one.
+    let strings: [String]
+
     init(_ text: String) {
         var lexer = SourceLexer(text)
-        lines = lexer.run().split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        let code = lexer.run()
+        strings = lexer.strings
+        lines = code.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         imports = Set(lines.compactMap(SourceText.module))
     }
 
@@ -108,6 +113,9 @@ private struct SourceLexer {
     private let text: [UInt8]
     private var position = 0
     private var kept: [UInt8] = []
+    /// The strings outside of interpolations, and where each ends in what is kept.
+    private(set) var strings: [String] = []
+    private var end: Int?
 
     init(_ text: String) {
         self.text = Array(text.utf8)
@@ -176,8 +184,25 @@ private struct SourceLexer {
         return (hashes, sees("\"\"\"", at: hashes))
     }
 
+    /// Adds a string, to the one before where only a plus sign is between them.
+    private mutating func add(_ bytes: [UInt8], at start: Int) {
+        let text = String(decoding: bytes, as: UTF8.self)
+        let between = end.map { kept[$0..<start].filter { $0 > 0x20 } }
+        if between == [UInt8(ascii: "+")], let last = strings.popLast() {
+            strings.append(last + text)
+        } else {
+            strings.append(text)
+        }
+    }
+
     private mutating func string(hashes: Int, isLong: Bool) {
         let quotes = isLong ? 3 : 1
+        let start = kept.count
+        var bytes: [UInt8] = []
+        defer {
+            add(bytes, at: start)
+            end = kept.count
+        }
         position += hashes + quotes
         keep(UInt8(ascii: "\""))
         while position < text.count {
@@ -185,8 +210,11 @@ private struct SourceLexer {
                 position += 1 + hashes
                 if sees("(") {
                     position += 1
+                    let before = strings
                     code(until: UInt8(ascii: ")"), isKept: false)
+                    strings = before
                 } else {
+                    bytes.append(text[position])
                     keep(text[position], isKept: false)
                     position += 1
                 }
@@ -195,6 +223,7 @@ private struct SourceLexer {
                 break
             } else {
                 // A line of a string is a line of code.
+                bytes.append(text[position])
                 let isFirst = kept.last == 0x0A && text[position] > 0x20
                 keep(isFirst ? UInt8(ascii: "\"") : text[position], isKept: isFirst)
                 position += 1

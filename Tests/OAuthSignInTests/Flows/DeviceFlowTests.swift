@@ -116,7 +116,7 @@ import Testing
         let conflict = await error { () throws(BrokerError) in
             try await house.broker.signIn(House.name, SignInRequest())
         }
-        guard case .conflict(let reason)? = conflict else { throw Unexpected() }
+        guard case .conflict(let reason, .signInPending(House.name))? = conflict else { throw Unexpected() }
         #expect(reason.contains("method device"))
         #expect(try await house.broker.cancel(first.id, isForAll: false).status == .pending)
         #expect(try await house.broker.cancel(first.id, isForAll: false).status == .cancelled)
@@ -173,8 +173,8 @@ import Testing
                 account.scopes = []
             }
             let refusal = await error { () throws(BrokerError) in try await house.begin() }
-            guard case .methodUnsupported(let reason)? = refusal else { throw Unexpected() }
-            #expect(reason.contains("ringback login work --no-browser"))
+            guard case .methodUnsupported(let reason, method: "device")? = refusal else { throw Unexpected() }
+            #expect(reason.contains("RFC 8628"))
             #expect(reason.contains("device_authorization") == isByHand)
             #expect(await house.broker.flows().isEmpty)
         }

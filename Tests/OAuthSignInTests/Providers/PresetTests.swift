@@ -64,7 +64,7 @@ import Testing
             #expect(advice.contains(#"authorization_params = { prompt = "consent" }"#))
         }
         let refusal = await error { () throws(BrokerError) in try await house.broker.refresh(PresetHouse.name) }
-        guard case .conflict(let reason) = refusal else { throw Unexpected() }
+        guard case .conflict(let reason, nil) = refusal else { throw Unexpected() }
         #expect(reason.contains("consent"))
         #expect(house.presented.isEmpty)
         // The way out.

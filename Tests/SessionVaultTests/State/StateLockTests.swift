@@ -89,13 +89,13 @@ private let elsewhere = StateLease(host: "other-host", boot: "0000", pid: 4_711,
     }
 
     @Test(arguments: [0o755, 0o750, 0o701, 0o777] as [UInt32])
-    func `refuses a directory that is open to others and says what to do`(mode: UInt32) {
+    func `refuses a directory that is open to others and names it and its mode`(mode: UInt32) {
         let path = scratch.path + "/open"
         unsafe mkdir(path, 0o700)
         unsafe chmod(path, mode)
         let error = failure(path)
         #expect(error == .openToOthers(directory: path, mode: mode))
-        #expect(error?.description.contains("chmod 700 \(path)") == true)
+        #expect(error?.description.contains("\(path) is open to other users (mode \(String(mode, radix: 8)))") == true)
         #expect(scratch.mode(path) == mode)
     }
 

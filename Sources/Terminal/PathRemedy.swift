@@ -1,0 +1,41 @@
+/// What other users may do with a file or a directory, where they must not. The raw values are those of `cause` in the
+/// socket API and in the report of `ringbackd --check-config`.
+public enum PathRemedy: String, Sendable, CaseIterable {
+    case writableByOthers = "writable_by_others"
+    /// A file with a secret.
+    case readableByOthers = "readable_by_others"
+    /// A directory that only its owner may use.
+    case openToOthers = "open_to_others"
+    case foreignOwner = "foreign_owner"
+
+    /// The command that makes the path safe.
+    ///
+    /// - Parameter user: the uid that the path must belong to.
+    public func command(for path: String, user: UInt32) -> String {
+        let path = ShellWord.quoted(path)
+        return switch self {
+        case .writableByOthers: "chmod go-w \(path)"
+        case .readableByOthers: "chmod 600 \(path)"
+        case .openToOthers: "chmod 700 \(path)"
+        case .foreignOwner: "chown \(user) \(path)"
+        }
+    }
+}
+
+/// Words of commands for a POSIX shell.
+public enum ShellWord {
+    /// True for a word that no shell changes.
+    public static func isPlain(_ word: String) -> Bool {
+        !word.isEmpty
+            && word.utf8.allSatisfy { byte in
+                (byte | 0x20 >= UInt8(ascii: "a") && byte | 0x20 <= UInt8(ascii: "z"))
+                    || (byte >= UInt8(ascii: "-") && byte <= UInt8(ascii: "9")) || "_@+".utf8.contains(byte)
+            }
+    }
+
+    /// The word in single quotes, unless it is plain.
+    public static func quoted(_ word: String) -> String {
+        guard !isPlain(word) else { return word }
+        return "'" + word.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
+    }
+}

@@ -1,0 +1,44 @@
+import Glibc
+import RingbackClient
+import StrictJSON
+import Terminal
+
+/// What to type about a problem, by its `cause` and the members that go with it.
+enum CauseAdvice {
+    /// A sentence with commands; nil if nothing is known to help.
+    ///
+    /// - Parameter members: of a problem document, of the vault in a status, or of a check.
+    static func sentence(_ members: JSONObject) -> String? {
+        if let command = remedy(members) { return "Run: \(command)" }
+        guard let cause = members["cause"]?.string else { return nil }
+        let name = members["account"]?.string.flatMap { RequestTarget.isAccountName($0) ? $0 : nil } ?? "ACCOUNT"
+        switch cause {
+        case "sign_in_pending":
+            return "Finish it, take its place (ringback login \(name) --replace), or run: ringback cancel \(name)"
+        case "migration_pending": return "When they are moved, run: ringback migrate-user \(name) --done"
+        case "key_source_differs": return keySource(members)
+        default: return nil
+        }
+    }
+
+    /// The command that makes a path safe, if a path is what is wrong.
+    static func remedy(_ members: JSONObject) -> String? {
+        guard let remedy = members["cause"]?.string.flatMap(PathRemedy.init), let path = members["path"]?.string else {
+            return nil
+        }
+        return remedy.command(for: path, user: geteuid())
+    }
+
+    /// The vault's key is kept by another source than the configured one. A passphrase must be given before its key can
+    /// be moved, and the daemon asks for it only while it is the configured source.
+    private static func keySource(_ members: JSONObject) -> String? {
+        guard let recorded = members["key_source"]?.string.map({ Sanitizer.line($0) }),
+            let configured = members["other_key_source"]?.string.map({ Sanitizer.line($0) })
+        else { return nil }
+        let move = "ringback vault rekey --key-source \(configured)"
+        return recorded == "passphrase"
+            ? "To move it, set key_source = \"passphrase\", start the daemon anew, run ringback unlock and \(move), and "
+                + "set key_source back."
+            : "To move it, run: \(move); or set key_source to \"\(recorded)\" or \"auto\" and start the daemon anew."
+    }
+}
