@@ -149,7 +149,7 @@ extension SessionManager {
             throw error
         }
         guard case .held(_, let held, _)? = self.lane(id)?.state.presence else { throw .signInRequired(id.account) }
-        let (copy, error, _) = changed == session ? (held, nil, nil) : await save(changed, lane.account)
+        let (copy, error) = changed == session ? (held, nil) : await save(changed, lane.account)
         guard take(.changed(changed, copy, operation.event, error), id) else { throw .signInRequired(id.account) }
         await observer(of: lane.account)?.changed(
             session, to: changed, of: lane.account, isAsked: operation.changesIdentities)

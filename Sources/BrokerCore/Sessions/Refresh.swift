@@ -142,13 +142,13 @@ struct RefreshTurn: Sendable {
     }
 
     private func keep(_ session: Session, by manager: isolated SessionManager) async {
-        let (copy, error, _) = await manager.save(session, lane.account)
+        let (copy, error) = await manager.save(session, lane.account)
         manager.take(.rotated(session, copy, error), lane.id)
     }
 
     /// Saves a session that is validated, and gives it to the readers.
     func serve(_ session: Session, by manager: isolated SessionManager) async -> Result<Void, BrokerError> {
-        let (copy, error, _) = await manager.save(session, lane.account)
+        let (copy, error) = await manager.save(session, lane.account)
         guard manager.take(.renewed(session, copy, error), lane.id) else {
             return .failure(.signInRequired(lane.account.name))
         }
