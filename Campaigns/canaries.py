@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Looks for every secret of a run in every place where none may be.
+"""SK-21, SK-29: looks for every secret of a run in every place where none may be.
 
 A daemon that logs everything, a client with a secret, a vault with a passphrase; sign-ins that end well and badly,
 refreshes, wrong answers, hostile callbacks, mistakes in the configuration, sign-out, crashes. All the while the command

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Kills ringbackd at every write-class call of every operation, and looks whether a session was lost.
+"""DU-01: kills ringbackd at every write-class call of every operation, and looks whether a session was lost.
 
 For each operation, at each kind of account, and each number K: fresh state, the operation, SIGKILL before (or right after) the K-th call that
 writes to a file, a directory or a socket; then a new daemon on what is left. It must have the session from before or

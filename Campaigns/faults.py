@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Lets the disk, the network and the provider fail under ringbackd, and looks whether a session was lost.
+"""DU-03, DU-04: lets the disk, the network and the provider fail under ringbackd, and looks whether a session was lost.
 
 1. Each call that writes to the state fails in turn, once or from then on, with each of four errors, or writes half.
    The operation may fail, with an answer that says why; when the fault is gone, and after a kill and a restart, there

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Looks for tokens and the vault's key in the memory of the daemon and of its helper, after a lock and after sign-outs.
+"""SK-20: looks for tokens and the vault's key in the memory of the daemon and of its helper, after a lock and after sign-outs.
 
 Accounts of every kind are signed in, refreshed and asked for, over TLS and without, by clients that come anew and by
 some that stay connected. A recorder in front of the provider knows every token that was ever issued. Then the vault is

@@ -68,6 +68,7 @@ def oidcc_client_test_signing_key_rotation_just_before_signing(party):
     expect(party.count("jwks") == 2, f"the keys were asked for {party.count('jwks')} times")
 
 
+# OIDF-20.
 @module(CONFIG)
 def oidcc_client_test_signing_key_rotation(party):
     """Two sign-ins; the keys are changed between them.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Proves that what ringbackd told to anybody survives a power cut.
+"""DU-02: proves that what ringbackd told to anybody survives a power cut.
 
 SIGKILL leaves what the kernel holds; only a power cut shows a missing fsync. So, for each operation that stores:
 1. the order of its calls is read from the shim's log (order.py);

@@ -168,7 +168,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
     // MARK: What comes back
 
     @Test(arguments: [301, 302, 303, 307, 308])
-    func `PR-03: a redirect is an answer`(status: Int) async throws {
+    func `PR-03, ADV-20: a redirect is an answer`(status: Int) async throws {
         let other = TestServer { connection in
             _ = connection.readRequest()
             connection.answer()

@@ -117,7 +117,7 @@ struct `Trust in a server` {
         if case .untrusted(let host, _) = error { host.hasPrefix("127.0.0.1:") } else { false }
     }
 
-    @Test func `PR-19, MD-08, NAT-44: a certificate that nobody vouches for is refused`() async throws {
+    @Test func `PR-19, MD-08, NAT-44, FAPI-35: a certificate that nobody vouches for is refused`() async throws {
         let server = try TLSServer()
         #expect(isUntrusted(await failure(server.url, .system)))
     }

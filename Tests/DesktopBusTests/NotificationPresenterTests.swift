@@ -36,7 +36,7 @@ import Testing
         return try #require(object as? [String: Any])
     }
 
-    @Test func `shows a notice with its actions, and says what became of it`() throws {
+    @Test func `SC-11: shows a notice with its actions, and says what became of it`() throws {
         let fake = try bus.fake("notifications", "markup")
         let desk = desk()
         guard case .shown(let notice) = try show(on: desk) else { throw Missing() }

@@ -33,7 +33,7 @@ import Testing
         #expect(NoticeWords.Language(environment: environment) == (isRussian ? .russian : .english))
     }
 
-    @Test func `hold a person's name as one line that stays where it is`() {
+    @Test func `SC-11: hold a person's name as one line that stays where it is`() {
         #expect(NoticeWords.plain("Ada\u{202E}\u{1B}[31m\n\u{2028}Lovelace\u{200B}") == "Ada[31mLovelace")
         #expect(NoticeWords.plain("Ада Лавлейс 👩‍💻").hasPrefix("Ада Лавлейс 👩"))
         #expect(NoticeWords.plain(String(repeating: "x", count: 500)) == String(repeating: "x", count: 80) + "…")

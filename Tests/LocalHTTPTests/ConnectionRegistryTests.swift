@@ -12,6 +12,7 @@ import Testing
     }
 
     /// LB-16: a genuine callback gets through at once, not when the crowd's time is over.
+    /// SK-10.
     @Test(arguments: [true, false]) func `does not keep a genuine request out by dribbling`(overTCP: Bool) async throws
     {
         var limits = Self.limits(64)

@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    @Test func `is cut when the client does not read a stream`() async throws {
+    @Test func `SK-10: is cut when the client does not read a stream`() async throws {
         var limits = ServerLimits()
         limits.writeTimeout = .milliseconds(300)
         let ended = Event()
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [true, false]) func `is cut when the client does not read an answer`(immediately: Bool)
+    @Test(arguments: [true, false]) func `SK-10: is cut when the client does not read an answer`(immediately: Bool)
         async throws
     {
         var limits = ServerLimits()

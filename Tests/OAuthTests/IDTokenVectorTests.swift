@@ -74,6 +74,7 @@ private func fault(_ vector: VectorFile) throws -> String? {
         #expect(try fault(vector) == nil)
     }
 
+    /// FAPI-04, FAPI-05, FAPI-11, FAPI-12, FAPI-14.
     @Test(arguments: bad) func `PR-12, PR-24, NAT-55: a token that breaks a rule is refused for it`(vector: VectorFile)
         throws
     {

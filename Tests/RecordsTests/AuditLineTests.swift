@@ -10,7 +10,7 @@ import Testing
         "\u{2028}\u{2029}\u{85}\u{9B}31m", "\u{E0041}\u{1F600}", "\"\\/", "\u{FE0F}\u{115F}\u{A0}",
     ]
 
-    @Test(arguments: texts) func `is one line, shows what it holds, and gives it back`(text: String) throws {
+    @Test(arguments: texts) func `SK-28: is one line, shows what it holds, and gives it back`(text: String) throws {
         let entry = JSONObject([.init("event", "x"), .init("executable", .string(text))])
         let bytes = AuditLine.bytes(of: entry)
         #expect(bytes.last == 10)

@@ -39,7 +39,7 @@ import Testing
         #expect(ledger.caller(uid: 0, pid: getpid(), at: 50).uid == 0)
     }
 
-    @Test func `SK-03: an executable is verified if its process still lived when it had been read`() {
+    @Test func `SK-03, ADV-11, ADV-21: an executable is verified if its process still lived when it had been read`() {
         let ledger = IssuedTokenLedger()
         let living = ProcessProof(identity: 7) { true }
         let first = ledger.caller(uid: 1_000, pid: getpid(), proof: living, at: 100)

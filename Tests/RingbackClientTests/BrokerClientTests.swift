@@ -104,4 +104,16 @@ import Testing
         #expect(accounts[0].state == "newer" && !accounts[0].state.hasSession)
         #expect(accounts[0].error?.kind == .timeout)
     }
+
+    @Test func `flows are those that the daemon keeps, oldest first`() async throws {
+        let daemon = try FakeDaemon { _ in
+            .json(
+                200,
+                #"{"flows":[{"id":"a","account":"work","status":"completed"},"#
+                    + #"{"id":"b","account":"home","status":"pending","method":"browser"}]}"#)
+        }
+        let flows = try await BrokerClient(application: "test", socket: daemon.path).flows()
+        #expect(flows.map(\.id) == ["a", "b"] && flows.map(\.status) == [.completed, .pending])
+        #expect(daemon.requests.first?.hasPrefix("GET /v1/flows HTTP/1.1\r\n") == true)
+    }
 }

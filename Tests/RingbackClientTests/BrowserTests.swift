@@ -15,7 +15,7 @@ import Testing
         #expect(Browser.commands(for: url, "b 100%% --url=%s") == [["b", "100%", "--url=\(url)"]])
     }
 
-    @Test func `PR-01, NAT-39: no shell reads the URL`() {
+    @Test func `PR-01, NAT-39, ADV-03, ADV-04, ADV-16: no shell reads the URL`() {
         let hostile = "https://x.example/$(id)';`id`"
         #expect(Browser.commands(for: hostile, "sh-like '%s'") == [["sh-like", "'\(hostile)'"]])
     }

@@ -6,7 +6,7 @@ import Testing
 @Suite struct `The handler's desktop file` {
     private func scheme(_ text: String = "org.example.app") throws -> URLScheme { try URLScheme(parsing: text) }
 
-    @Test func `SC-03, SC-09: has an absolute program, one unquoted field code and no shell`() throws {
+    @Test func `SC-03, SC-09, ADV-10: has an absolute program, one unquoted field code and no shell`() throws {
         let file = HandlerFile(
             scheme: try scheme(), program: "/usr/bin/ringback", account: "work", former: "app.desktop")
         #expect(file.name == "ringback-org.example.app.desktop")

@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test(arguments: kept, [FakeSource.Mood.absent, .locked])
-    func `named and not usable at the first start locks the vault, and nothing is decided`(
+    func `SK-31: named and not usable at the first start locks the vault, and nothing is decided`(
         choice: KeySourceChoice, mood: FakeSource.Mood
     ) async throws {
         let sources = Self.kept.map { FakeSource($0, $0 == choice ? mood : .ready) }
@@ -78,7 +78,7 @@ import Testing
     // MARK: Later
 
     @Test(arguments: kept, [FakeSource.Mood.absent, .locked])
-    func `absent or locked later locks the vault until it is back`(
+    func `SK-31: absent or locked later locks the vault until it is back`(
         choice: KeySourceChoice, mood: FakeSource.Mood
     ) async throws {
         let sources = Self.kept.map { FakeSource($0) }

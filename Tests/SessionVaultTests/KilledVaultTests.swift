@@ -18,7 +18,7 @@ import Testing
         return (house.sealed, new)
     }
 
-    @Test func `in a store without announcement the old session is there, and no half file`() async throws {
+    @Test func `DU-01: in a store without announcement the old session is there, and no half file`() async throws {
         let (place, new) = try await prepared(announced: false)
         for count in [0, 1, new.count / 2, new.count] {
             house.write(Array(new[..<count]), place + ".tmp")
@@ -216,7 +216,7 @@ import Testing
         #expect(try await vault.load(slot) == VaultEntry(text: old))
     }
 
-    @Test func `a file that cannot be read is not called damaged`() async throws {
+    @Test func `DU-09: a file that cannot be read is not called damaged`() async throws {
         let (place, _) = try await prepared(announced: false)
         house.remove(place)
         unsafe mkdir(place, 0o700)

@@ -1,11 +1,45 @@
 import Glibc
 import Secrets
+import Synchronization
 import Testing
 
 @testable import SessionVault
 
+/// Tells a reader on another thread that it may stop.
+private final class End: Sendable {
+    let value = Atomic(false)
+}
+
 @Suite struct `The vault of sealed files` {
     private let house = House()
+
+    // MARK: Readers
+
+    @Test func `DU-08, DU-10: whoever reads the file while it is stored gets the old text or the new, whole`()
+        async throws
+    {
+        let vault = try await house.opened()
+        try await vault.store(Secret("of the beginning"), in: slot)
+        let path = house.sealed
+        // A file that is open is never written to again.
+        let former = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        defer { close(former) }
+        let before = house.content(path)
+        let (house, end) = (house, End())
+        let sizes = Task.detached {
+            var seen: Set<Int> = []
+            while !end.value.load(ordering: .relaxed) { seen.insert(house.content(path).count) }
+            return seen
+        }
+        let texts = [String(repeating: "a", count: 100_000), String(repeating: "b", count: 300_000)]
+        for round in 0..<100 { try await vault.store(Secret(texts[round % 2]), in: slot) }
+        end.value.store(true, ordering: .relaxed)
+        #expect(FileBytes.read(former, atMost: 4 << 20) == before)
+        // All sizes but those of whole files would be of a file that is being written.
+        let overhead = before.count - "of the beginning".utf8.count
+        let whole = Set([before.count] + texts.map { $0.utf8.count + overhead })
+        #expect(await sizes.value.isSubset(of: whole))
+    }
 
     // MARK: Places
 
@@ -94,7 +128,7 @@ import Testing
 
     // MARK: Damage
 
-    @Test func `sets a damaged session aside and says where, and the others are as they were`() async throws {
+    @Test func `DU-05: sets a damaged session aside and says where, and the others are as they were`() async throws {
         let vault = try await house.opened()
         try await vault.store(Secret("text"), in: slot)
         let place = house.sealed
@@ -150,7 +184,7 @@ import Testing
         #expect(try await vault.load(otherSlot)?.text == Secret("other"))
     }
 
-    @Test func `leaves a session of a newer version as it is`() async throws {
+    @Test func `DU-07: leaves a session of a newer version as it is`() async throws {
         let vault = try await house.opened()
         try await vault.store(Secret("text"), in: slot)
         var newer = house.content(house.sealed)
@@ -177,7 +211,7 @@ import Testing
         #expect(try await house.opened().load(otherSlot)?.text == Secret("other"))
     }
 
-    @Test func `a flipped bit never gives another text, whatever it hits`() async throws {
+    @Test func `DU-05: a flipped bit never gives another text, whatever it hits`() async throws {
         let vault = try await house.opened()
         try await vault.store(Secret("text"), in: slot)
         let place = house.sealed

@@ -52,7 +52,7 @@ import Testing
         #expect(Self.vaultKeys.count >= 12)
     }
 
-    @Test(arguments: sessions) func `hold what their heads say`(vector: Vector) throws {
+    @Test(arguments: sessions) func `DU-07: hold what their heads say`(vector: Vector) throws {
         let key = try SealingKey(Secret(bytes: Array(0..<32)))
         switch try SealedFile.read(vector.bytes, .session, key: key) {
         case .file(let file):

@@ -285,6 +285,18 @@ import Testing
         #expect(house.provider.count(.token) == 2)
         #expect(try await house.token() != held)
     }
+
+    @Test func `FAPI-32: each token that a server rejects is replaced, by the newest refresh token`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        for count in 1...2 {
+            house.clock.advance(by: 60)
+            let rejected = try await house.token()
+            _ = try await house.broker.refresh(House.name, rejected: Digest.sha256(Array(rejected.utf8)))
+            #expect(try await house.token() != rejected)
+            #expect(house.provider.presented == Array(["refresh-1", "refresh-2"].prefix(count)))
+        }
+    }
 }
 
 /// A case that must not be.

@@ -48,7 +48,7 @@ private func isProgram(_ path: String) -> Bool { unsafe access(path, X_OK) == 0 
     }
 
     @Test(.enabled(if: isProgram("/usr/bin/perl"), "needs perl"))
-    func `is closed at the socket without a byte`() async throws {
+    func `SK-01: is closed at the socket without a byte`() async throws {
         let script = #"""
             use IO::Socket::UNIX;
             my $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or do { print "refused"; exit };

@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func `SK-27: whatever a daemon says, no verb prints what a terminal obeys`() async throws {
+    @Test func `SK-27, ADV-14: whatever a daemon says, no verb prints what a terminal obeys`() async throws {
         let word = JSON.string("\u{9B}31m\u{202E}\u{1B}]0;x\u{7}\u{200B}")
         var answer = JSONObject([
             .init("version", word), .init("pid", 1), .init("uptime", 1), .init("accounts", [:]),

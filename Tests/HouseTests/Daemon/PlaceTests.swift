@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func `what stands at the socket's path and is none is left there`() async throws {
+    @Test func `SK-06: what stands at the socket's path and is none is left there`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             try stage.write("somebody's file", to: stage.socket)
             let file = try await refused(stage, ["--state", stage.state])
@@ -63,6 +63,7 @@ import Testing
         }
     }
 
+    /// SK-06.
     @Test func `a socket directory that is a link, missing its parent, or open to others is refused`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let run = "\(stage.directory)/run"
@@ -89,7 +90,7 @@ import Testing
         }
     }
 
-    @Test func `a state directory that is a link, a file, or open to others is refused`() async throws {
+    @Test func `SK-08: a state directory that is a link, a file, or open to others is refused`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             FileTree.makeDirectory(stage.state)
             let link = "\(stage.directory)/link"
@@ -164,7 +165,7 @@ import Testing
     }
 
     @Test(.enabled(if: Stranger.isPossible, Stranger.reason))
-    func `a directory or a link of another user above the socket or the state is refused`() async throws {
+    func `SK-06: a directory or a link of another user above the socket or the state is refused`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let theirs = "\(stage.directory)/theirs"
             for name in ["", "/a"] { FileTree.makeDirectory(theirs + name) }
@@ -185,6 +186,7 @@ import Testing
         }
     }
 
+    /// SK-07.
     @Test func `a runtime directory that is missing, of another user or open to others is refused, with what to do`()
         async throws
     {
@@ -241,7 +243,7 @@ import Testing
         }
     }
 
-    @Test func `without XDG_RUNTIME_DIR the socket's place must be named`() async throws {
+    @Test func `SK-07: without XDG_RUNTIME_DIR the socket's place must be named`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let nothing = ["RINGBACK_SOCK": "", "XDG_RUNTIME_DIR": ""]
             let daemon = try await refused(stage, ["--state", stage.state], environment: nothing)

@@ -69,6 +69,7 @@ private final class Haystack {
     private let fileSecret = "CANARY-of-the-file"
     private let commandSecret = "CANARY-of-the-command"
 
+    /// SK-21, SK-29, ADV-22.
     @Test func `is nowhere but where it belongs, after all that happens to a session`() async throws {
         try await Stage.play(configuration, startsDaemon: false) { stage in
             try await prepare(stage)

@@ -19,6 +19,7 @@ import Testing
         """
     }
 
+    /// SK-13, ADV-13.
     @Test func `another issuer never sees its tokens, and it is back when the issuer is`() async throws {
         try await Stage.play(sandboxArguments: ["--no-rotation"]) { stage in
             let other = try await stage.startSandbox()

@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    @Test func `sets a damaged file aside, and touches no other`() async throws {
+    @Test func `DU-05: sets a damaged file aside, and touches no other`() async throws {
         let two =
             Self.configuration("") + "[accounts.home]\nissuer = \"{sandbox}/tenant-a\"\nclient_id = \"ringback-demo\"\n"
         try await Stage.play(two) { stage in

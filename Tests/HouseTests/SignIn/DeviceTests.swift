@@ -23,7 +23,7 @@ import Testing
         return (String(line.dropFirst("and enter the code:  ".count)), String(address.dropFirst(2)))
     }
 
-    @Test func `DEV-03: prints the address and the code, waits, and says who is signed in`() async throws {
+    @Test func `DEV-03, DEV-12: prints the address and the code, waits, and says who is signed in`() async throws {
         try await Stage.play { stage in
             let login = try stage.start("ringback", ["login", "work", "--method", "device"])
             let (code, address) = try await printed(by: login)
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func `is chosen where no browser can be opened, and only there`() async throws {
+    @Test func `DEV-12: is chosen where no browser can be opened, and only there`() async throws {
         try await Stage.play { stage in
             let login = try stage.start("ringback", ["login", "work"])
             let (code, address) = try await printed(by: login)

@@ -19,7 +19,7 @@ import Testing
         try await Browser.signIn(at: flow["authorization_url"]?.string ?? "", as: user)
     }
 
-    @Test func `finishes the sign-in on the terminal that began it, and is not shown`() async throws {
+    @Test func `SK-30: finishes the sign-in on the terminal that began it, and is not shown`() async throws {
         try await Stage.play { stage in
             let (login, flow) = try await begin(stage)
             // The address alone, on the first line.
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func `that is wrong is told, asked for again, and costs nothing`() async throws {
+    @Test func `SK-30: that is wrong is told, asked for again, and costs nothing`() async throws {
         try await Stage.play { stage in
             let (login, flow) = try await begin(stage)
             let other = try await stage.begin("home")

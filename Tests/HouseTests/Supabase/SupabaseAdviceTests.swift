@@ -145,4 +145,16 @@ import Testing
             #expect(login.status == 0 && login.out == "Signed in to app as alice@example.org\n", "\(login)")
         }
     }
+
+    @Test func `looks at the key of the project, where that is another one`() async throws {
+        try await Stage.playProject { stage in
+            try stage.write(
+                configuration: Stage.project.replacing("sb_publishable_sandbox", with: "sb_publishable_wrong"))
+            #expect(try await stage.ringback("reload").status == 0)
+            let login = try await stage.ringback(
+                "login", "app", "--method", "password", "--email", "mira@example.org", stdin: "secret12\n")
+            #expect(login.status != 0 && login.out.isEmpty, "\(login)")
+            #expect(login.err.contains("api_key") && login.err.contains("ringback doctor app"), "\(login)")
+        }
+    }
 }

@@ -56,4 +56,29 @@ import Testing
             }
         }
     }
+
+    @Test func `that lacks the account's lead to the Site URL, and whoever pastes that one is told what to add`()
+        async throws
+    {
+        let site = "https://app.example.org"
+        try await Stage.playProject(["site_url": .string(site), "allow_list": []]) { stage in
+            let redirect = "http://localhost:{port}/cb"
+            try stage.write(configuration: Stage.project + "redirect_uri = \"\(redirect)\"\n")
+            #expect(try await stage.ringback("reload").status == 0)
+            let flow = try await stage.begin("app", ["oauth_provider": "github"])
+            let walk = try await stage.run(
+                "/usr/bin/curl",
+                [
+                    "-sL", "--max-redirs", "9", "-o", "/dev/null", "-w", "%{url_effective}", "--connect-timeout", "1",
+                    flow.authorizationURL,
+                ])
+            #expect(walk.out.hasPrefix("\(site)/?code=") || walk.out.hasPrefix("\(site)?code="), "\(walk)")
+            let pasted = try await stage.ringback("complete", walk.out)
+            #expect(pasted.status != 0, "\(pasted)")
+            for words in ["ended at \(site)", "Add this to its redirect URLs", "http://localhost:*/cb/**"] {
+                #expect(pasted.err.contains(words), "\(words): \(pasted)")
+            }
+            #expect(try await stage.api("GET", "/v1/flows/\(flow.id)")["status"] == "pending")
+        }
+    }
 }

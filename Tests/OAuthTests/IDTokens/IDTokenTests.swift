@@ -185,7 +185,7 @@ private func verdict(
         #expect(error == .invalidIDToken(claim: "signature", reason: "not made by the provider's key"))
     }
 
-    @Test func `PR-12: a MAC made with the published key is no signature`() throws {
+    @Test func `PR-12, ADV-17, ADV-23: a MAC made with the published key is no signature`() throws {
         // The classic confusion (CVE-2022-29217): the header says HS256, the "secret" is the public key.
         let mint = try TokenMint(.rs256)
         let header = Base64URL.encode(#"{"alg":"HS256","kid":"k1"}"#.utf8)

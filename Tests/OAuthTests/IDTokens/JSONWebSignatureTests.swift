@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func `PR-11: a token has three parts and one spelling`() throws {
+    @Test func `PR-11, ADV-18: a token has three parts and one spelling`() throws {
         let mint = try TokenMint(.es256)
         let good = try mint.token(["a": 1]).revealed()
         let parts = good.split(separator: ".").map(String.init)

@@ -35,6 +35,7 @@ import Testing
         return try #require(try JSON(parsing: bytes).object)
     }
 
+    /// ADV-19.
     @Test func `PR-14, FAPI-33, NAT-41: an assertion is for the issuer as the one string, a minute, and one use`()
         throws
     {

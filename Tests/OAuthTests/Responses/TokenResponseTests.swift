@@ -54,7 +54,7 @@ private func answer(_ json: String, status: Int = 200) -> HTTPResponse {
             ("null", nil), (#""""#, nil), ("1", nil), ("[\"r\"]", nil), (#""a b""#, "a b"), (#""a\nb""#, nil),
             (#""é""#, nil),
         ] as [(String, String?)])
-    func `a refresh token is printable text or not there`(json: String, token: String?) throws {
+    func `SK-12, ADV-12: a refresh token is printable text or not there`(json: String, token: String?) throws {
         let answer = try TokenResponse(
             reading: answer(#"{"access_token":"a","token_type":"Bearer","refresh_token":\#(json)}"#))
         #expect(answer.refreshToken?.revealed() == token)

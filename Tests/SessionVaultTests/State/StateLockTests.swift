@@ -155,7 +155,7 @@ private let elsewhere = StateLease(host: "other-host", boot: "0000", pid: 4_711,
         #expect(throws: StateLockError.lost(directory: scratch.state, holder: nil)) { try lock.renew() }
     }
 
-    @Test func `of many at once one gets it`() async throws {
+    @Test func `SK-09: of many at once one gets it`() async throws {
         let path = scratch.state
         let locks = await withTaskGroup(of: StateLock?.self) { group in
             for _ in 0..<50 { group.addTask { try? StateLock(directory: path) } }
