@@ -291,6 +291,7 @@ import Testing
         let house = try await House()
         try await house.signIn()
         for count in 1...2 {
+            house.clock.advance(by: 60)
             let rejected = try await house.token()
             _ = try await house.broker.refresh(House.name, rejected: Digest.sha256(Array(rejected.utf8)))
             #expect(try await house.token() != rejected)
