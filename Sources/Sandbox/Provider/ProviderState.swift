@@ -82,7 +82,7 @@ struct ProviderState {
 
     private var grantTypes: [String] {
         let usual = ["authorization_code", "refresh_token"]
-        let services = ["client_credentials", ProviderState.jwtBearer, ProviderState.tokenExchange]
+        let services = ["client_credentials"] + ProviderState.assertionGrants
         return usual + services + (settings.offersDevices ? [ProviderState.deviceGrantType] : [])
     }
 

@@ -3,18 +3,20 @@ internal import HTTPMessages
 internal import LocalHTTP
 internal import StrictJSON
 
-/// Tokens for services (RFC 6749 section 4.4, RFC 7523 section 2.1, RFC 8693). The issuer trusts only assertions that
+/// Tokens for services (RFC 6749 section 4.4, RFC 7522 section 2.1, RFC 7523 section 2.1, RFC 8693). The issuer trusts only assertions that
 /// it made itself: `POST /sandbox/assertion` is the platform that gives its workloads a token.
 extension ProviderState {
     static let jwtBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
     static let tokenExchange = "urn:ietf:params:oauth:grant-type:token-exchange"
+    /// The grants whose assertion proves enough: the client may stay unnamed.
+    static let assertionGrants = [jwtBearer, samlBearer, tokenExchange]
     private static let tokenType = "urn:ietf:params:oauth:token-type:"
 
     /// The client. With an assertion it need neither authenticate nor name itself (RFC 7521 section 4.1).
     mutating func authenticateService(
         _ request: SandboxRequest, _ parameters: Parameters, at now: Int
     ) throws(ErrorResponse) -> SandboxClient {
-        let isByAssertion = [ProviderState.jwtBearer, ProviderState.tokenExchange].contains(parameters["grant_type"])
+        let isByAssertion = ProviderState.assertionGrants.contains(parameters["grant_type"] ?? "")
         let isNamed =
             request.fields.contains("Authorization") || parameters["client_id"] != nil
             || parameters["client_assertion"] != nil
@@ -37,7 +39,9 @@ extension ProviderState {
         guard let assertion = parameters["assertion"] else {
             throw ErrorResponse("invalid_request", "assertion is missing")
         }
-        return answer(parameters, client, subject: try subject(of: assertion, at: now), at: now)
+        let isSAML = parameters["grant_type"] == ProviderState.samlBearer
+        let subject = try isSAML ? subject(ofSAML: assertion, at: now) : subject(of: assertion, at: now)
+        return answer(parameters, client, subject: subject, at: now)
     }
 
     mutating func exchangeToken(
@@ -134,25 +138,29 @@ extension ProviderState {
 }
 
 extension SandboxProvider {
-    /// `POST /sandbox/assertion`: `{"subject": "build", "audience": URL?, "lifetime": SECONDS?}` gets the response
-    /// `{"assertion": JWT}`. By default its audience is the issuer, and it is valid for five minutes.
+    /// `POST /sandbox/assertion`: `{"subject": "build", "audience": URL?, "lifetime": SECONDS?, "format": "jwt"?}` gets
+    /// the response `{"assertion": TEXT}`. By default its audience is the issuer, and it is valid for five minutes. The
+    /// format `saml2` is an XML element.
     func makeAssertion(_ request: SandboxRequest) -> ServerResponse {
         let object = try? JSON(parsing: request.body).object
         let names = Set(object?.names ?? ["?"])
-        guard let object, names.isSubset(of: ["subject", "audience", "lifetime"]),
-            let subject = object["subject"]?.string, !subject.isEmpty
+        guard let object, names.isSubset(of: ["subject", "audience", "lifetime", "format"]),
+            let subject = object["subject"]?.string, !subject.isEmpty,
+            ["jwt", "saml2", nil].contains(object["format"]?.string)
         else {
             return Responses.refusal(
                 ErrorResponse(
-                    "invalid_request", "the body is an object with subject, and perhaps audience and lifetime"))
+                    "invalid_request", "the body is an object with subject, and perhaps audience, lifetime and format"))
         }
         let now = clock()
         do {
             let assertion = try withState { state in
-                try state.makeAssertion(
-                    subject: subject, audience: object["audience"]?.string,
-                    lifetime: object["lifetime"]?.integer ?? 300,
-                    at: now + state.clockOffset)
+                let audience = object["audience"]?.string
+                let lifetime = object["lifetime"]?.integer ?? 300
+                let time = now + state.clockOffset
+                return try object["format"]?.string == "saml2"
+                    ? state.makeSAMLAssertion(subject: subject, audience: audience, lifetime: lifetime, at: time)
+                    : state.makeAssertion(subject: subject, audience: audience, lifetime: lifetime, at: time)
             }
             return Responses.json(["assertion": .string(assertion)])
         } catch {

@@ -15,7 +15,7 @@ extension ProviderState {
         case "refresh_token": return try refresh(parameters, client, at: now)
         case ProviderState.deviceGrantType: return try deviceToken(parameters, client, at: now)
         case "client_credentials": return try clientCredentials(parameters, client, at: now)
-        case ProviderState.jwtBearer: return try tradeAssertion(parameters, client, at: now)
+        case ProviderState.jwtBearer, ProviderState.samlBearer: return try tradeAssertion(parameters, client, at: now)
         case ProviderState.tokenExchange: return try exchangeToken(parameters, client, at: now)
         case nil: throw ErrorResponse("invalid_request", "grant_type is missing")
         default: throw ErrorResponse("unsupported_grant_type", "this grant type is not supported")
