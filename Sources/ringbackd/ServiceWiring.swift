@@ -13,6 +13,7 @@ extension ServiceGrant {
             switch service.grant {
             case .clientCredentials: .clientCredentials
             case .jwtBearer: .jwtBearer
+            case .samlBearer: .samlBearer
             case .tokenExchange: .tokenExchange(service.subjectTokenType)
             }
         self.init(

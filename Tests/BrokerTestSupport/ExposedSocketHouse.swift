@@ -118,22 +118,3 @@ extension ExposedSocketSuite {
         house.order(name, lifetime, ceiling)
     }
 }
-
-/// A suite about restricted sockets: each test has a daemon of its own.
-protocol ExposedSocketSuite {
-    var house: ExposedSocketHouse { get }
-}
-
-extension ExposedSocketSuite {
-    var clock: TestClock { house.clock }
-    var sockets: RecordedSockets { house.sockets }
-    var told: ExposedSocketFacts { house.told }
-    var bindings: AccountBindings { house.bindings }
-    var folder: ExposedSocketFolder { house.folder }
-
-    func sessionManager(_ clock: BrokerClock? = nil) -> ExposedSocketRegistry { house.sessionManager(clock) }
-
-    func order(_ name: String, _ lifetime: Int? = nil, _ ceiling: [String]? = ["openid"]) -> ExposedSocket.Order {
-        house.order(name, lifetime, ceiling)
-    }
-}

@@ -62,6 +62,8 @@ import Testing
                     "The desktop must open swisscoin: links with Ringback.",
                     "If no app listens for its links, /usr/bin/swisscoin is started.",
                     "[schemes.swisscoin] starts /usr/bin/swisscoin, which does not exist or is not executable.",
+                    "Another app may claim the scheme swisscoin. Use a reversed domain name of yours, such as "
+                        + "org.example.swisscoin.",
                 ],
             ])
         #expect(json["schemes"]?.array?.last?["command"] == ["/usr/bin/swisscoin", "--open={url}"])

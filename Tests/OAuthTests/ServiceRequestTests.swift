@@ -39,6 +39,30 @@ private func form(_ request: HTTPRequest) throws -> [String: String] {
             ])
     }
 
+    @Test func `with a SAML assertion sends its base64url, and needs no client at all`() throws {
+        let assertion = try Assertion(samlIn: Secret("\u{FEFF}\n<a b=\"ü?>\">x</a>\n"))
+        let request = TokenRequest.samlBearer(
+            assertion: assertion, scope: ["read"], registration: ClientRegistration(clientID: ""),
+            endpoint: Self.endpoint)
+        #expect(
+            try form(request) == [
+                "grant_type": "urn:ietf:params:oauth:grant-type:saml2-bearer", "scope": "read",
+                "assertion": "PGEgYj0iw7w_PiI-eDwvYT4",
+            ])
+    }
+
+    @Test(arguments: ["", " \n", "a.b.c", "<a", "a>", "<a>\u{0}</a>"])
+    func `takes nothing for a SAML assertion that is no XML element`(text: String) {
+        #expect(throws: OAuthError.self) { try Assertion(samlIn: Secret(text)) }
+        #expect(throws: OAuthError.self) { try Assertion(samlIn: Secret(bytes: [0x3C, 0xFF, 0x3E])) }
+    }
+
+    @Test func `takes a SAML assertion of 48 KiB`() throws {
+        let long = "<" + String(repeating: "x", count: 49_150) + ">"
+        #expect(try Assertion(samlIn: Secret(long)).text.revealed().utf8.count == 65_536)
+        #expect(throws: OAuthError.self) { try Assertion(samlIn: Secret("<x" + long.dropFirst())) }
+    }
+
     @Test func `TX-01: for an exchange names the subject token, its type, and an access token as what it wants`() throws
     {
         let request = TokenRequest.tokenExchange(

@@ -1,3 +1,4 @@
+import Cryptography
 import Secrets
 import StrictJSON
 import Testing
@@ -49,6 +50,27 @@ import Testing
         #expect(await token(grant.merging(["assertion": good]) { $1 }).error == "invalid_grant")
     }
 
+    @Test func `trades a SAML assertion of its own making, as base64url, for whoever brings it`() async throws {
+        let grant = ["grant_type": Issuer.samlBearer]
+        let format = JSONObject.Member("format", "saml2")
+        let xml = try await assertion([format])
+        #expect(xml.hasPrefix("<saml:Assertion ") && xml.contains("<saml:NameID>build</saml:NameID>"))
+        func coded(_ text: String) -> [String: String] {
+            grant.merging(["assertion": Base64URL.encode(Array(text.utf8))]) { $1 }
+        }
+        #expect(await token(coded(xml)).status == 200)
+        #expect(await token(grant).error == "invalid_request")
+        let elsewhere = try await assertion([format, .init("audience", "https://elsewhere.example")])
+        for wrong in [elsewhere, xml.replacing("build", with: "admin"), "<a/>", try await assertion()] {
+            #expect(await token(coded(wrong)).error == "invalid_grant")
+        }
+        #expect(await token(grant.merging(["assertion": xml]) { $1 }).error == "invalid_grant")
+        #expect(
+            await token(coded(xml).merging(["grant_type": Issuer.jwtBearer]) { $1 }).error == "invalid_grant")
+        visitor.clock.advance(by: 301)
+        #expect(await token(coded(xml)).error == "invalid_grant")
+    }
+
     @Test func `exchanges assertions and its own access tokens, and says what it gave`() async throws {
         let prefix = "urn:ietf:params:oauth:token-type:"
         let robot = ["grant_type": "client_credentials", "client_id": "robot", "client_secret": "hush"]
@@ -68,7 +90,9 @@ import Testing
     }
 
     @Test func `makes no assertion about nobody`() async {
-        for body in ["", "[]", "{}", #"{"subject":""}"#, #"{"subject":"a","other":1}"#] {
+        for body in [
+            "", "[]", "{}", #"{"subject":""}"#, #"{"subject":"a","other":1}"#, #"{"subject":"a","format":"x"}"#,
+        ] {
             #expect(await visitor.send("POST", "/sandbox/assertion", body: Array(body.utf8)).status == 400)
         }
         #expect(await visitor.get("/sandbox/assertion").status == 405)
@@ -77,7 +101,7 @@ import Testing
     @Test func `says in its metadata what it gives`() async {
         let metadata = await visitor.get("/.well-known/openid-configuration").json
         let grants = metadata["grant_types_supported"]?.array ?? []
-        for grant in ["client_credentials", Issuer.jwtBearer, Issuer.tokenExchange] {
+        for grant in ["client_credentials", Issuer.jwtBearer, Issuer.samlBearer, Issuer.tokenExchange] {
             #expect(grants.contains(.string(grant)))
         }
     }

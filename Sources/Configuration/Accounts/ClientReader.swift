@@ -154,7 +154,7 @@ struct ClientReader {
 
     /// In an assertion grant the client id may be missing (RFC 7521 section 4.1).
     private var mayBeUnnamed: Bool {
-        ["jwt_bearer", "token_exchange"].contains(table.string("grant"))
+        ServiceConfiguration.byAssertion.contains { $0.rawValue == table.string("grant") }
             && !Self.secretKeys.contains { account.isWritten($0) }
     }
 

@@ -10,11 +10,16 @@ public struct ServiceConfiguration: Sendable, Equatable {
         case clientCredentials = "client_credentials"
         /// RFC 7523 section 2.1.
         case jwtBearer = "jwt_bearer"
+        /// RFC 7522 section 2.1.
+        case samlBearer = "saml2_bearer"
         /// RFC 8693.
         case tokenExchange = "token_exchange"
     }
 
     public let grant: Grant
+
+    /// The grants that exchange what is in ``assertionFile``.
+    static let byAssertion = Grant.allCases.filter { $0 != .clientCredentials }
     /// A path that ``AccountConfiguration/readAssertion(user:)`` reads at each use; nil for client credentials.
     public let assertionFile: String?
     /// The type of the file's token, for a token exchange.
@@ -33,8 +38,8 @@ extension AccountConfiguration {
     ///
     /// `user` is the uid that the file must belong to, unless it is root's.
     public func readAssertion(user: UInt32) throws(ConfigurationError) -> Assertion? {
-        guard let path = service?.assertionFile else { return nil }
-        switch AccountConfiguration.assertion(at: path, user: user) {
+        guard let service, let path = service.assertionFile else { return nil }
+        switch AccountConfiguration.assertion(at: path, for: service.grant, user: user) {
         case .success(let assertion): return assertion
         case .failure(let refusal): throw mistake(at: "assertion_file", refusal)
         }
@@ -47,11 +52,14 @@ extension AccountConfiguration {
         return status.st_mode & S_IFMT == S_IFREG && status.st_size == 0
     }
 
-    static func assertion(at path: String, user: UInt32) -> Result<Assertion, Refusal> {
+    static func assertion(
+        at path: String, for grant: ServiceConfiguration.Grant, user: UInt32
+    ) -> Result<Assertion, Refusal> {
         do throws(FileTrust.Failure) {
             let content = try FileTrust(user: user).read(path, isSecret: true, maxSize: maxAssertion)
             do throws(OAuthError) {
-                return .success(try Assertion(parsing: Secret(bytes: content.bytes)))
+                let text = Secret(bytes: content.bytes)
+                return .success(grant == .samlBearer ? try Assertion(samlIn: text) : try Assertion(parsing: text))
             } catch {
                 return .failure(Refusal("the file \(FileTrust.quoted(path)) \(AccountReader.reason(error))"))
             }

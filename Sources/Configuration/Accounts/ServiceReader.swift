@@ -52,7 +52,8 @@ struct ServiceReader {
     private mutating func readAssertionFile(of grant: ServiceConfiguration.Grant) -> String? {
         guard grant != .clientCredentials else {
             if table.has("assertion_file") {
-                account.refuse("assertion_file", "is for grant = \"jwt_bearer\" and grant = \"token_exchange\"")
+                let grants = ServiceConfiguration.byAssertion.map { "\"\($0.rawValue)\"" }.joined(separator: ", ")
+                account.refuse("assertion_file", "is for the grants \(grants)")
             }
             return nil
         }
@@ -65,7 +66,8 @@ struct ServiceReader {
         guard let path = account.expand("assertion_file", written) else { return nil }
         // The platform may create the file later. It is read at each use, so a missing file is no error here.
         if !AccountConfiguration.awaitsAssertion(at: path),
-            case .failure(let refusal) = AccountConfiguration.assertion(at: path, user: account.place.user)
+            case .failure(let refusal) = AccountConfiguration.assertion(
+                at: path, for: grant, user: account.place.user)
         {
             account.refuse("assertion_file", refusal)
         }

@@ -117,7 +117,9 @@ struct Key {
         Key(
             .account, "grant", .word(ServiceConfiguration.Grant.allCases.map(\.rawValue)),
             "how a service account gets its tokens without a user"),
-        Key(.account, "assertion_file", .string, "jwt_bearer, token_exchange: the token to exchange, read at each use"),
+        Key(
+            .account, "assertion_file", .string,
+            "jwt_bearer, saml2_bearer, token_exchange: the token to exchange, read at each use"),
         Key(.account, "subject_token_type", .string, "token_exchange: what that token is (jwt)"),
         Key(.account, "audience", .string, "with grant: the audience of the tokens"),
         Key(.account, "resource", .string, "with grant: what the tokens are for, as a URI (RFC 8707)"),

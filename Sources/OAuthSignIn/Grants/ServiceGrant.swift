@@ -1,12 +1,13 @@
 public import BrokerCore
 public import OAuth
 
-/// How an account gets tokens without a user (RFC 6749 section 4.4, RFC 7523, RFC 8693). Such an account is signed in
+/// How an account gets tokens without a user (RFC 6749 section 4.4, RFC 7522, RFC 7523, RFC 8693). Such an account is signed in
 /// by its configuration alone. The vault holds nothing of it; after a restart its tokens are fetched again.
 public struct ServiceGrant: Sendable {
     public enum Kind: Sendable, Equatable {
         case clientCredentials
         case jwtBearer
+        case samlBearer
         /// The type of the subject token.
         case tokenExchange(ExchangedTokenType)
     }
@@ -44,6 +45,7 @@ public struct ServiceGrant: Sendable {
         switch kind {
         case .clientCredentials: "client_credentials"
         case .jwtBearer: "jwt_bearer"
+        case .samlBearer: "saml2_bearer"
         case .tokenExchange: "token_exchange"
         }
     }

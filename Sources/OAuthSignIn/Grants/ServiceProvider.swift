@@ -122,6 +122,11 @@ extension ServiceProvider {
                 subjectToken: assertion, type: type, scope: scopes, audience: audience, resource: resource,
                 registration: registration, endpoint: endpoint)
         }
+        if case .samlBearer = grant.kind {
+            return TokenRequest.samlBearer(
+                assertion: assertion, scope: scopes, audience: audience, resource: resource,
+                registration: registration, endpoint: endpoint)
+        }
         return TokenRequest.jwtBearer(
             assertion: assertion, scope: scopes, audience: audience, resource: resource, registration: registration,
             endpoint: endpoint)

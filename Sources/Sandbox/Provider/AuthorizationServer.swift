@@ -78,7 +78,7 @@ struct AuthorizationServer {
         case "refresh_token": return try issuer.refresh(parameters, client, at: now)
         case DeviceGrants.grantType: return try devices.token(parameters, client, &issuer, at: now)
         case "client_credentials": return try issuer.clientCredentials(parameters, client, at: now)
-        case Issuer.jwtBearer: return try issuer.tradeAssertion(parameters, client, at: now)
+        case Issuer.jwtBearer, Issuer.samlBearer: return try issuer.tradeAssertion(parameters, client, at: now)
         case Issuer.tokenExchange: return try issuer.exchangeToken(parameters, client, at: now)
         case nil: throw ErrorResponse("invalid_request", "grant_type is missing")
         default: throw ErrorResponse("unsupported_grant_type", "this grant type is not supported")

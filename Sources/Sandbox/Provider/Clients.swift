@@ -70,7 +70,7 @@ struct Clients {
     mutating func authenticateService(
         _ request: SandboxRequest, _ parameters: Parameters, _ issuer: String, at now: Int
     ) throws(ErrorResponse) -> SandboxClient {
-        let isByAssertion = [Issuer.jwtBearer, Issuer.tokenExchange].contains(parameters["grant_type"])
+        let isByAssertion = Issuer.assertionGrants.contains(parameters["grant_type"] ?? "")
         let isNamed =
             request.fields.contains("Authorization") || parameters["client_id"] != nil
             || parameters["client_assertion"] != nil

@@ -35,7 +35,7 @@ struct Issuer {
 
     private var grantTypes: [String] {
         let usual = ["authorization_code", "refresh_token"]
-        let services = ["client_credentials", Issuer.jwtBearer, Issuer.tokenExchange]
+        let services = ["client_credentials"] + Issuer.assertionGrants
         return usual + services + (settings.offersDevices ? [DeviceGrants.grantType] : [])
     }
 

@@ -3,11 +3,13 @@ internal import HTTPMessages
 internal import LocalHTTP
 internal import StrictJSON
 
-/// Tokens for services (RFC 6749 section 4.4, RFC 7523 section 2.1, RFC 8693). The issuer trusts only assertions that
-/// it made itself: `POST /sandbox/assertion` is the platform that gives its workloads a token.
+/// Tokens for services (RFC 6749 section 4.4, RFC 7522 section 2.1, RFC 7523 section 2.1, RFC 8693). The issuer trusts
+/// only assertions that it made itself: `POST /sandbox/assertion` is the platform that gives its workloads a token.
 extension Issuer {
     static let jwtBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
     static let tokenExchange = "urn:ietf:params:oauth:grant-type:token-exchange"
+    /// The grants whose assertion proves enough: the client may stay unnamed.
+    static let assertionGrants = [jwtBearer, samlBearer, tokenExchange]
     private static let tokenType = "urn:ietf:params:oauth:token-type:"
 
     mutating func clientCredentials(
@@ -25,7 +27,9 @@ extension Issuer {
         guard let assertion = parameters["assertion"] else {
             throw ErrorResponse("invalid_request", "assertion is missing")
         }
-        return answer(parameters, client, subject: try subject(of: assertion, at: now), at: now)
+        let isSAML = parameters["grant_type"] == Issuer.samlBearer
+        let subject = try isSAML ? subject(ofSAML: assertion, at: now) : subject(of: assertion, at: now)
+        return answer(parameters, client, subject: subject, at: now)
     }
 
     mutating func exchangeToken(
@@ -115,25 +119,31 @@ extension Issuer {
 }
 
 extension SandboxProvider {
-    /// `POST /sandbox/assertion`: `{"subject": "build", "audience": URL?, "lifetime": SECONDS?}` gets the response
-    /// `{"assertion": JWT}`. By default its audience is the issuer, and it is valid for five minutes.
+    /// `POST /sandbox/assertion`: `{"subject": "build", "audience": URL?, "lifetime": SECONDS?, "format": "jwt"?}` gets
+    /// the response `{"assertion": TEXT}`. By default its audience is the issuer, and it is valid for five minutes. The
+    /// format `saml2` is an XML element.
     func makeAssertion(_ request: SandboxRequest) -> ServerResponse {
         let object = try? JSON(parsing: request.body).object
         let names = Set(object?.names ?? ["?"])
-        guard let object, names.isSubset(of: ["subject", "audience", "lifetime"]),
-            let subject = object["subject"]?.string, !subject.isEmpty
+        guard let object, names.isSubset(of: ["subject", "audience", "lifetime", "format"]),
+            let subject = object["subject"]?.string, !subject.isEmpty,
+            ["jwt", "saml2", nil].contains(object["format"]?.string)
         else {
             return Responses.refusal(
                 ErrorResponse(
-                    "invalid_request", "the body is an object with subject, and perhaps audience and lifetime"))
+                    "invalid_request", "the body is an object with subject, and perhaps audience, lifetime and format"))
         }
         let now = clock()
         do {
             let assertion = try withState { state in
-                try state.server.issuer.makeAssertion(
-                    subject: subject, audience: object["audience"]?.string,
-                    lifetime: object["lifetime"]?.integer ?? 300,
-                    at: now + state.clockOffset)
+                let audience = object["audience"]?.string
+                let lifetime = object["lifetime"]?.integer ?? 300
+                let time = now + state.clockOffset
+                return try object["format"]?.string == "saml2"
+                    ? state.server.issuer.makeSAMLAssertion(
+                        subject: subject, audience: audience, lifetime: lifetime, at: time)
+                    : state.server.issuer.makeAssertion(
+                        subject: subject, audience: audience, lifetime: lifetime, at: time)
             }
             return Responses.json(["assertion": .string(assertion)])
         } catch {

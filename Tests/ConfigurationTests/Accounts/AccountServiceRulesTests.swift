@@ -76,6 +76,23 @@ import Testing
         }
     }
 
+    @Test func `by a SAML assertion reads an XML element, and refuses what is none or open to others`() throws {
+        let folder = try Folder()
+        let file = try folder.write("<a>\n</a>\n", to: "token")
+        try folder.write(
+            "[accounts.mail]\nissuer = \"https://id.example.org\"\ngrant = \"saml2_bearer\"\n"
+                + "assertion_file = \"\(file)\"\n")
+        let account = try folder.load()["mail"]
+        #expect(account?.service?.grant == .samlBearer && account?.clientID == "")
+        #expect(try account?.readAssertion(user: Folder.user)?.text == Secret("PGE-CjwvYT4"))
+        try folder.write("a.b.c", to: "token")
+        #expect(folder.report().errors.map(\.key) == ["accounts.mail.assertion_file"])
+        try folder.write("<a/>", to: "token", mode: 0o644)
+        #expect(folder.report().errors.map(\.cause) == [.unsafe(UnsafePath(file, .readableByOthers))])
+        let error = try #require(throws: ConfigurationError.self) { try account?.readAssertion(user: Folder.user) }
+        #expect(error.cause == .unsafe(UnsafePath(file, .readableByOthers)))
+    }
+
     @Test func `refuses an assertion file that is open or no token, and awaits one that is missing`() throws {
         let folder = try Folder()
         func found() -> [String] { folder.report().errors.map(\.description) }

@@ -231,6 +231,43 @@ extension Stage {
         }
     }
 
+    @Test func `by a SAML assertion gets tokens, and says what to type about a file that others can read`() async throws
+    {
+        let configuration = """
+            [accounts.pod]
+            issuer = "{sandbox}"
+            grant = "saml2_bearer"
+            assertion_file = "{stage}/assertion.xml"
+            scopes = ["read"]
+            """
+        try await Stage.play(configuration, startsDaemon: false) { stage in
+            let answer = try await stage.sandbox.request(
+                "POST", "/sandbox/assertion", ["subject": "build-42", "format": "saml2"])
+            let xml = try #require(answer["assertion"]?.string, "\(answer)")
+            let file = "\(stage.directory)/assertion.xml"
+            try stage.write(xml + "\n", to: file)
+            let check = try await stage.ringback("config", "check")
+            #expect(check.status == 0 && check.out.contains("grant = \"saml2_bearer\""), "\(check)")
+            try await stage.startDaemon()
+            let token = try await stage.ringback("token", "pod")
+            #expect(token.status == 0 && token.out.hasPrefix("at-"), "\(token)")
+            let forms = try await stage.tokenForms()
+            #expect(forms.count == 1 && forms[0]["scope"]?.string == "read" && forms[0]["client_id"] == nil)
+            #expect(forms[0]["grant_type"]?.string == "urn:ietf:params:oauth:grant-type:saml2-bearer", "\(forms)")
+            let sent = forms[0]["assertion"]?.string ?? ""
+            #expect(sent.hasPrefix("PHNhbWw6QXNzZXJ0aW9u") && !sent.contains("="), "\(sent)")
+
+            // Others may not write it; what root's file lets them read is root's decision.
+            FileTree.setMode(0o622, of: file)
+            let open = try await stage.ringback("refresh", "pod", "--force")
+            #expect(open.status == 78 && open.err.contains("Run: chmod go-w \(file)"), "\(open)")
+            FileTree.setMode(0o600, of: file)
+            try stage.write(xml.replacing("build-42", with: "admin"), to: file)
+            let forged = try await stage.api("POST", "/v1/accounts/pod/refresh", ["force": true])
+            #expect(forged.status == 422 && forged["provider_code"]?.string == "invalid_grant", "\(forged)")
+        }
+    }
+
     @Test func `whose assertion is not accepted, or is gone, says so and recovers`() async throws {
         let configuration = """
             [accounts.pod]

@@ -210,9 +210,9 @@ private struct SourceLexer {
                 position += 1 + hashes
                 if sees("(") {
                     position += 1
-                    let before = strings
+                    let before = (strings, end)
                     code(until: UInt8(ascii: ")"), isKept: false)
-                    strings = before
+                    (strings, end) = before
                 } else {
                     bytes.append(text[position])
                     keep(text[position], isKept: false)
