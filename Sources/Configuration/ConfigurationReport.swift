@@ -33,6 +33,8 @@ public struct ConfigurationReport: Sendable, Equatable {
     public let schemes: [SchemeConfiguration]
     /// In the order of the file; empty if there are errors.
     public let exposes: [Expose]
+    /// In the order of the file; empty if there are errors.
+    public let origins: [OriginConfiguration]
     public let errors: [ConfigurationError]
     /// The files that were read.
     public let files: [String]
@@ -50,7 +52,7 @@ public struct ConfigurationReport: Sendable, Equatable {
             guard clashes.isEmpty else { throw ConfigurationErrors(clashes) }
             self.init(of: configuration)
         } catch {
-            self.init(accounts: [], schemes: [], exposes: [], errors: error.errors, files: [])
+            self.init(accounts: [], schemes: [], exposes: [], origins: [], errors: error.errors, files: [])
         }
     }
 
@@ -69,17 +71,18 @@ public struct ConfigurationReport: Sendable, Equatable {
                 notes: expose.notes(configuration.accounts))
         }
         self.init(
-            accounts: accounts, schemes: configuration.schemes, exposes: exposes, errors: [],
-            files: configuration.files)
+            accounts: accounts, schemes: configuration.schemes, exposes: exposes,
+            origins: configuration.origins, errors: [], files: configuration.files)
     }
 
     private init(
-        accounts: [Account], schemes: [SchemeConfiguration], exposes: [Expose], errors: [ConfigurationError],
-        files: [String]
+        accounts: [Account], schemes: [SchemeConfiguration], exposes: [Expose], origins: [OriginConfiguration],
+        errors: [ConfigurationError], files: [String]
     ) {
         self.accounts = accounts
         self.schemes = schemes
         self.exposes = exposes
+        self.origins = origins
         self.errors = errors
         self.files = files
     }
@@ -101,12 +104,13 @@ public struct ConfigurationReport: Sendable, Equatable {
             + exposes.map { expose in
                 let line = "expose \(expose.name): tokens of \(expose.accounts.joined(separator: ", "))\n"
                 return line + expose.notes.map { "    \($0)\n" }.joined()
-            }.joined()
+            }.joined() + origins.map(\.line).joined()
     }
 
     /// For programs: `{"valid","accounts":[{"name","provider","source","redirect_uri","notes"}],"errors":[…]}`, with
     /// the tables of schemes as `"schemes":[{"name","source","command"?}]` and those of restricted sockets as
-    /// `"exposes":[{"name","accounts","source","notes"}]`.
+    /// `"exposes":[{"name","accounts","source","notes"}]`, and the table of origins as `"origins":[{"url","account",
+    /// "kind","headers","source"…}]`.
     public var json: String {
         let accounts = accounts.map { account -> JSON in
             [
@@ -130,7 +134,7 @@ public struct ConfigurationReport: Sendable, Equatable {
         }
         let document: JSON = [
             "valid": .bool(isValid), "accounts": .array(accounts), "schemes": .array(schemes),
-            "exposes": .array(exposes),
+            "exposes": .array(exposes), "origins": .array(origins.map(\.json)),
             "errors": .array(errors.map(\.json)),
         ]
         return document.text
