@@ -36,6 +36,8 @@ public struct SocketAPI: Sendable {
         }
         /// The restricted sockets, and where they are. If this is nil there are none.
         public var exposedSockets: ExposedSocketRegistry?
+        /// Which token tools get for which server. If this is nil there are no origins.
+        public var origins: OriginRegistry?
         public var exposedAt: @Sendable (ExposedSocket) -> ExposedPlace? = { _ in nil }
         /// Tells the user on their desktop the result of a callback. True if a notice shows it.
         public var tellOfCallback: CallbackTeller = { _, _, _ in false }

@@ -106,18 +106,22 @@ extension SessionManager {
     }
 
     /// Refreshes because somebody asked for it (`POST …/refresh`).
-    func refresh(_ name: AccountName, isForced: Bool, rejected: [UInt8]?) async throws(BrokerError) {
+    ///
+    /// - Parameter query: which of the session's tokens.
+    func refresh(
+        _ name: AccountName, _ query: SessionQuery = SessionQuery(), isForced: Bool, rejected: [UInt8]?
+    ) async throws(BrokerError) {
         guard lanes[name] != nil else { throw .accountNotFound(name.rawValue) }
         try await ready(name)
         guard let session = try readable(name) else { throw absence(of: name) }
-        if let rejected, let token = session.tokens[.own], Digest.sha256(token.value.revealedBytes()) != rejected {
+        if let rejected, let token = query.token(in: session), Digest.sha256(token.value.revealedBytes()) != rejected {
             return  // Somebody has refreshed it since the caller got it.
         }
         guard session.isRefreshable else {
             let advice = lanes[name]?.account.renewalAdvice.map { " \($0)" } ?? ""
             throw .conflict("The provider gave \(name) no refresh token. Sign in again when the session ends.\(advice)")
         }
-        if let running = lanes[name]?.state.renewal.running[.own] {
+        if let running = lanes[name]?.state.renewal.running[query.key] {
             return try await settled(running, within: .seconds(30))
         }
         let now = clock.bootInstant
@@ -125,7 +129,7 @@ extension SessionManager {
             return try last.result.get()
         }
         if let error = lanes[name]?.state.renewal.backoff.refusalByProvider(at: now) { throw error }
-        try await settled(startRefresh(of: name, .own, for: .requested), within: .seconds(30))
+        try await settled(startRefresh(of: name, query.key, for: .requested), within: .seconds(30))
     }
 
     func startRefresh(
