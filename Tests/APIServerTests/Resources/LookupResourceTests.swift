@@ -1,6 +1,7 @@
 import Cryptography
 import HTTPMessages
 import LocalHTTP
+import Records
 import StrictJSON
 import Testing
 
