@@ -91,6 +91,7 @@ let package = Package(
         library("SchemeRegistration", ["HTTPMessages"]),
         library("Records", ["CLinux", "Encodings", "StrictJSON"]),
         library("NetworkWatch", ["CLinux"]),
+        library("Adapters", ["HTTPMessages"]),
         // Level 2
         library("OAuth", ["Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
         library("CallbackListener", ["LocalHTTP", "HTTPMessages", "CLinux", lifecycle]),
@@ -142,8 +143,8 @@ let package = Package(
         .executableTarget(
             name: "ringback",
             dependencies: [
-                "RingbackClient", "RingbackAPI", "SchemeRegistration", "Encodings", "HTTPMessages", "StrictJSON",
-                "Terminal", "CLinux", arguments,
+                "Adapters", "RingbackClient", "RingbackAPI", "SchemeRegistration", "Encodings", "HTTPMessages",
+                "StrictJSON", "Terminal", "CLinux", arguments,
             ],
             swiftSettings: strict + staticExecutable.swift,
             linkerSettings: staticExecutable.linker
@@ -174,6 +175,7 @@ let package = Package(
         tests("RingbackClientTests", ["RingbackClient", "RingbackAPI", "StrictJSON"]),
         tests("DesktopBusTests", ["DesktopBus", "Secrets"]),
         tests("LauncherTests", ["Launcher", "DesktopBus", "Secrets", "StrictJSON", "CLinux"]),
+        tests("AdaptersTests", ["Adapters", "HTTPMessages"]),
         tests("TerminalTests", ["Terminal"]),
         tests("SchemeRegistrationTests", ["SchemeRegistration", "HTTPMessages"]),
         tests(
@@ -240,7 +242,7 @@ let package = Package(
             "FuzzCorpusTests",
             [
                 "LocalHTTP", "RingbackClient", "Records", "OAuth", "SupabaseAuth", "SessionVault", "Configuration",
-                "BrokerCore", "DeepLinks", "SchemeRegistration", "HTTPMessages",
+                "Adapters", "BrokerCore", "DeepLinks", "SchemeRegistration", "HTTPMessages",
                 "Secrets", "StrictJSON", "Cryptography", .product(name: "NIOCore", package: "swift-nio"),
             ]
         ),

@@ -42,10 +42,11 @@ let package = Package(
         // Only what tells links from callbacks: the desk behind it needs the whole broker.
         library("DeepLinks", ["HTTPMessages"]),
         library("SchemeRegistration", ["HTTPMessages"]),
+        library("Adapters", ["HTTPMessages"]),
         library(
             "FuzzLaws",
             [
-                "DeepLinks", "SchemeRegistration",
+                "Adapters", "DeepLinks", "SchemeRegistration",
                 "LocalHTTP", "RingbackClient", "Records", "OAuth", "SupabaseAuth", "SessionVault", "Configuration",
                 "HTTPMessages", "Secrets", "StrictJSON", "Cryptography",
                 .product(name: "NIOCore", package: "swift-nio"),

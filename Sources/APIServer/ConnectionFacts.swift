@@ -1,4 +1,5 @@
 internal import BrokerCore
+internal import HTTPMessages
 internal import LocalHTTP
 internal import Records
 internal import RingbackAPI
@@ -40,7 +41,8 @@ extension SocketAPI {
     /// A token is issued: it is counted, and written to the audit log with its scope. Called in every request for a
     /// token.
     func noteIssuedToken(
-        _ facts: ConnectionFacts, _ issuedToken: IssuedToken, _ key: TokenKey, _ operation: RingbackAPI.Operation
+        _ facts: ConnectionFacts, _ issuedToken: IssuedToken, _ key: TokenKey, _ operation: RingbackAPI.Operation,
+        for lookup: OriginLookup? = nil
     ) {
         guard let records else { return }
         let account = issuedToken.account.rawValue
@@ -48,6 +50,8 @@ extension SocketAPI {
         guard let caller = facts.caller else { return }
         var use = AuditUse(.issuedToken, account: account, operation: operation.rawValue)
         use.exposedSocket = facts.exposedSocket
+        use.origin = lookup?.origin.rule.pattern.text
+        use.tool = lookup?.tool
         use.scope = issuedToken.scope.map(RecordKeeper.bounded)
         if key != .own {
             use.audience = key.audience.map(RecordKeeper.bounded)

@@ -16,7 +16,7 @@ public struct ExposedAPI: Sendable {
     let policy: Policy
     /// The uids whose refused connections have been recorded.
     private let refused = Refused()
-    private let allowance = Allowance()
+    let allowance = Allowance()
 
     /// - Parameter api: the API of which a part is served.
     public init(_ api: SocketAPI, showing exposedSocket: ExposedSocket) {
@@ -80,6 +80,7 @@ public struct ExposedAPI: Sendable {
         .getSessionByIssuer: Service(
             query: ["min_valid", "timeout", "scope", "subject", "kind", "issuer"],
             handler: ExposedAPI.getSessionByIssuer),
+        .lookup: Service(query: [], handler: ExposedAPI.lookup),
     ]
 
     private func getSession(_ call: Call) async throws(Problem) -> ServerResponse {
@@ -90,7 +91,7 @@ public struct ExposedAPI: Sendable {
         try await session(of: try await account(call), call)
     }
 
-    private func denied(_ what: String) -> Problem {
+    func denied(_ what: String) -> Problem {
         Problem(.policyDenied, "This is the restricted socket “\(exposedSocket.name)”: \(what) here.")
     }
 
@@ -148,7 +149,7 @@ public struct ExposedAPI: Sendable {
         return exposedSocket.isBound(name, to: binding)
     }
 
-    private func refuseAnother(_ name: AccountName) async throws(Problem) {
+    func refuseAnother(_ name: AccountName) async throws(Problem) {
         guard await isBound(name) else {
             throw denied(
                 "\(name) was configured for another provider or client since it was exposed, and is not served")
@@ -156,7 +157,7 @@ public struct ExposedAPI: Sendable {
     }
 
     /// Runs a call of the broker.
-    private func ask<Value>(
+    func ask<Value>(
         _ call: Call, _ body: () async throws(BrokerError) -> Value
     ) async throws(Problem) -> Value {
         do throws(BrokerError) {
@@ -215,80 +216,6 @@ public struct ExposedAPI: Sendable {
         if try call.query("kind", as: TokenKind.self) == .idToken {
             throw denied("an ID token is not served")
         }
-    }
-
-    private func session(of name: AccountName, _ call: Call) async throws(Problem) -> ServerResponse {
-        var query = SessionQuery()
-        query.minValid = try call.seconds("min_valid")
-        if let timeout = try call.seconds("timeout") { query.timeout = .seconds(timeout) }
-        query.subject = call.query("subject")
-        query.allowance = allowance
-        try await refuseAnother(name)
-        query.key = try await key(of: name, call)
-        let wanted = query
-        try await refuseWider(wanted, than: name, call)
-        let issuedToken = try await ask(call) { () throws(BrokerError) in try await api.broker.session(name, wanted) }
-        // Checked again, since the configuration may have changed during the request.
-        try await refuseAnother(name)
-        guard exposedSocket.permits(issuedToken.token) else { throw denied(whyNotServed(issuedToken.token, of: name)) }
-        let excess = wanted.key.excess(of: issuedToken.token)
-        guard excess.isEmpty else {
-            throw denied(
-                "the provider of \(name) issued a token with more scope than was requested "
-                    + "(\(excess.joined(separator: " "))), so it is not served")
-        }
-        api.noteIssuedToken(call.facts, issuedToken, wanted.key, .token)
-        var object = SocketAPI.members(of: issuedToken, isIDToken: false)
-        if let (expiresAt, remaining) = api.broker.expiry(of: issuedToken.token) {
-            object["expires_at"] = .integer(expiresAt)
-            object["expires_in"] = .integer(remaining)
-        }
-        return ServerResponse(json: .object(object))
-    }
-
-    private func whyNotServed(_ token: AccessToken, of name: AccountName) -> String {
-        let ceiling = "“\(exposedSocket.ceiling?.joined(separator: " ") ?? "")”"
-        guard token.isScopeStated, token.scope?.isEmpty == false else {
-            return
-                "the provider of \(name) did not state the token's scope. RFC 6749 allows that. Ringback then "
-                + "cannot check that the scope is within \(ceiling), so the token is not served"
-        }
-        return "the provider of \(name) issued a token for more than \(ceiling), so it is not served"
-    }
-
-    /// Without a ceiling the session's own token is the limit: a service's provider might give more scopes if asked for
-    /// them.
-    private func refuseWider(_ query: SessionQuery, than name: AccountName, _ call: Call) async throws(Problem) {
-        guard exposedSocket.ceiling == nil, let asked = query.key.scopes else { return }
-        var own = query
-        own.key = .own
-        own.minValid = nil
-        let usual = own
-        let issuedToken = try await ask(call) { () throws(BrokerError) in try await api.broker.session(name, usual) }
-        let scopes = Set((issuedToken.scope ?? "").split(separator: " ").map(String.init))
-        guard scopes.isSuperset(of: asked) else { throw denied("a scope beyond the session's own is not served") }
-    }
-
-    /// Which token: with the scopes that were asked for, else with those of the ceiling. The session's own, if it is
-    /// within the ceiling.
-    private func key(of name: AccountName, _ call: Call) async throws(Problem) -> TokenKey {
-        let key = try call.tokenKey()
-        guard key != .own else {
-            guard let ceiling = exposedSocket.ceiling else { return .own }
-            if let own = api.broker.snapshot.current(name.rawValue)?.entry.issuedToken.token, exposedSocket.permits(own)
-            {
-                return .own
-            }
-            return TokenKey(scopes: await api.broker.reachable(ceiling, of: name))
-        }
-        guard case .local(let uid, let pid) = call.request.peer,
-            policy.decide(
-                PolicyPeer(uid: uid, pid: pid), account: name.rawValue,
-                operation: call.route.endpoint.operation.ofPolicy,
-                token: key
-            ).isAllowed
-        else { throw denied("a scope beyond “\(exposedSocket.ceiling?.joined(separator: " ") ?? "")” is not served") }
-        return key
     }
 
     /// The uids whose connections were denied, each once.

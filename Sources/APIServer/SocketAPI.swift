@@ -35,6 +35,8 @@ public struct SocketAPI: Sendable {
         }
         /// The restricted sockets, and where they are. If this is nil there are none.
         public var exposedSockets: ExposedSocketRegistry?
+        /// Which token tools get for which server. If this is nil there are no origins.
+        public var origins: OriginRegistry?
         public var exposedAt: @Sendable (ExposedSocket) -> ExposedPlace? = { _ in nil }
         /// Shows the result of a callback on the user's desktop. True if a notice shows it.
         public var tellOfCallback: CallbackTeller = { _, _, _ in false }

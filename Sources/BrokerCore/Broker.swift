@@ -125,10 +125,12 @@ public struct Broker: Sendable {
     }
 
     /// Refreshes on demand.
+    ///
+    /// - Parameter query: which of the session's tokens; its own if nothing is said.
     public func refresh(
-        _ name: AccountName, isForced: Bool = false, rejected: [UInt8]? = nil
+        _ name: AccountName, of query: SessionQuery = SessionQuery(), isForced: Bool = false, rejected: [UInt8]? = nil
     ) async throws(BrokerError) -> AccountView {
-        try await sessionManager.refresh(name, isForced: isForced, rejected: rejected)
+        try await sessionManager.refresh(name, query, isForced: isForced, rejected: rejected)
         return try await account(name)
     }
 

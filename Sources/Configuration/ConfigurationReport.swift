@@ -33,6 +33,8 @@ public struct ConfigurationReport: Sendable, Equatable {
     public let schemes: [SchemeConfiguration]
     /// In the order of the file; empty if there are errors.
     public let exposes: [Expose]
+    /// In the order of the file; empty if there are errors.
+    public let origins: [OriginConfiguration]
     public let errors: [ConfigurationError]
     /// The files that were read.
     public let files: [String]
@@ -50,7 +52,7 @@ public struct ConfigurationReport: Sendable, Equatable {
             guard clashes.isEmpty else { throw ConfigurationErrors(clashes) }
             self.init(of: configuration)
         } catch {
-            self.init(accounts: [], schemes: [], exposes: [], errors: error.errors, files: [])
+            self.init(accounts: [], schemes: [], exposes: [], origins: [], errors: error.errors, files: [])
         }
     }
 
@@ -69,24 +71,26 @@ public struct ConfigurationReport: Sendable, Equatable {
                 notes: expose.notes(configuration.accounts))
         }
         self.init(
-            accounts: accounts, schemes: configuration.schemes, exposes: exposes, errors: [],
-            files: configuration.files)
+            accounts: accounts, schemes: configuration.schemes, exposes: exposes,
+            origins: configuration.origins, errors: [], files: configuration.files)
     }
 
     private init(
-        accounts: [Account], schemes: [SchemeConfiguration], exposes: [Expose], errors: [ConfigurationError],
-        files: [String]
+        accounts: [Account], schemes: [SchemeConfiguration], exposes: [Expose], origins: [OriginConfiguration],
+        errors: [ConfigurationError], files: [String]
     ) {
         self.accounts = accounts
         self.schemes = schemes
         self.exposes = exposes
+        self.origins = origins
         self.errors = errors
         self.files = files
     }
 
     /// `{"valid","accounts":[{"name","provider","source","redirect_uri","registration","notes"}],"errors":[…]}`, with
-    /// the tables of schemes as `"schemes":[{"name","source","command"?,"notes"}]` and those of restricted sockets as
-    /// `"exposes":[{"name","accounts","source","notes"}]`.
+    /// the tables of schemes as `"schemes":[{"name","source","command"?,"notes"}]`, those of restricted sockets as
+    /// `"exposes":[{"name","accounts","source","notes"}]`, and the table of origins as `"origins":[{"url","account",
+    /// "kind","headers","source"…}]`.
     public var json: String {
         let accounts = accounts.map { account -> JSON in
             [
@@ -111,7 +115,7 @@ public struct ConfigurationReport: Sendable, Equatable {
         }
         let document: JSON = [
             "valid": .bool(isValid), "accounts": .array(accounts), "schemes": .array(schemes),
-            "exposes": .array(exposes),
+            "exposes": .array(exposes), "origins": .array(origins.map(\.json)),
             "errors": .array(errors.map(\.json)),
         ]
         return document.text

@@ -9,6 +9,8 @@ public struct DaemonConfiguration: Sendable, Equatable {
     public let schemes: [SchemeConfiguration]
     /// In the order of the file.
     public let exposes: [ExposeConfiguration]
+    /// In the order of the file.
+    public let origins: [OriginConfiguration]
     /// True if desktop notifications are shown.
     public let showsNotices: Bool
     /// The files that were read, in order.
@@ -30,6 +32,9 @@ public struct DaemonConfiguration: Sendable, Equatable {
         if let candidate = place.candidate { loader.readCandidate(candidate) }
         if let file = place.userFile { loader.readUserFile(file) }
         loader.checkExposes()
+        if loader.errors.isEmpty {
+            loader.errors = OriginConfiguration.mistakes(in: loader.origins, accounts: loader.accounts)
+        }
         if loader.errors.isEmpty { loader.errors = IDTokenAccountCheck.mistakes(in: loader.accounts) }
         if loader.errors.isEmpty { loader.errors = RedirectMixUpCheck.mistakes(in: loader.accounts) }
         guard loader.errors.isEmpty else { throw ConfigurationErrors(loader.errors) }
@@ -37,7 +42,7 @@ public struct DaemonConfiguration: Sendable, Equatable {
             accounts: loader.accounts.values.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) },
             vault: place.onlyVault ?? loader.vault, network: loader.network,
             schemes: loader.schemes.values.sorted { $0.name < $1.name },
-            exposes: loader.exposes, showsNotices: loader.showsNotices, files: loader.files
+            exposes: loader.exposes, origins: loader.origins, showsNotices: loader.showsNotices, files: loader.files
         )
     }
 }
@@ -66,6 +71,7 @@ private struct ConfigurationLoader {
     var vault: VaultConfiguration
     var network = NetworkConfiguration.standard
     var exposes: [ExposeConfiguration] = []
+    var origins: [OriginConfiguration] = []
     var showsNotices = true
     var errors: [ConfigurationError] = []
     var files: [String] = []
@@ -174,6 +180,13 @@ private struct ConfigurationLoader {
         if case .array(let tables)? = root.node("expose")?.value {
             for (index, node) in tables.enumerated() {
                 if let expose = ExposeConfiguration.read(index + 1, node, check: &check) { exposes.append(expose) }
+            }
+        }
+        if case .array(let tables)? = root.node("origin")?.value {
+            for (index, node) in tables.enumerated() {
+                var reader = OriginReader(index + 1, node, check: check)
+                if let origin = reader.read() { origins.append(origin) }
+                check = reader.check
             }
         }
         errors += check.report

@@ -21,6 +21,8 @@ extension AuditLog {
         members["scope"] = use.scope.map { .string($0) }
         members["audience"] = use.audience.map { .string($0) }
         members["resource"] = use.resource.map { .string($0) }
+        members["origin"] = use.origin.map { .string($0) }
+        members["tool"] = use.tool.map { .string($0) }
         members["exposed_socket"] = use.exposedSocket.map { .string($0) }
         members["uid"] = .integer(Int(identity.program.uid))
         if identity.program.pid >= 0 {

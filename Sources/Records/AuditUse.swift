@@ -18,6 +18,10 @@ public struct AuditUse: Hashable, Sendable {
     public var scope: String?
     public var audience: String?
     public var resource: String?
+    /// The URL pattern of the origin for which a tool looked the token up; nil for other uses.
+    public var origin: String?
+    /// What that tool calls itself. Nobody checks it.
+    public var tool: String?
     /// The restricted socket that was used; nil for the daemon's own.
     public var exposedSocket: String?
     /// For a request: method and path of the route, with parameters in braces.
@@ -32,7 +36,7 @@ public struct AuditUse: Hashable, Sendable {
     /// The use without the values that a caller chooses freely.
     var withoutDetails: AuditUse {
         var use = self
-        (use.scope, use.audience, use.resource) = (nil, nil, nil)
+        (use.scope, use.audience, use.resource, use.tool) = (nil, nil, nil, nil)
         return use
     }
 }

@@ -59,6 +59,7 @@ public enum Endpoint: String, Sendable, CaseIterable {
     case getFlow
     case resendFlow
     case verifyFlow
+    case lookup
     case getMetrics
     case getOpenAPI
     case getPeer
@@ -133,6 +134,7 @@ public enum Endpoint: String, Sendable, CaseIterable {
         case .getFlow: (.get, "/v1/flows/{flow}", .readState)
         case .resendFlow: (.post, "/v1/flows/{flow}/resend", .signIn)
         case .verifyFlow: (.post, "/v1/flows/{flow}/verify", .signIn)
+        case .lookup: (.post, "/v1/lookup", .token)
         case .getMetrics: (.get, "/v1/metrics", .readState)
         case .getOpenAPI: (.get, "/v1/openapi.json", .readState)
         case .getPeer: (.get, "/v1/peer", .readState)

@@ -45,7 +45,7 @@ public struct SupabaseProject: Sendable, Equatable {
     /// The required `iss` of the project's tokens, if they have one: ``authURL`` unless it is configured.
     public let issuer: String
     /// The project's publishable key; nil for a bare Auth server.
-    let apiKey: Secret?
+    public let apiKey: Secret?
 
     /// The version of the error format (`{"code": "…", "message": "…"}`).
     static let apiVersion = "2024-01-01"

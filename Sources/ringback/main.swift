@@ -9,6 +9,7 @@ StandardStreams.openClosedOnes()
 if let options = HotToken.recognize(CommandLine.arguments.dropFirst()) {
     exit(TokenVerb.run(options))
 }
+if let status = AdapterProgram.run(CommandLine.arguments) { exit(status) }
 let arguments = Array(CommandLine.arguments.dropFirst())
 if let suggestion = Suggestion.find(in: arguments) {
     suggestion.lines.forEach { Output.note($0) }

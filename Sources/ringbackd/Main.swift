@@ -80,6 +80,7 @@ enum Main {
         daemon.readAccount = Account.reader(place, helper: helper, vault: vault, credentials: credentials)
         daemon.network = { reloader.network }
         daemon.exposedSockets = exposedSockets
+        daemon.origins = reloader.origins
         daemon.exposedAt = exposed.places.place
         daemon.tellOfCallback = notices.tell
         let api = SocketAPI(

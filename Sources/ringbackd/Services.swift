@@ -26,6 +26,7 @@ final class Reloader: Sendable {
     private let peers: PeerUIDs
     private let credentials: Credentials
     private let links: DeepLinkRegistry
+    let origins: OriginRegistry
     private let logger: Logger
     private let vaultAtStart = OnceBox<VaultConfiguration>()
     /// Unix seconds: when the reading of the configuration in force began.
@@ -48,6 +49,7 @@ final class Reloader: Sendable {
         self.peers = peers
         self.credentials = credentials
         self.links = links
+        origins = OriginRegistry(broker)
         self.logger = logger
     }
 
@@ -96,6 +98,7 @@ final class Reloader: Sendable {
             configuration.accounts.compactMap {
                 Account($0, helper: helper, vault: vault, credentials: credentials)
             })
+        origins.configure(configuration.origins.compactMap { Origin($0, in: configuration) })
         // After the accounts, since their redirect URIs have schemes too.
         await links.configure(configuration.schemes.map(LinkScheme.init))
         await exposedSockets.value?.configure(configuration)

@@ -1,3 +1,4 @@
+import HTTPMessages
 import RingbackAPI
 import StrictJSON
 import Testing
@@ -14,7 +15,18 @@ import Testing
         "GET /v1/status": [], "GET /v1/accounts": [], "GET /v1/accounts/{account}": [],
         "GET /v1/accounts/{account}/session": ["min_valid", "timeout", "scope", "subject", "kind"],
         "GET /v1/session": ["min_valid", "timeout", "scope", "subject", "kind", "issuer"],
+        "POST /v1/lookup": [],
     ]
+    /// The bodies of requests that are served.
+    private static let bodies = ["POST /v1/lookup": #"{"url":"https://git.example.org/x"}"#]
+
+    /// With an origin of the account that is shown.
+    private func narrow() async throws -> Narrow {
+        let narrow = try await Narrow()
+        let rule = OriginRule(try OriginPattern(parsing: "https://git.example.org/*"))
+        narrow.house.origins.configure([Origin(rule, account: try #require(AccountName("work")))])
+        return narrow
+    }
 
     /// With an account that is shown, and a thing of everything else.
     private static func path(_ pattern: String) -> String {
@@ -31,13 +43,15 @@ import Testing
         .sorted()
     private static let paths = Set(Endpoint.allCases.map(\.path)).sorted()
 
-    @Test func `serves five, and no other method of any path`() async throws {
-        let narrow = try await Narrow()
+    @Test func `serves six, and no other method of any path`() async throws {
+        let narrow = try await narrow()
         var answered: Set<String> = []
         for pattern in Self.paths {
             for method in Self.methods {
                 let target = Self.path(pattern) + (pattern == "/v1/session" ? "?issuer=https://id.example" : "")
-                let bodies = Self.served["\(method) \(pattern)"] == nil ? [nil, "{}", "no JSON"] as [String?] : [nil]
+                let bodies =
+                    Self.served["\(method) \(pattern)"] == nil
+                    ? [nil, "{}", "no JSON"] as [String?] : [Self.bodies["\(method) \(pattern)"]]
                 for body in bodies {
                     let answer = await narrow.ask(method, target, body)
                     guard answer.status != 200 else {
@@ -54,7 +68,7 @@ import Testing
     }
 
     @Test func `takes no query member but its own`() async throws {
-        let narrow = try await Narrow()
+        let narrow = try await narrow()
         // Of all routes: what one of them reads, another may begin to read.
         let members = Set(Router.shared.routes.flatMap { $0.query.map(\.name) }).union(["include", "x", ""])
         // The token for fewer scopes is fetched once. The provider gives no more scope than was requested.
@@ -65,10 +79,11 @@ import Testing
         #expect(await narrow.ask("GET", "/v1/accounts/work/session?scope=openid").status == 200)
         #expect(members.isSuperset(of: ["sign_in", "audience", "resource", "include", "wait", "all", "end_session"]))
         for (route, own) in Self.served {
-            let path = Self.path(String(route.dropFirst(4)))
+            let parts = route.split(separator: " ").map(String.init)
+            let path = Self.path(parts[1])
             for member in members.sorted() where !own.contains(member) {
                 for value in ["", "x", "true"] {
-                    let answer = await narrow.ask("GET", "\(path)?\(member)=\(value)")
+                    let answer = await narrow.ask(parts[0], "\(path)?\(member)=\(value)", Self.bodies[route])
                     #expect(answer.status == 403 && answer.code == "policy_denied", "\(route)?\(member)=\(value)")
                 }
             }

@@ -31,6 +31,8 @@ struct House: Sendable {
     let told = Told()
     /// Restricted sockets, without the sockets.
     let exposedSockets: ExposedSocketRegistry
+    /// Empty until a test configures some.
+    let origins: OriginRegistry
 
     static let version = "1.2.3"
 
@@ -71,6 +73,8 @@ struct House: Sendable {
             clock: clock.clockWithoutWaking,
             binding: { [broker] in await broker.binding(of: $0) }, record: records.note)
         daemon.exposedSockets = exposedSockets
+        origins = OriginRegistry(broker)
+        daemon.origins = origins
         daemon.tellOfCallback = told.tell
         daemon.exposedAt = {
             ExposedPlace(socket: "/x/\($0.name).sock", directory: "/x/\($0.name)", flatpakSocket: nil)

@@ -22,7 +22,6 @@ import Testing
             client_id = "1234.apps.googleusercontent.com"
             client_secret_file = "~/google.secret"
             scopes = ["openid", "email", "https://mail.google.com/"]
-            origins = ["https://mail.example.org"]
 
             [accounts."org.swisscoin.app"]
             provider = "supabase"
@@ -48,7 +47,7 @@ import Testing
         let configuration = try folder.load()
         #expect(configuration.accounts.map(\.name) == ["mail", "org.swisscoin.app", "other", "work"])
         #expect(configuration.accounts.map(\.provider.word) == ["google", "supabase", "oauth2", "oidc"])
-        #expect(configuration.accounts.map(\.source.line) == [6, 13, 20, 1])
+        #expect(configuration.accounts.map(\.source.line) == [6, 12, 19, 1])
         #expect(configuration.vault.keySource == "auto")
         #expect(configuration.files == ["\(folder.path)/config.toml"])
 
@@ -66,7 +65,6 @@ import Testing
         #expect(mail.clientSecret == .file(path: "\(folder.path)/google.secret"))
         #expect(try mail.readClientSecret(user: Folder.user) == Secret("hush"))
         #expect(mail.clientAuthentication == .clientSecretPost)
-        #expect(mail.origins == ["https://mail.example.org"])
         #expect(mail.authorizationParameters.map(\.name) == ["access_type"])
 
         let app = try #require(configuration["org.swisscoin.app"])
@@ -199,7 +197,7 @@ import Testing
     private static let everyKey = [
         "provider", "issuer", "endpoints", "tenant", "host", "api_key", "redirect_flow_key", "client_id",
         "client_secret", "client_secret_command", "client_authentication", "scopes", "redirect_uri",
-        "authorization_params", "flow_timeout", "pinned_public_keys", "headers", "policy", "origins", "unknown",
+        "authorization_params", "flow_timeout", "pinned_public_keys", "headers", "policy", "unknown",
     ]
 
     @Test func `shows notifications unless it says otherwise, and no package may say so`() throws {

@@ -144,13 +144,7 @@ struct SessionResource: Resource {
     func refresh(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
         let isForced = try call.truth("force")
-        var rejected: [UInt8]?
-        if let text = try call.text("rejected_sha256") {
-            guard let digest = SessionResource.bytes(ofHex: text), digest.count == 32 else {
-                throw call.invalid("rejected_sha256", "must be a SHA-256 in 64 hexadecimal digits")
-            }
-            rejected = digest
-        }
+        let rejected = try call.digest("rejected_sha256")
         let view = try await call.ask { () throws(BrokerError) in
             try await broker.refresh(name, isForced: isForced, rejected: rejected)
         }
@@ -180,12 +174,6 @@ struct SessionResource: Resource {
         var object = view.json(in: call.language).object ?? JSONObject()
         object.members += try await endSession(call, ending, name)
         return ServerResponse(json: .object(object))
-    }
-
-    private static func bytes(ofHex text: String) -> [UInt8]? {
-        let digits = text.utf8.map { Character(Unicode.Scalar($0)).hexDigitValue }
-        guard digits.count.isMultiple(of: 2), !digits.contains(nil) else { return nil }
-        return stride(from: 0, to: digits.count, by: 2).map { UInt8((digits[$0] ?? 0) << 4 | (digits[$0 + 1] ?? 0)) }
     }
 }
 

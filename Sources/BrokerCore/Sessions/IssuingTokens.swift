@@ -76,10 +76,14 @@ extension SessionManager {
     }
 
     /// Refreshes because somebody asked for it (`POST …/refresh`).
-    func refresh(_ name: AccountName, isForced: Bool, rejected: [UInt8]?) async throws(BrokerError) {
+    ///
+    /// - Parameter query: which of the session's tokens.
+    func refresh(
+        _ name: AccountName, _ query: SessionQuery = SessionQuery(), isForced: Bool, rejected: [UInt8]?
+    ) async throws(BrokerError) {
         try await ready(name)
         let (lane, session) = try holding(name)
-        if let rejected, let token = session.tokens[.own], Digest.sha256(token.value.revealedBytes()) != rejected {
+        if let rejected, let token = query.token(in: session), Digest.sha256(token.value.revealedBytes()) != rejected {
             return  // Somebody has refreshed it since the caller got it.
         }
         guard session.isRefreshable else {
@@ -88,11 +92,11 @@ extension SessionManager {
             )
         }
         let renewal = lane.state.renewal
-        if let running = renewal.running[.own] { return try await running.get(atMost: refreshWait) }
+        if let running = renewal.running[query.key] { return try await running.get(atMost: refreshWait) }
         let now = clock.bootInstant
         if !isForced, let last = renewal.last, now - last.endedAt < joinWindow { return try last.result.get() }
         if let error = renewal.backoff.refusalByProvider(at: now) { throw error }
-        try await startRefresh(of: name, .own, for: .requested).get(atMost: refreshWait)
+        try await startRefresh(of: name, query.key, for: .requested).get(atMost: refreshWait)
     }
 
     func startRefresh(

@@ -45,8 +45,6 @@ public struct AccountConfiguration: Sendable, Equatable {
     public let sessionWarnings: [Int]?
     /// Other users whose connections may deliver a callback.
     public let callbackPeerUIDs: [UInt32]
-    /// Exact origins that an adapter may send this account's token to.
-    public let origins: [String]
     /// The accepted certificates and public keys; `ca_file` was read with the configuration.
     public let trust: ServerTrust
     /// The proxy setting.

@@ -39,7 +39,7 @@ struct AccountReader {
                 authorizationParameters: parameters,
                 flowTimeout: table.integer("flow_timeout") ?? AccountReader.usualFlowTimeout(of: provider),
                 refreshMargin: table.integer("refresh_margin"), sessionWarnings: warnings,
-                callbackPeerUIDs: readPeers(), origins: readOrigins(), trust: trust, route: route,
+                callbackPeerUIDs: readPeers(), trust: trust, route: route,
                 headers: readHeaders(),
                 policy: table.string("policy").flatMap(AccountPolicy.init) ?? .sameUID,
                 source: ConfigurationSource(file: account.check.file, line: account.node.line),

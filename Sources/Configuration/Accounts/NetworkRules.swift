@@ -31,30 +31,6 @@ extension AccountReader {
         }
     }
 
-    /// Adapters compare origins byte for byte, so only the canonical form is accepted.
-    mutating func readOrigins() -> [String] {
-        let origins = table.strings("origins") ?? []
-        for (text, node) in origins {
-            guard let url = try? WebURL(parsing: text), url.isSecure, url.host?.utf8.allSatisfy(Self.isHostByte) == true
-            else {
-                account.refuse(
-                    "origins", node, "must be https://HOST or https://HOST:PORT (http on loopback), without wildcards")
-                continue
-            }
-            if url.origin != text {
-                account.refuse("origins", node, "must be exactly scheme, host and port: \(url.origin)")
-            }
-        }
-        return origins.map(\.text)
-    }
-
-    private static func isHostByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x30...0x39, 0x61...0x7A: true
-        default: ".-_:".utf8.contains(byte)
-        }
-    }
-
     /// Header fields that the request sets itself, that would break its framing, or that contain other secrets.
     private static let reservedFields: Set<String> = [
         "authorization", "connection", "cookie", "expect", "host", "keep-alive", "proxy-authorization",

@@ -99,7 +99,8 @@ struct KeyCheck {
             refuse(node, path, "\(subject)must be from \(range.lowerBound) to \(range.upperBound)")
             return nil
         case (.boolean, .boolean): return node
-        case (.strings, .array(let elements)):
+        case (.texts, .string): return node
+        case (.strings, .array(let elements)), (.texts, .array(let elements)):
             return checkElements(elements, .string, path) ? node : nil
         case (.integers(let range), .array(let elements)):
             return checkElements(elements, .integer(range), path) ? node : nil
@@ -138,6 +139,7 @@ struct KeyCheck {
         case .integer: "an integer"
         case .boolean: "true or false"
         case .strings: "an array of strings"
+        case .texts: "a string or an array of strings"
         case .integers: "an array of integers"
         case .stringTable: "a table of strings"
         case .section: "a table"

@@ -20,6 +20,8 @@ struct Key {
         case scheme
         /// `[[expose]]`
         case expose
+        /// `[[origin]]`
+        case origin
         /// `[notifications]`
         case notifications
     }
@@ -31,6 +33,8 @@ struct Key {
         case integer(ClosedRange<Int>)
         case boolean
         case strings
+        /// A string, or an array of strings.
+        case texts
         case integers(ClosedRange<Int>)
         /// A table of strings with free names.
         case stringTable
@@ -74,6 +78,7 @@ struct Key {
         Key(
             .file, "notifications", .section(.notifications), "what is shown on the desktop", isForDropIns: false),
         Key(.file, "expose", .list(.expose), "accounts that restricted sockets expose", isForDropIns: false),
+        Key(.file, "origin", .list(.origin), "which account's token tools get for a server", isForDropIns: false),
 
         Key(
             .vault, "key_source", .word(VaultConfiguration.keySources), "where the vault's key is stored: chosen once"),
@@ -143,7 +148,6 @@ struct Key {
         Key(.account, "refresh_margin", .integer(0...3_600), "seconds before expiry to refresh at"),
         Key(.account, "session_warnings", .integers(1...2_592_000), "seconds before a session's end to warn"),
         Key(.account, "callback_peer_uids", .integers(0...4_294_967_294), "other users whose callbacks are accepted"),
-        Key(.account, "origins", .strings, "where adapters may send this account's token"),
         Key(.account, "proxy", .string, "an HTTP proxy for this account instead: http://HOST:PORT, or none"),
         Key(.account, "no_proxy", .strings, "hosts that are reached without that proxy"),
         Key(.account, "proxy_credentials_file", .string, "a file with USER:PASSWORD for that proxy"),
@@ -163,6 +167,16 @@ struct Key {
         Key(.expose, "scope", .string, "the maximum scopes of a token, separated by spaces"),
         Key(.expose, "allow_uids", .integers(0...4_294_967_294), "other users who may connect"),
         Key(.expose, "ttl", .span, "how long the socket stays open; seconds, or as \"8h\""),
+
+        Key(.origin, "url", .string, "where the token may be sent: https://HOST/*, https://HOST/PATH/*"),
+        Key(.origin, "account", .string, "the account whose token it is"),
+        Key(.origin, "match_username", .string, "only for tools that say this user name"),
+        Key(.origin, "scope", .string, "a token downscoped to these scopes, separated by spaces"),
+        Key(.origin, "audience", .string, "a token for this audience"),
+        Key(.origin, "resource", .string, "a token for this resource (RFC 8707)"),
+        Key(.origin, "kind", .word(OriginConfiguration.Kind.allCases.map(\.rawValue)), "which token of the session"),
+        Key(.origin, "username", .string, "the user name for tools that want one"),
+        Key(.origin, "header", .texts, "the field or fields to send; the default is Authorization: Bearer {token}"),
 
         Key(.scheme, "command", .strings, "a program and its arguments, started if no app listens; {url}: the link"),
 

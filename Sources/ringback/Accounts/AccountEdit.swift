@@ -120,7 +120,8 @@ struct DraftFile {
 
     func discard() { copy.discard() }
 
-    private static func bytes(of path: String) throws(RingbackError) -> [UInt8] {
+    /// All bytes of a file.
+    static func bytes(of path: String) throws(RingbackError) -> [UInt8] {
         let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { throw CandidateFile.failure("read", path) }
         defer { close(file) }

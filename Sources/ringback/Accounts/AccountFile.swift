@@ -5,6 +5,8 @@ import RingbackClient
 struct AccountFile {
     let directory: String
     let name: String
+    /// The configuration file that it is beside.
+    let configuration: String
 
     /// The account's file beside the configuration file.
     ///
@@ -22,6 +24,7 @@ struct AccountFile {
                     "no_place", "There is no place for the configuration: set HOME, or name the file with --config.")
             }
         }
+        self.configuration = file
         let folder = file.lastIndex(of: "/").map { String(file[..<$0]) } ?? "."
         directory = (folder.isEmpty ? "/" : folder) + "/accounts.d"
         self.name = name
@@ -33,6 +36,13 @@ struct AccountFile {
 
     /// Writes the text where the check can read it, with no access for other users. Missing directories are made.
     func writeCandidate(_ text: String) throws(RingbackError) {
+        try AccountFile.makeFolders(for: path)
+        try candidate.write(Array(text.utf8))
+    }
+
+    /// Makes the folders in which a file is to be.
+    static func makeFolders(for path: String) throws(RingbackError) {
+        let directory = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
         var parent = ""
         for part in directory.split(separator: "/", omittingEmptySubsequences: false) {
             parent += (parent.isEmpty && !directory.hasPrefix("/") ? "" : "/") + part
@@ -42,7 +52,6 @@ struct AccountFile {
                 throw CandidateFile.failure("make", parent)
             }
         }
-        try candidate.write(Array(text.utf8))
     }
 
     /// Gives the candidate its final name.

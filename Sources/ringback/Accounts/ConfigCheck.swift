@@ -45,6 +45,11 @@ struct ConfigCheck: ParsableCommand {
             let shown = (socket["accounts"]?.array ?? []).compactMap(\.string).joined(separator: ", ")
             show(socket, "tokens of \(shown)", kind: "expose ")
         }
+        for origin in report["origins"]?.array ?? [] {
+            let user = origin["match_username"] == nil ? "" : " for \(text(origin, "match_username"))"
+            let kind = text(origin, "kind") == "id_token" ? "ID tokens" : "tokens"
+            Output.line("origin \(text(origin, "url"))\(user): \(kind) of \(text(origin, "account"))")
+        }
         if accounts.isEmpty {
             Output.line("No accounts. Add one: ringback account add NAME --issuer URL --client-id ID")
         }

@@ -12,7 +12,7 @@ import Testing
     @Test func `knows the keys that the documentation shows`() {
         let shown = [
             "issuer", "client_id", "scopes", "provider", "tenant", "client_secret_file", "client_secret_command",
-            "client_secret", "origins", "url", "api_key", "redirect_uri", "redirect_flow_key", "client_authentication",
+            "client_secret", "url", "api_key", "redirect_uri", "redirect_flow_key", "client_authentication",
             "authorization_params", "endpoints", "ca_file", "pinned_public_keys", "headers", "flow_timeout",
             "refresh_margin", "session_warnings", "callback_peer_uids", "policy",
         ]

@@ -36,6 +36,8 @@ public struct FuzzTarget: Sendable {
         FuzzTarget(name: "project-answer", check: ProjectAnswerLaw.check),
         FuzzTarget(name: "registration-answer", check: RegistrationAnswerLaw.check),
         FuzzTarget(name: "device-answer", check: DeviceAnswerLaw.check),
+        FuzzTarget(name: "origin", check: OriginLaw.check),
+        FuzzTarget(name: "git-credential", check: GitCredentialLaw.check),
     ]
 }
 

@@ -127,6 +127,7 @@ private final class Reader {
         try await reader.ask(byIssuer, query: "?issuer=https://none.example", status: 404)
         try await reader.ask(byIssuer, status: 400)
         try await reader.ask("GET /v1/accounts/{account}", "work", status: 200)
+        try await askOfLookups(reader)
         try await reader.ask(refresh, "work", body: ["force": true], status: 200)
         try await reader.ask(refresh, "work", body: ["rejected_sha256": "x"], status: 400)
         try await reader.ask(refresh, "home", status: 401)
@@ -137,6 +138,22 @@ private final class Reader {
         try await reader.ask(signOut, "work", status: 200)
         try await reader.ask(signOut, "work", status: 200)
         try await reader.ask(signOut, "none", status: 404)
+    }
+
+    private func askOfLookups(_ reader: Reader) async throws {
+        let lookup = "POST /v1/lookup"
+        try await reader.ask(lookup, body: ["url": "https://git.example.org/x"], status: 404)
+        let origins = ["work", "home"].map {
+            "[[origin]]\nurl = \"https://\($0).example.org/*\"\naccount = \"\($0)\"\n"
+        }
+        try reader.stage.write(configuration: Stage.twoAccounts + origins.joined())
+        try await reader.ask("POST /v1/reload", status: 200)
+        try await reader.ask(lookup, body: ["url": "https://work.example.org/x", "username": "ada"], status: 200)
+        let digest = JSON.string(String(repeating: "0", count: 64))
+        try await reader.ask(
+            lookup, body: ["url": "https://work.example.org/x", "rejected_sha256": digest], status: 200)
+        try await reader.ask(lookup, body: ["url": "https://home.example.org/x"], status: 401)
+        try await reader.ask(lookup, body: ["url": "x"], status: 400)
     }
 
     private func askOfVault(_ reader: Reader) async throws {

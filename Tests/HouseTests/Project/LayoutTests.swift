@@ -5,7 +5,7 @@ import Testing
 private let allowed: [String: Set<String>] = [
     "Secrets": [], "StrictJSON": [], "Encodings": [], "HTTPMessages": ["Encodings", "Secrets"],
     "RingbackAPI": ["StrictJSON"], "Terminal": [],
-    "SchemeRegistration": ["HTTPMessages"],
+    "SchemeRegistration": ["HTTPMessages"], "Adapters": ["HTTPMessages"],
     "Cryptography": ["COpenSSL", "Secrets"],
     "CurlTransport": ["CCurl", "HTTPMessages", "Secrets"],
     "LocalHTTP": ["CLinux", "HTTPMessages", "NIOCore", "NIOPosix", "ServiceLifecycle"],
@@ -32,8 +32,8 @@ private let allowed: [String: Set<String>] = [
         "LocalHTTP", "SessionVault", "Encodings", "HTTPMessages", "Secrets", "StrictJSON",
     ],
     "ringback": [
-        "RingbackClient", "RingbackAPI", "SchemeRegistration", "Encodings", "HTTPMessages", "StrictJSON", "Terminal",
-        "CLinux", "ArgumentParser",
+        "Adapters", "RingbackClient", "RingbackAPI", "SchemeRegistration", "Encodings", "HTTPMessages", "StrictJSON",
+        "Terminal", "CLinux", "ArgumentParser",
     ],
     "ringback-sandbox": [
         "Sandbox", "LocalHTTP", "Secrets", "ArgumentParser", "ServiceLifecycle", "UnixSignals", "Logging",
@@ -53,7 +53,7 @@ private let layers: [Set<String>] = [
     ["OAuth", "SupabaseAuth", "SessionVault", "Records", "Sandbox"],
     [
         "CurlTransport", "LocalHTTP", "CallbackListener", "Cryptography", "RingbackClient", "Launcher", "DesktopBus",
-        "Terminal", "NetworkWatch", "SchemeRegistration",
+        "Terminal", "NetworkWatch", "SchemeRegistration", "Adapters",
     ],
     [
         "Secrets", "StrictJSON", "Encodings", "HTTPMessages", "RingbackAPI", "CLinux", "CCurl", "CErasedHeap",

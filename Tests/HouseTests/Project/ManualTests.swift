@@ -88,6 +88,7 @@ import Testing
                 "file": "", "account": "[accounts.a]\n", "endpoints": "[accounts.b.endpoints]\n",
                 "profile": "[accounts.c.profile]\n", "vault": "[vault]\n", "scheme": "[schemes.d]\n",
                 "notifications": "[notifications]\n", "network": "[network]\n", "expose": "[[expose]]\n",
+                "origin": "[[origin]]\n",
             ]
             let keys = try Manual.keys()
             for section in Set(keys.map(\.section)) {

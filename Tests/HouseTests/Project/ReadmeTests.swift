@@ -58,7 +58,8 @@ private let commandsForPeople = [
 private let pagePaths =
     ["README.md"]
     + [
-        "sign-in", "sessions", "configuration", "api", "command-line", "services", "supabase", "sandbox", "desktop",
+        "sign-in", "sessions", "configuration", "api", "command-line", "services", "tools", "supabase", "sandbox",
+        "desktop",
         "troubleshooting", "contributing", "architecture",
     ].map { "docs/\($0).md" }
 

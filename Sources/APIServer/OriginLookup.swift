@@ -1,0 +1,105 @@
+internal import BrokerCore
+internal import HTTPMessages
+internal import LocalHTTP
+internal import RingbackAPI
+internal import Secrets
+internal import StrictJSON
+
+/// A request of a tool for what a server wants, and the origin that it belongs to.
+struct OriginLookup: Sendable {
+    let origin: Origin
+    /// The user name that the tool said.
+    let username: String?
+    /// The SHA-256 of a token that the server refused.
+    let rejected: [UInt8]?
+    /// True if a sign-in may be started and waited for.
+    let isInteractive: Bool
+    /// What the tool calls itself.
+    let tool: String?
+
+    /// How long an interactive lookup waits for a sign-in.
+    static let signInWait: Duration = .seconds(120)
+    private static let longestName = 256
+
+    /// Reads the request. Throws `not_found` if no origin of the configuration fits.
+    init(_ call: Call, _ registry: OriginRegistry?) throws(Problem) {
+        guard let text = try call.text("url") else { throw call.invalid("url", "it is required") }
+        guard let url = try? WebURL(parsing: text), url.host?.isEmpty == false else {
+            throw call.invalid("url", "it is an absolute URL with a host and without a user name")
+        }
+        username = try OriginLookup.name(call)
+        rejected = try call.digest("rejected_sha256")
+        isInteractive = try call.truth("interactive")
+        tool = call.request.fields["Ringback-Application"].map(OriginLookup.printable)
+        let refusing = rejected.flatMap { registry?.origin(of: url, refusing: $0) }
+        guard let origin = refusing ?? registry?.origin(of: url, username: username) else {
+            let user = username == nil ? "this URL" : "this URL and user name"
+            throw Problem(.notFound, "No origin of the configuration fits \(user).")
+        }
+        self.origin = origin
+    }
+
+    private static func name(_ call: Call) throws(Problem) -> String? {
+        guard let name = try call.text("username"), !name.isEmpty else { return nil }
+        guard name.utf8.count <= longestName,
+            name.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control })
+        else { throw call.invalid("username", "it is at most \(longestName) bytes without control characters") }
+        return name
+    }
+
+    private static func printable(_ text: String) -> String {
+        String(text.unicodeScalars.prefix(64).map { (0x20..<0x7F).contains($0.value) ? Character($0) : "?" })
+    }
+
+    /// The response with a token.
+    ///
+    /// - Throws: `invalid_provider_response` for a token with other bytes than 0x21 to 0x7E. In a header field or a line
+    ///   of a protocol they would add something to it.
+    func response(_ credential: OriginRegistry.Credential, expiresAt: Int?) throws(Problem) -> JSON {
+        let token = credential.issuedToken.token.value
+        guard token.revealedBytes().allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            throw Problem(
+                .invalidProviderResponse,
+                "The token of \(origin.account) has characters that are not allowed in a token; it is given to no tool."
+            )
+        }
+        let username = origin.username ?? username
+        var object = JSONObject([
+            .init("account", .string(origin.account.rawValue)),
+            .init(
+                "headers",
+                .array(origin.headers.map { .string($0.line(token: token.revealed(), username: username)) })),
+        ])
+        object["username"] = username.map { .string($0) }
+        object["secret"] = .string(token.revealed())
+        object["expires_at"] = expiresAt.map { .integer($0) }
+        object["warning"] = credential.isRefusedRepeatedly ? .string(warning) : nil
+        return .object(object)
+    }
+
+    /// The response to a rejection: no token.
+    func response(_ rejection: OriginRegistry.Rejection) -> JSON {
+        var object = JSONObject([
+            .init("account", .string(origin.account.rawValue)), .init("headers", .array([])),
+        ])
+        object["warning"] = rejection == .repeated ? .string(warning) : nil
+        return .object(object)
+    }
+
+    private var warning: String {
+        "\(origin.rule.pattern.place) has refused two tokens of \(origin.account) in a row. A scope is probably missing. "
+            + "The token is not refreshed for this origin for five minutes."
+    }
+}
+
+extension Call {
+    /// A member that is a SHA-256 in hexadecimal digits.
+    func digest(_ name: String) throws(Problem) -> [UInt8]? {
+        guard let text = try text(name) else { return nil }
+        let digits = text.utf8.map { Character(Unicode.Scalar($0)).hexDigitValue }
+        guard digits.count == 64, !digits.contains(nil) else {
+            throw invalid(name, "it is a SHA-256 in 64 hexadecimal digits")
+        }
+        return stride(from: 0, to: digits.count, by: 2).map { UInt8((digits[$0] ?? 0) << 4 | (digits[$0 + 1] ?? 0)) }
+    }
+}

@@ -1,0 +1,100 @@
+internal import BrokerCore
+internal import HTTPMessages
+internal import LocalHTTP
+internal import Records
+internal import RingbackAPI
+internal import StrictJSON
+
+/// What a tool sends to a server: the token of the account that the configuration names for it (`[[origin]]`).
+struct LookupResource: Resource {
+    let api: SocketAPI
+
+    static let routes: [Route] = [
+        Route(
+            .lookup, "What a tool sends to a server, by the table of origins",
+            body: .members([
+                .required("url", .string, "Where the tool connects to"),
+                .optional("username", .string, "The user name that the tool was told"),
+                .optional(
+                    "rejected_sha256", .pattern("^[0-9a-fA-F]{64}$"),
+                    "The server refused the token with this SHA-256; the next lookup refreshes it"),
+                .optional("interactive", .boolean, "If signed out, start or join a sign-in and wait for it"),
+            ]), .json(.originCredential),
+            errors: .ofAccount.and(.ofProvider).and([
+                .signInRequired, .sessionExpired, .refreshRefused, .stateConflict, .validationFailed, .accessDenied,
+                .flowExpired, .methodUnsupported, .portInUse, .flowNotFound, .notFound,
+            ]),
+            LookupResource.lookup)
+    ]
+
+    func lookup(_ call: Call) async throws(Problem) -> ServerResponse {
+        let lookup = try OriginLookup(call, daemon.origins)
+        let origin = lookup.origin
+        if origin.kind == .idToken,
+            api.admit(call.request, account: origin.account.rawValue, operation: .idToken) == nil
+        {
+            throw Problem(.policyDenied, "The policy does not allow id_token to this program.")
+        }
+        return try await api.answer(
+            lookup, call, explain: { Problem($0, language: call.language) },
+            issue: { () throws(Problem) in
+                var query = origin.query
+                if lookup.isInteractive { query.timeout = OriginLookup.signInWait }
+                let asked = query
+                let issuedToken = try await call.ask { () throws(BrokerError) in
+                    lookup.isInteractive
+                        ? try await broker.sessionAfterSignIn(origin.account, asked)
+                        : try await broker.session(origin.account, asked)
+                }
+                return (issuedToken, asked)
+            })
+    }
+}
+
+extension SocketAPI {
+    /// Notes a rejection, or gets a token.
+    ///
+    /// - Parameters:
+    ///   - explain: makes a problem of the broker's error, as this socket words it.
+    ///   - issue: gets the token, within what the socket serves, and says what it asked for.
+    func answer(
+        _ lookup: OriginLookup, _ call: Call, explain: (BrokerError) -> Problem,
+        issue: () async throws(Problem) -> (IssuedToken, SessionQuery)
+    ) async throws(Problem) -> ServerResponse {
+        guard let registry = daemon.origins else { throw Problem(.notFound, "There are no origins.") }
+        if let rejected = lookup.rejected {
+            let rejection = registry.reject(rejected, by: lookup.origin)
+            if rejection != .ignored { noteRejection(lookup, call) }
+            return ServerResponse(json: lookup.response(rejection))
+        }
+        let credential = try await registry.credential(
+            of: lookup.origin, explain: explain, issue: issue)
+        let response = try lookup.response(
+            credential, expiresAt: broker.expiry(of: credential.issuedToken.token)?.at)
+        noteIssuedToken(
+            call.facts, credential.issuedToken, credential.query.key,
+            lookup.origin.kind == .idToken ? .idToken : .token, for: lookup)
+        return ServerResponse(json: response)
+    }
+
+    /// Writes to the audit log that a tool told of a refused token.
+    private func noteRejection(_ lookup: OriginLookup, _ call: Call) {
+        var members = JSONObject([
+            .init("account", .string(lookup.origin.account.rawValue)),
+            .init("origin", .string(lookup.origin.rule.pattern.text)),
+        ])
+        members["tool"] = lookup.tool.map { .string($0) }
+        members["exposed_socket"] = call.facts.exposedSocket.map { .string($0) }
+        records?.audit.write("token_rejected", members, at: call.facts.exposedSocket)
+    }
+}
+
+extension Component {
+    fileprivate static let originCredential = Component(
+        "OriginCredential",
+        [
+            .required("account", .string), .required("headers", .array(.string), "Lines of a request: Name: value"),
+            .optional("username", .string), .optional("secret", .string, "The token"),
+            .optional("expires_at", .integer), .optional("warning", .string, "A sentence for the user"),
+        ])
+}

@@ -1,0 +1,33 @@
+public import HTTPMessages
+
+/// A server, and the token that tools get for it. A value of the configuration.
+public struct Origin: Sendable, Equatable {
+    public let rule: OriginRule
+    public let account: AccountName
+    public let kind: SessionQuery.Kind
+    public let key: TokenKey
+    /// The user name for tools that want one; nil for the one that the tool said.
+    public let username: String?
+    /// The fields in which a tool sends the token; ``OriginHeader/line(token:username:)`` fills them in.
+    public let headers: [OriginHeader]
+
+    public init(
+        _ rule: OriginRule, account: AccountName, kind: SessionQuery.Kind = .accessToken, key: TokenKey = .own,
+        username: String? = nil, headers: [OriginHeader] = [.usual]
+    ) {
+        self.rule = rule
+        self.account = account
+        self.kind = kind
+        self.key = key
+        self.username = username
+        self.headers = headers
+    }
+
+    /// What the account's session is asked for.
+    public var query: SessionQuery {
+        var query = SessionQuery()
+        query.key = key
+        query.kind = kind
+        return query
+    }
+}

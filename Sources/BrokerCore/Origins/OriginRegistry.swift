@@ -1,0 +1,118 @@
+internal import Cryptography
+public import HTTPMessages
+internal import Secrets
+internal import Synchronization
+
+/// The table of origins: which token a tool gets for a server, and what servers made of the tokens. The configuration
+/// fills it.
+public final class OriginRegistry: Sendable {
+    /// A token for an origin.
+    public struct Credential: Sendable {
+        public let issuedToken: IssuedToken
+        /// What the account's session was asked for.
+        public let query: SessionQuery
+        /// True if the origin refused this token and the one before it. Another refresh would not help: the token
+        /// probably lacks a scope.
+        public let isRefusedRepeatedly: Bool
+    }
+
+    /// What became of a rejection.
+    public enum Rejection: Sendable, Equatable {
+        /// Nothing: the token was not the last one that was given for the origin.
+        case ignored
+        /// The next lookup refreshes the token.
+        case noted
+        /// The second token in a row was refused. For five minutes lookups of the origin do not refresh it.
+        case repeated
+    }
+
+    private struct State {
+        var origins: [Origin] = []
+        var rules: [OriginRule] = []
+        var rejections = OriginRejections()
+    }
+
+    private let state = Mutex(State())
+    private let broker: Broker
+
+    public init(_ broker: Broker) { self.broker = broker }
+
+    /// Takes over the configuration's table, at start and at every reload.
+    public func configure(_ origins: [Origin]) {
+        state.withLock { state in
+            // A token of another account was never given for this rule.
+            let former = Dictionary(state.origins.map { ($0.rule, $0) }) { first, _ in first }
+            let same = origins.filter { former[$0.rule] == $0 }
+            state.rejections.keep(Set(same.map(\.rule)))
+            state.origins = origins
+            state.rules = origins.map(\.rule)
+        }
+    }
+
+    /// The origin that a URL belongs to; nil if none is configured.
+    ///
+    /// - Parameter username: the user name that the tool said.
+    public func origin(of url: WebURL, username: String?) -> Origin? {
+        let place = OriginPlace(url)
+        return state.withLock { state in
+            OriginRule.mostSpecific(of: state.rules, for: place, username: username).map { state.origins[$0] }
+        }
+    }
+
+    /// The origin for which a token was given that the server behind a URL refused; nil if there is none. The user name
+    /// does not decide: after a rejection tools say the name that came with the token.
+    ///
+    /// - Parameter digest: the SHA-256 of the token.
+    public func origin(of url: WebURL, refusing digest: [UInt8]) -> Origin? {
+        let place = OriginPlace(url)
+        return state.withLock { state in
+            state.origins.first {
+                $0.rule.pattern.matches(place) && state.rejections.hasGiven(digest, for: $0.rule)
+            }
+        }
+    }
+
+    /// A tool tells that the origin's server refused a token.
+    ///
+    /// - Parameter digest: the SHA-256 of the token.
+    public func reject(_ digest: [UInt8], by origin: Origin) -> Rejection {
+        let now = broker.clock.bootInstant
+        return switch state.withLock({ $0.rejections.reject(digest, by: origin.rule, at: now) }) {
+        case .ignored: .ignored
+        case .noted: .noted
+        case .repeated: .repeated
+        }
+    }
+
+    /// A token for the origin. One that the origin has refused is refreshed first.
+    ///
+    /// - Parameters:
+    ///   - issue: gets the account's token, within the limits of whoever asks, and says what it asked for. Called again
+    ///     after a refresh.
+    ///   - explain: makes the caller's kind of error of one of the broker's.
+    public func credential<Failure: Error>(
+        of origin: Origin, explain: (BrokerError) -> Failure,
+        issue: () async throws(Failure) -> (IssuedToken, SessionQuery)
+    ) async throws(Failure) -> Credential {
+        var (issuedToken, query) = try await issue()
+        var digest = Digest.sha256(issuedToken.token.value)
+        let now = broker.clock.bootInstant
+        let isRefused = state.withLock { $0.rejections.mustReplace(digest, for: origin.rule, at: now) }
+        if isRefused {
+            do throws(BrokerError) {
+                _ = try await broker.refresh(origin.account, of: query, isForced: true, rejected: digest)
+            } catch {
+                // Without a refresh token the account's token stays as it is until the next sign-in.
+                guard case .conflict = error else { throw explain(error) }
+            }
+            (issuedToken, query) = try await issue()
+            digest = Digest.sha256(issuedToken.token.value)
+        }
+        let isRepeated = state.withLock { state in
+            // Another lookup may have replaced it meanwhile: then this token is that replacement.
+            state.rejections.gave(digest, for: origin.rule, isReplacement: isRefused, at: now)
+            return state.rejections.isRepeated(digest, by: origin.rule, at: now)
+        }
+        return Credential(issuedToken: issuedToken, query: query, isRefusedRepeatedly: isRepeated)
+    }
+}

@@ -1,0 +1,110 @@
+/// Where a token may be sent: a scheme, a host and a port, all exact, and optionally the first segments of a path.
+///
+/// Written as a URL that ends with `/*`: `https://gitlab.example.org/*`, `https://gitlab.example.org/team/*`. The `/*`
+/// may be left out. Two patterns with the same meaning are equal.
+public struct OriginPattern: Sendable, Hashable {
+    /// Why a text is not a pattern.
+    public enum Failure: Error, Equatable, Sendable {
+        case notAURL
+        case noHost
+        /// Plain text protocols are allowed to this machine only.
+        case plainText
+        case wildcard
+        /// It has a query, a fragment or a user name.
+        case notAnOrigin
+        /// Its path has segments that servers read in different ways.
+        case ambiguousPath
+    }
+
+    /// Lower-cased.
+    public let scheme: String
+    /// Lower-cased, an IPv6 address without its brackets.
+    public let host: String
+    /// Nil for the default port of the scheme.
+    public let port: Int?
+    /// The path's first segments, normalized; empty for the whole origin.
+    public let segments: [String]
+
+    /// Reads a pattern.
+    public init(parsing text: String) throws(Failure) {
+        let place: OriginPlace
+        do throws(WebURL.Failure) {
+            place = OriginPlace(try WebURL(parsing: text))
+        } catch {
+            throw error == .userInformation ? .notAnOrigin : .notAURL
+        }
+        guard let host = place.host else { throw .noHost }
+        guard !host.contains("*") else { throw .wildcard }
+        guard host.utf8.allSatisfy(OriginPattern.isHostByte), !host.hasSuffix("."), !host.hasPrefix(".") else {
+            throw .notAURL
+        }
+        guard place.isSecure else { throw .plainText }
+        guard !place.hasQueryOrFragment else { throw .notAnOrigin }
+        guard var segments = place.segments else { throw .ambiguousPath }
+        if segments.last == "*" || segments.last == "" { segments.removeLast() }
+        guard !segments.contains("") else { throw .ambiguousPath }
+        guard !segments.contains(where: { $0.contains("*") }) else { throw .wildcard }
+        scheme = place.scheme
+        self.host = host
+        port = place.port
+        self.segments = segments
+    }
+
+    private static func isHostByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x61...0x7A: true
+        default: ".-_:".utf8.contains(byte)
+        }
+    }
+
+    /// The pattern in its one form, with `/*` at its end.
+    public var text: String {
+        let name = host.contains(":") ? "[\(host)]" : host
+        let port = port.map { ":\($0)" } ?? ""
+        return "\(scheme)://\(name)\(port)" + segments.map { "/\($0)" }.joined() + "/*"
+    }
+
+    /// The host, with its port unless that is the default; for messages.
+    public var place: String {
+        let name = host.contains(":") ? "[\(host)]" : host
+        return port.map { "\(name):\($0)" } ?? name
+    }
+
+    /// True if the token may be sent to this place.
+    public func matches(_ place: OriginPlace) -> Bool {
+        guard place.isSecure, place.scheme == scheme, place.host == host, place.port == port else { return false }
+        guard !segments.isEmpty else { return true }
+        return place.segments?.starts(with: segments) ?? false
+    }
+}
+
+/// One entry of the table of origins, as far as it decides which entry a lookup finds.
+public struct OriginRule: Sendable, Hashable {
+    public let pattern: OriginPattern
+    /// If this is not nil, only a tool that names this user gets the token.
+    public let username: String?
+
+    public init(_ pattern: OriginPattern, username: String? = nil) {
+        self.pattern = pattern
+        self.username = username
+    }
+
+    /// True if a lookup of this place by a tool that named this user finds the rule.
+    public func matches(_ place: OriginPlace, username: String?) -> Bool {
+        (self.username == nil || self.username == username) && pattern.matches(place)
+    }
+
+    /// The index of the rule that a lookup finds: of those that match, the one with the longest path; of two with the
+    /// same path, the one with a user name. Nil if no rule matches.
+    public static func mostSpecific(
+        of rules: [OriginRule], for place: OriginPlace, username: String?
+    ) -> Int? {
+        rules.indices.filter { rules[$0].matches(place, username: username) }.max { left, right in
+            rank(of: rules[left]) < rank(of: rules[right])
+        }
+    }
+
+    private static func rank(of rule: OriginRule) -> (Int, Int) {
+        (rule.pattern.segments.count, rule.username == nil ? 0 : 1)
+    }
+}

@@ -1,0 +1,95 @@
+/// What a tool is about to connect to, in the form in which it is compared with ``OriginPattern``.
+public struct OriginPlace: Sendable, Equatable {
+    /// Lower-cased.
+    public let scheme: String
+    /// Lower-cased, an IPv6 address without its brackets; nil if the URL has none.
+    public let host: String?
+    /// Nil for the default port of the scheme.
+    public let port: Int?
+    /// The segments of the path, empty for a URL without one. Escapes of characters that need none are decoded, and the
+    /// hexadecimal digits of the others are upper-case. Nil if a server may read the path in another way than we do.
+    public let segments: [String]?
+    /// True if secrets may be sent there: the protocol is not a plain text one, or the host is this machine.
+    public let isSecure: Bool
+    /// True if the URL has a query or a fragment.
+    let hasQueryOrFragment: Bool
+
+    public init(_ url: WebURL) {
+        scheme = url.scheme
+        host = url.host.flatMap { $0.isEmpty ? nil : $0 }
+        port = url.port == OriginPlace.usualPorts[url.scheme] ? nil : url.port
+        segments = OriginPlace.segments(of: url.path)
+        isSecure = url.isLoopback || !OriginPlace.plainTextSchemes.contains(url.scheme)
+        hasQueryOrFragment = url.query != nil || url.fragment != nil
+    }
+
+    /// The ports of the schemes that tools look up (IANA's registry of service names).
+    private static let usualPorts = [
+        "https": 443, "http": 80, "wss": 443, "ws": 80, "smtp": 25, "smtps": 465, "imap": 143, "imaps": 993,
+        "pop3": 110, "pop3s": 995,
+    ]
+
+    /// Schemes without encryption. Mail protocols are not among them: their clients switch to TLS (STARTTLS).
+    private static let plainTextSchemes: Set<String> = ["http", "ws", "ftp", "git", "telnet"]
+
+    /// The segments of an undecoded path; nil if they are ambiguous.
+    static func segments(of path: String) -> [String]? {
+        guard !path.isEmpty else { return [] }
+        guard path.hasPrefix("/") else { return nil }
+        var segments: [String] = []
+        for part in path.dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
+            guard let segment = normalized(part.utf8), !isDots(segment) else { return nil }
+            segments.append(segment)
+        }
+        return segments
+    }
+
+    /// Nil for an escape that is not valid, and for escapes of `/`, `\`, `%` and control characters: some servers decode
+    /// them before they split the path, or decode twice.
+    private static func normalized(_ bytes: Substring.UTF8View) -> String? {
+        var output: [UInt8] = []
+        var rest = bytes[...]
+        while let byte = rest.popFirst() {
+            guard byte != UInt8(ascii: "\\") else { return nil }
+            guard byte == UInt8(ascii: "%") else {
+                output.append(byte)
+                continue
+            }
+            guard let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit) else {
+                return nil
+            }
+            let decoded = high << 4 | low
+            switch decoded {
+            case UInt8(ascii: "/"), UInt8(ascii: "\\"), UInt8(ascii: "%"), 0..<0x20, 0x7F: return nil
+            case _ where isUnreserved(decoded): output.append(decoded)
+            default:
+                let digits = Array("0123456789ABCDEF".utf8)
+                output += [UInt8(ascii: "%"), digits[Int(high)], digits[Int(low)]]
+            }
+        }
+        return String(decoding: output, as: UTF8.self)
+    }
+
+    /// True for `.` and `..`, with parameters after a semicolon too: some servers drop those first.
+    private static func isDots(_ segment: String) -> Bool {
+        let name = segment.prefix { $0 != ";" }
+        return name == "." || name == ".."
+    }
+
+    /// RFC 3986 section 2.3.
+    private static func isUnreserved(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+        default: "-._~".utf8.contains(byte)
+        }
+    }
+
+    private static func digit(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case 0x30...0x39: byte - 0x30
+        case 0x41...0x46: byte - 0x41 + 10
+        case 0x61...0x66: byte - 0x61 + 10
+        default: nil
+        }
+    }
+}

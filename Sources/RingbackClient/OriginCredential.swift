@@ -1,0 +1,92 @@
+internal import RingbackAPI
+package import StrictJSON
+
+/// What a tool sends to a server, by the table of origins in Ringback's configuration.
+///
+/// Its descriptions and reflection leave the token out.
+public struct OriginCredential: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
+    public var account: String
+    /// Lines of a request, such as `Authorization: Bearer …`.
+    public var headers: [String]
+    /// The user name, for tools that want one.
+    public var username: String?
+    /// The token. Nil in the response to a rejection.
+    public var secret: String?
+    /// Nil where the provider states no lifetime.
+    public var expiresAt: WallInstant?
+    /// A sentence for the user, if the server refuses the account's tokens.
+    public var warning: String?
+
+    public var description: String { "OriginCredential(account: \(account))" }
+    public var customMirror: Mirror { Mirror(self, children: ["account": account]) }
+
+    package init(reading json: JSON) throws(RingbackError) {
+        guard let account = json["account"]?.string, let lines = json["headers"]?.array else {
+            throw .missing("headers", in: "response")
+        }
+        self.account = account
+        headers = lines.compactMap(\.string)
+        username = json["username"]?.string
+        secret = json["secret"]?.string
+        expiresAt = WallInstant(json["expires_at"])
+        warning = json["warning"]?.string
+    }
+}
+
+/// A request of a tool for what a server wants (`POST /v1/lookup`).
+package struct OriginRequest: Sendable {
+    package var url: String
+    package var username: String?
+    /// The SHA-256, in hexadecimal digits, of a token that the server refused.
+    package var rejected: String?
+    package var isInteractive = false
+
+    package init(url: String) { self.url = url }
+}
+
+extension BrokerCalls {
+    package func lookup(_ request: OriginRequest) throws(RingbackError) -> OriginCredential {
+        var body = JSONObject([.init("url", .string(request.url))])
+        body["username"] = request.username.map { .string($0) }
+        body["rejected_sha256"] = request.rejected.map { .string($0) }
+        if request.isInteractive { body["interactive"] = true }
+        // The daemon limits the wait itself. The seconds beyond that are for a daemon that hangs.
+        let limit: Duration = request.isInteractive ? .seconds(125) : .seconds(35)
+        return try OriginCredential(reading: try call(.lookup, body: .object(body), timeout: limit))
+    }
+}
+
+extension BrokerClient {
+    /// The credential for a server that the table of origins in the configuration lists.
+    ///
+    /// - Parameters:
+    ///   - url: where the app connects to, with its path: `https://git.example.org/team/project`.
+    ///   - username: the user name that the app was told, if it was.
+    ///   - waitsForSignIn: without a session, start or join a sign-in and wait for it, two minutes at most. The app shows
+    ///     nothing itself.
+    /// - Throws: `not_found` if no origin fits; otherwise as ``session(_:minValid:timeout:scope:audience:resource:subject:signIn:)``.
+    public func credential(
+        for url: String, username: String? = nil, waitsForSignIn: Bool = false
+    ) async throws(RingbackError) -> OriginCredential {
+        var request = OriginRequest(url: url)
+        request.username = username
+        request.isInteractive = waitsForSignIn
+        let lookup = request
+        return try await run { calls throws(RingbackError) in try calls.lookup(lookup) }
+    }
+
+    /// Tells that the server refused a credential's token. The next lookup gets another one.
+    ///
+    /// - Parameter digest: the SHA-256 of ``OriginCredential/secret``, in hexadecimal digits.
+    /// - Returns: the account, without a token, and with a warning if the server refused two tokens in a row.
+    @discardableResult
+    public func rejectCredential(
+        for url: String, username: String? = nil, sha256 digest: String
+    ) async throws(RingbackError) -> OriginCredential {
+        var request = OriginRequest(url: url)
+        request.username = username
+        request.rejected = digest
+        let rejection = request
+        return try await run { calls throws(RingbackError) in try calls.lookup(rejection) }
+    }
+}

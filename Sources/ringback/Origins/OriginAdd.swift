@@ -1,0 +1,87 @@
+import ArgumentParser
+import HTTPMessages
+import RingbackClient
+import StrictJSON
+import Terminal
+
+struct OriginAdd: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "add", abstract: "Let tools have an account's token for a server.",
+        discussion: """
+            Adds an [[origin]] table to the end of the configuration file, and lets a running daemon read it. Nothing is \
+            written if the daemon's own check finds a mistake.
+            """)
+
+    @Argument(help: "Where the token may be sent: https://HOST/*, or https://HOST/PATH/* for a part of it.")
+    var url: String
+
+    @Option(help: "The account whose token it is.")
+    var account: String
+
+    @Option(help: "Only for tools that say this user name.")
+    var matchUsername: String?
+
+    @Option(help: "A token downscoped to these scopes, space-separated.")
+    var scope: String?
+
+    @Option(help: "A token for this audience.")
+    var audience: String?
+
+    @Option(help: "A token for this resource (RFC 8707).")
+    var resource: String?
+
+    @Option(help: "access_token (the default) or id_token.")
+    var kind: String?
+
+    @Option(help: "The user name for tools that want one.")
+    var username: String?
+
+    @Option(help: ArgumentHelp("A field to send: “Name: value” with {token}. May be repeated.", valueName: "field"))
+    var header: [String] = []
+
+    @OptionGroup var config: ConfigurationOption
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        try present { () throws(RingbackError) in
+            let rule = OriginRule(try OriginEntry.pattern(url), username: matchUsername)
+            let file = try config.file()
+            let former = OriginEntry.all(in: try file.report()).count
+            var bytes = try file.text() ?? []
+            if let last = bytes.last, last != UInt8(ascii: "\n") { bytes.append(UInt8(ascii: "\n")) }
+            if !bytes.isEmpty { bytes.append(UInt8(ascii: "\n")) }
+            bytes += Array(table(rule).utf8)
+            var added: OriginEntry?
+            try file.replace(with: bytes) { report in
+                let entries = OriginEntry.all(in: report)
+                added = entries.first { $0.rule == rule }
+                return entries.count == former + 1 && added != nil
+            }
+            if let added { show(added, in: file) }
+            try daemon.calls().reloadIfRunning()
+        }
+    }
+
+    private func table(_ rule: OriginRule) -> String {
+        var lines = ["[[origin]]", "url = \(AccountText.quoted(rule.pattern.text))"]
+        let pairs: [(String, String?)] = [
+            ("account", account), ("match_username", matchUsername), ("scope", scope), ("audience", audience),
+            ("resource", resource), ("kind", kind), ("username", username),
+        ]
+        for case (let key, let value?) in pairs { lines.append("\(key) = \(AccountText.quoted(value))") }
+        switch header.count {
+        case 0: break
+        case 1: lines.append("header = \(AccountText.quoted(header[0]))")
+        default: lines.append("header = [\(header.map(AccountText.quoted).joined(separator: ", "))]")
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private func show(_ entry: OriginEntry, in file: ConfigurationFile) {
+        guard !json.isWanted else { return Output.json(entry.json) }
+        let user = entry.rule.username.map { " that say the user name \($0)" } ?? ""
+        Output.line("Added to \(Sanitizer.line(file.path, limit: 600)): \(entry.rule.pattern.text)")
+        Output.note("Tools\(user) get \(entry.given) there.")
+    }
+}

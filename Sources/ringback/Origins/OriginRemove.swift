@@ -1,0 +1,84 @@
+import ArgumentParser
+import HTTPMessages
+import RingbackAPI
+import RingbackClient
+import StrictJSON
+import Terminal
+
+struct OriginRemove: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "remove", abstract: "Let tools have no token for a server any more.",
+        discussion: "Removes the [[origin]] table with this URL from the configuration file. Everything else stays.")
+
+    @Argument(help: "The origin's URL, as `ringback origin list` shows it.")
+    var url: String
+
+    @Option(help: "The one with this user name.")
+    var matchUsername: String?
+
+    @OptionGroup var config: ConfigurationOption
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        try present { () throws(RingbackError) in
+            let pattern = try OriginEntry.pattern(url)
+            let file = try config.file()
+            let entries = OriginEntry.all(in: try file.report())
+            let entry = try chosen(among: entries.filter { $0.rule.pattern == pattern }, pattern)
+            guard let bytes = try file.text(), entry.source.file == file.path, let line = entry.source.line,
+                let rest = OriginTable.removing(line: line, from: String(decoding: bytes, as: UTF8.self))
+            else {
+                throw RingbackError(
+                    "origin_elsewhere",
+                    "This origin is in \(entry.source.text), in a form that this command does not change. Nothing was "
+                        + "removed. Edit the file.")
+            }
+            let others = entries.map(\.rule).filter { $0 != entry.rule }
+            try file.replace(with: Array(rest.utf8)) { report in
+                OriginEntry.all(in: report).map(\.rule) == others
+            }
+            if json.isWanted {
+                Output.json(entry.json)
+            } else {
+                Output.line("Removed from \(Sanitizer.line(file.path, limit: 600)): \(pattern.text)")
+            }
+            try daemon.calls().reloadIfRunning()
+        }
+    }
+
+    private func chosen(among entries: [OriginEntry], _ pattern: OriginPattern) throws(RingbackError) -> OriginEntry {
+        let fitting = matchUsername == nil ? entries : entries.filter { $0.rule.username == matchUsername }
+        guard let entry = fitting.first else {
+            throw RingbackError(.notFound, "There is no origin \(pattern.text). To see all: ringback origin list")
+        }
+        // Without --match-username the one without a user name is meant, if there are several.
+        guard fitting.count > 1 else { return entry }
+        guard let general = fitting.first(where: { $0.rule.username == nil }) else {
+            let users = fitting.compactMap(\.rule.username).joined(separator: ", ")
+            throw RingbackError("usage", "There are several: say which with --match-username (\(users)).")
+        }
+        return general
+    }
+}
+
+/// The lines of one `[[origin]]` table in the text of a file.
+enum OriginTable {
+    /// The text without the table whose header is in a line; nil if that line is no such header. Comments before the next
+    /// table stay.
+    static func removing(line: Int, from text: String) -> String? {
+        var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        guard lines.indices.contains(line - 1),
+            lines[line - 1].filter({ $0 != " " && $0 != "\t" }).hasPrefix("[[origin]]")
+        else { return nil }
+        var end = line
+        while end < lines.count, !trimmed(lines[end]).hasPrefix("[") { end += 1 }
+        while end > line, trimmed(lines[end - 1]).isEmpty || trimmed(lines[end - 1]).hasPrefix("#") { end -= 1 }
+        lines.removeSubrange(line - 1..<end)
+        // The blank line that separated it.
+        if line >= 2, trimmed(lines[line - 2]).isEmpty { lines.remove(at: line - 2) }
+        return lines.joined(separator: "\n") + (lines.last == "" || lines.isEmpty ? "" : "\n")
+    }
+
+    private static func trimmed(_ line: String) -> Substring { line.drop { $0 == " " || $0 == "\t" || $0 == "\r" } }
+}

@@ -1,0 +1,150 @@
+import ArgumentParser
+import HTTPMessages
+import RingbackAPI
+import RingbackClient
+import StrictJSON
+import Terminal
+
+struct OriginVerbs: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "origin", abstract: "Say which account's token tools get for which server.",
+        subcommands: [OriginAdd.self, OriginList.self, OriginRemove.self, OriginTest.self])
+}
+
+/// The option for another configuration file, on every verb about origins.
+struct ConfigurationOption: ParsableArguments {
+    @Option(
+        name: .customLong("config"),
+        help: ArgumentHelp("The configuration file, if not the usual one.", valueName: "path"))
+    var path: String?
+
+    func file() throws(RingbackError) -> ConfigurationFile { try ConfigurationFile(stated: path) }
+}
+
+/// A table of origins, as the configuration's report has it.
+struct OriginEntry {
+    let rule: OriginRule
+    let account: String
+    /// `access_token` or `id_token`.
+    let kind: String
+    let scope: String?
+    let headers: [String]
+    let source: AccountSource
+    let json: JSON
+
+    /// Nil for what this version cannot read.
+    init?(_ json: JSON) {
+        guard let url = json["url"]?.string, let pattern = try? OriginPattern(parsing: url),
+            let account = json["account"]?.string
+        else { return nil }
+        rule = OriginRule(pattern, username: json["match_username"]?.string)
+        self.account = account
+        kind = json["kind"]?.string ?? "access_token"
+        scope = json["scope"]?.string
+        headers = (json["headers"]?.array ?? []).compactMap(\.string)
+        source = AccountSource(parsing: json["source"]?.string ?? "")
+        self.json = json
+    }
+
+    /// All of a report, in the order of the file.
+    static func all(in report: JSON) -> [OriginEntry] {
+        (report["origins"]?.array ?? []).compactMap(OriginEntry.init)
+    }
+
+    /// Reads a URL that the user typed for an origin.
+    static func pattern(_ text: String) throws(RingbackError) -> OriginPattern {
+        do throws(OriginPattern.Failure) {
+            return try OriginPattern(parsing: text)
+        } catch {
+            throw RingbackError(
+                "usage", "\(Sanitizer.line(text)) is no URL of an origin, such as https://git.example.org/*")
+        }
+    }
+
+    /// What is given: tokens of an account.
+    var given: String {
+        let scope = scope.map { " with the scope \($0)" } ?? ""
+        return "\(kind == "id_token" ? "the ID token" : "the token") of \(account)\(scope)"
+    }
+}
+
+struct OriginList: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "List the origins of the configuration; needs no running daemon.")
+
+    @OptionGroup var config: ConfigurationOption
+    @OptionGroup var json: JSONOption
+
+    func run() throws {
+        try present { () throws(RingbackError) in
+            let entries = OriginEntry.all(in: try config.file().report())
+            guard !json.isWanted else { return Output.json(["origins": .array(entries.map(\.json))]) }
+            guard !entries.isEmpty else {
+                return Output.note("There are no origins. Run: ringback origin add URL --account ACCOUNT")
+            }
+            var table = Table(columns: ["URL", "USER", "ACCOUNT", "TOKEN", "SCOPE", "FILE"])
+            for entry in entries {
+                table.add([
+                    entry.rule.pattern.text, entry.rule.username ?? "any", entry.account, entry.kind,
+                    entry.scope ?? "", entry.source.text,
+                ])
+            }
+            Output.table(table)
+        }
+    }
+}
+
+struct OriginTest: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "test", abstract: "Say which origin of the configuration a URL belongs to; prints no token.",
+        discussion: "Exit status 0: one fits; 1: none does. Needs no running daemon.")
+
+    @Argument(help: "Where a tool would connect to.")
+    var url: String
+
+    @Option(help: "The user name that the tool would say.")
+    var username: String?
+
+    @OptionGroup var config: ConfigurationOption
+    @OptionGroup var json: JSONOption
+
+    func run() throws {
+        try present { () throws(RingbackError) in
+            guard let url = try? WebURL(parsing: self.url), url.host?.isEmpty == false else {
+                throw RingbackError(
+                    "usage", "\(Sanitizer.line(self.url)) is no URL with a host and without a user name.")
+            }
+            let entries = OriginEntry.all(in: try config.file().report())
+            let place = OriginPlace(url)
+            let found = OriginRule.mostSpecific(of: entries.map(\.rule), for: place, username: username)
+            guard let entry = found.map({ entries[$0] }) else {
+                throw RingbackError(.notFound, OriginTest.reason(entries, place, url))
+            }
+            guard !json.isWanted else { return Output.json(entry.json) }
+            Output.field("Origin", entry.rule.pattern.text)
+            Output.field("User", entry.rule.username)
+            Output.field("File", entry.source.text)
+            Output.field("Gives", entry.given)
+            for header in entry.headers { Output.field("Sends", header) }
+        }
+    }
+
+    /// Why no origin fits.
+    private static func reason(_ entries: [OriginEntry], _ place: OriginPlace, _ url: WebURL) -> String {
+        let shown = Sanitizer.line(url.text, limit: 300)
+        let users = entries.filter { $0.rule.pattern.matches(place) }.compactMap(\.rule.username)
+        guard users.isEmpty else {
+            return "The origins of \(shown) are for tools that say the user name \(users.joined(separator: " or ")). "
+                + "Name it with --username."
+        }
+        let same = entries.filter {
+            $0.rule.pattern.host == place.host && $0.rule.pattern.port == place.port
+                && $0.rule.pattern.scheme == place.scheme
+        }
+        guard !same.isEmpty else { return "No origin of the configuration has the scheme, host and port of \(shown)." }
+        return place.segments == nil
+            ? "The path of \(shown) can be read in different ways, so it fits only an origin without a path."
+            : "The origins of \(shown) have other paths: "
+                + same.map(\.rule.pattern.text).joined(separator: ", ") + "."
+    }
+}

@@ -1,0 +1,221 @@
+import Cryptography
+import HTTPMessages
+import LocalHTTP
+import Records
+import StrictJSON
+import Testing
+
+@testable import APIServer
+@testable import BrokerCore
+
+@Suite(.timeLimit(.minutes(1))) struct `Lookups of what a tool sends to a server` {
+    private func house(_ origins: [Origin]? = nil) async throws -> House {
+        let house = try await House()
+        try await house.signIn()
+        house.origins.configure(try origins ?? [origin("https://git.example.org/*")])
+        return house
+    }
+
+    private func origin(
+        _ url: String, user: String? = nil, kind: SessionQuery.Kind = .accessToken, key: TokenKey = .own,
+        username: String? = nil, headers: [String]? = nil
+    ) throws -> Origin {
+        Origin(
+            OriginRule(try OriginPattern(parsing: url), username: user), account: try #require(AccountName("work")),
+            kind: kind, key: key, username: username,
+            headers: try headers.map { try $0.map { try OriginHeader(parsing: $0) } } ?? [.usual])
+    }
+
+    @discardableResult
+    private func look(
+        _ house: House, _ url: String = "https://git.example.org/team/a", _ more: [(String, JSON)] = [],
+        tool: String = "git"
+    ) async -> House.Answer {
+        var body = JSONObject([.init("url", .string(url))])
+        for (name, value) in more { body[name] = value }
+        return await house.ask(
+            "POST", "/v1/lookup", JSON.object(body).text, fields: [("Ringback-Application", tool)])
+    }
+
+    private func reject(_ house: House, _ token: String, user: String? = nil) async -> House.Answer {
+        var more: [(String, JSON)] = [("rejected_sha256", JSON.string(Digest.hex(Digest.sha256(token))))]
+        if let user { more.append(("username", JSON.string(user))) }
+        return await look(house, more: more)
+    }
+
+    private func look(_ house: House, more: [(String, JSON)]) async -> House.Answer {
+        await look(house, "https://git.example.org/team/a", more)
+    }
+
+    @Test func `give header lines, the token, and when it expires`() async throws {
+        let answer = await look(try await house())
+        #expect(answer.status == 200)
+        #expect(
+            answer.json == [
+                "account": "work", "headers": ["Authorization: Bearer access-1"], "secret": "access-1",
+                "expires_at": 1_800_003_600,
+            ])
+        #expect(answer.response.fields["Cache-Control"] == "no-store")
+    }
+
+    @Test func `use the origin's own fields, user name and token`() async throws {
+        let house = try await house([
+            try origin(
+                "https://a.example/*", username: "oauth2",
+                headers: ["X-Token: {token}", "X-User: {username}"]),
+            try origin("https://b.example/*", kind: .idToken),
+        ])
+        let first = await look(house, "https://a.example/x", [("username", "ada")])
+        #expect(first["headers"] == ["X-Token: access-1", "X-User: oauth2"] && first["username"] == "oauth2")
+        let second = await look(house, "https://b.example/x", [("username", "ada")])
+        #expect(second["secret"]?.string?.hasPrefix("ey") == true && second["username"] == "ada")
+    }
+
+    @Test func `get a downscoped token where the origin names a scope`() async throws {
+        let house = try await house([try origin("https://git.example.org/*", key: TokenKey(scopes: ["email"]))])
+        house.provider.answerNext(
+            .init(body: #"{"access_token":"narrow","token_type":"Bearer","expires_in":3600,"scope":"email"}"#))
+        #expect(await look(house)["secret"] == "narrow")
+        #expect(house.provider.lastScope == "email")
+    }
+
+    @Test func `find nothing where no origin fits, and say which mistakes a request has`() async throws {
+        let house = try await house([try origin("https://git.example.org/team/*", user: "ada")])
+        for url in ["https://other.example/", "http://git.example.org/team/a", "https://id.example/"] {
+            #expect(await look(house, url).code == "not_found", "\(url)")
+        }
+        #expect(await look(house).code == "not_found")
+        #expect(await look(house, more: [("username", "ada")]).status == 200)
+        #expect(await look(house, "https://git.example.org/other", [("username", "ada")]).code == "not_found")
+        for body in [
+            "{}", #"{"url":7}"#, #"{"url":""}"#, #"{"url":"git.example.org"}"#, #"{"url":"https://a@b/"}"#,
+            #"{"url":"https://git.example.org\\x"}"#, #"{"url":"https://a.b","username":"a\nb"}"#,
+            #"{"url":"https://a.b","rejected_sha256":"abc"}"#, #"{"url":"https://a.b","interactive":1}"#,
+            #"{"url":"https://a.b","other":1}"#,
+        ] {
+            #expect(await house.ask("POST", "/v1/lookup", body).code == "validation_failed", "\(body)")
+        }
+    }
+
+    @Test func `of a signed-out account fail`() async throws {
+        let house = try await House()
+        house.origins.configure([try origin("https://git.example.org/*")])
+        #expect(await look(house).code == "sign_in_required")
+    }
+
+    @Test func `give no token with characters that would add something to a request`() async throws {
+        let house = try await house()
+        house.provider.answerNext(
+            .init(body: #"{"access_token":"a b","token_type":"Bearer","expires_in":3600,"scope":"openid email"}"#))
+        await house.ask("POST", "/v1/accounts/work/refresh", #"{"force":true}"#)
+        // An ordinary program may have it: it knows what it asked for.
+        #expect(await house.ask("GET", "/v1/accounts/work/session")["access_token"] == "a b")
+        let answer = await look(house)
+        #expect(answer.code == "invalid_provider_response" && !answer.text.contains("a b"))
+    }
+
+    @Test func `replace a token that the server refused, and warn after the second one in a row`() async throws {
+        let house = try await house()
+        #expect(await look(house)["secret"] == "access-1")
+        let noted = await reject(house, "access-1")
+        #expect(noted.json == ["account": "work", "headers": []])
+        #expect(house.provider.tokenRequests == 1)
+        #expect(await look(house)["secret"] == "access-2")
+        #expect(await look(house)["secret"] == "access-2")
+        // Somebody's old process.
+        _ = await reject(house, "access-1")
+        #expect(await look(house)["secret"] == "access-2")
+
+        let warning = try #require(await reject(house, "access-2")["warning"]?.string)
+        #expect(warning.contains("git.example.org") && warning.contains("scope") && warning.contains("five minutes"))
+        let again = await look(house)
+        #expect(again["secret"] == "access-2" && again["warning"]?.string == warning)
+        #expect(house.provider.tokenRequests == 2)
+        house.clock.advance(by: 301)
+        let renewed = await look(house)
+        #expect(renewed["secret"] == "access-3" && renewed["warning"] == nil)
+    }
+
+    @Test func `know a refused token whatever user name the tool says`() async throws {
+        let house = try await house([
+            try origin("https://git.example.org/*", user: "ada", username: "oauth2")
+        ])
+        #expect(await look(house, more: [("username", "ada")])["secret"] == "access-1")
+        #expect(await reject(house, "access-1", user: "oauth2").status == 200)
+        #expect(await look(house, more: [("username", "ada")])["secret"] == "access-2")
+        #expect(await reject(house, "another secret", user: "oauth2").code == "not_found")
+    }
+
+    @Test func `replace a downscoped token and an ID token too`() async throws {
+        let narrow = #"{"access_token":"narrow-#","token_type":"Bearer","expires_in":3600,"scope":"email"}"#
+        let scoped = try await house([try origin("https://git.example.org/*", key: TokenKey(scopes: ["email"]))])
+        for number in ["1", "2"] {
+            scoped.provider.answerNext(.init(body: narrow.replacing("#", with: number)))
+            #expect(await look(scoped)["secret"]?.string == "narrow-\(number)")
+            _ = await reject(scoped, "narrow-\(number)")
+        }
+        #expect(await scoped.ask("GET", "/v1/accounts/work/session")["access_token"] == "access-1")
+
+        let proving = try await house([try origin("https://git.example.org/*", kind: .idToken)])
+        let first = try #require(await look(proving)["secret"]?.string)
+        _ = await reject(proving, first)
+        let second = try #require(await look(proving)["secret"]?.string)
+        #expect(first != second && proving.provider.tokenRequests == 2)
+    }
+
+    @Test func `at once cause one refresh of a refused token`() async throws {
+        let house = try await house()
+        await look(house)
+        _ = await reject(house, "access-1")
+        let secrets = await withTaskGroup(of: String?.self) { group in
+            for _ in 0..<50 { group.addTask { await look(house)["secret"]?.string } }
+            return await group.reduce(into: Set<String?>()) { $0.insert($1) }
+        }
+        #expect(secrets == ["access-2"])
+        #expect(house.provider.tokenRequests == 2)
+    }
+
+    @Test func `are in the audit log with origin and tool`() async throws {
+        let house = try await house()
+        await look(house, tool: "git\u{1B}[31m")
+        _ = await reject(house, "access-1")
+        await house.records.audit.flush()
+        let text = house.folder.text
+        #expect(text.contains(#""origin":"https://git.example.org/*","tool":"git?[31m""#), "\(text)")
+        #expect(text.contains(#""event":"token_rejected","account":"work""#), "\(text)")
+        #expect(!text.contains("access-1"))
+    }
+
+    @Test func `of a restricted socket serve the origins of its accounts alone`() async throws {
+        let narrow = try await Narrow()
+        let hidden = try #require(AccountName("hidden"))
+        narrow.house.origins.configure([
+            try origin("https://git.example.org/*"),
+            Origin(OriginRule(try OriginPattern(parsing: "https://hidden.example/*")), account: hidden),
+            try origin("https://proof.example/*", kind: .idToken),
+            try origin("https://audience.example/*", key: TokenKey(audience: "x")),
+        ])
+        func look(_ url: String) async -> House.Answer {
+            await narrow.ask("POST", "/v1/lookup", JSON.object(JSONObject([.init("url", .string(url))])).text)
+        }
+        #expect(await look("https://git.example.org/x")["secret"] == "access-1")
+        for url in ["hidden", "proof", "audience", "none"].map({ "https://\($0).example/x" }) {
+            #expect(await look(url).code == "policy_denied", "\(url)")
+        }
+        #expect(await narrow.ask("POST", "/v1/lookup", "{}").code == "validation_failed")
+    }
+
+    @Test func `of a restricted socket with a ceiling replace the token within it`() async throws {
+        let narrow = try await Narrow(["email"])
+        narrow.house.origins.configure([try origin("https://git.example.org/*")])
+        let body = #"{"access_token":"narrow-#","token_type":"Bearer","expires_in":3600,"scope":"email"}"#
+        for number in ["1", "2"] {
+            narrow.house.provider.answerNext(.init(body: body.replacing("#", with: number)))
+            let answer = await narrow.ask("POST", "/v1/lookup", #"{"url":"https://git.example.org/"}"#)
+            #expect(answer["secret"]?.string == "narrow-\(number)", "\(answer.text)")
+            let digest = Digest.hex(Digest.sha256("narrow-\(number)"))
+            let request = #"{"url":"https://git.example.org/","rejected_sha256":"\#(digest)"}"#
+            #expect(await narrow.ask("POST", "/v1/lookup", request).status == 200)
+        }
+    }
+}

@@ -1,0 +1,94 @@
+import HTTPMessages
+import Testing
+
+@testable import BrokerCore
+
+@Suite struct `Tokens that an origin refuses` {
+    private let rule: OriginRule
+    private var now = BootInstant(milliseconds: 1_000_000)
+    private var rejections = OriginRejections()
+    private let first: [UInt8] = [1]
+    private let second: [UInt8] = [2]
+    private let third: [UInt8] = [3]
+
+    init() throws { rule = OriginRule(try OriginPattern(parsing: "https://git.example.org/*")) }
+
+    private mutating func gave(_ digest: [UInt8], isReplacement: Bool = false) {
+        rejections.gave(digest, for: rule, isReplacement: isReplacement, at: now)
+    }
+
+    private mutating func reject(_ digest: [UInt8]) -> OriginRejections.Outcome {
+        rejections.reject(digest, by: rule, at: now)
+    }
+
+    private func mustReplace(_ digest: [UInt8]) -> Bool { rejections.mustReplace(digest, for: rule, at: now) }
+
+    @Test mutating func `are replaced by the next lookup`() {
+        gave(first)
+        #expect(!mustReplace(first))
+        #expect(reject(first) == .noted)
+        #expect(mustReplace(first))
+        gave(second, isReplacement: true)
+        #expect(!mustReplace(second) && !rejections.isRepeated(second, by: rule, at: now))
+    }
+
+    @Test mutating func `count once, however many processes tell`() {
+        gave(first)
+        #expect(reject(first) == .noted)
+        for _ in 0..<50 { #expect(reject(first) == .ignored) }
+        gave(second, isReplacement: true)
+        // A process that still had the first one.
+        #expect(reject(first) == .ignored)
+        #expect(!mustReplace(second))
+    }
+
+    @Test mutating func `were not refused if they were never given, or not for this origin`() throws {
+        #expect(reject(first) == .ignored)
+        gave(first)
+        #expect(reject(second) == .ignored)
+        let other = OriginRule(rule.pattern, username: "ada")
+        #expect(rejections.reject(first, by: other, at: now) == .ignored)
+        #expect(!mustReplace(first))
+    }
+
+    @Test mutating func `are not replaced for five minutes once two in a row were refused`() {
+        gave(first)
+        _ = reject(first)
+        gave(second, isReplacement: true)
+        #expect(reject(second) == .repeated)
+        #expect(!mustReplace(second) && rejections.isRepeated(second, by: rule, at: now))
+        gave(second)
+        #expect(!mustReplace(second))
+        now = now + .seconds(299)
+        #expect(!mustReplace(second))
+        now = now + .seconds(1)
+        #expect(mustReplace(second) && !rejections.isRepeated(second, by: rule, at: now))
+        gave(third, isReplacement: true)
+        #expect(reject(third) == .repeated)
+    }
+
+    @Test mutating func `are not in a row if another token came by itself in between`() {
+        gave(first)
+        _ = reject(first)
+        gave(second, isReplacement: true)
+        gave(third)
+        #expect(reject(third) == .noted)
+        #expect(mustReplace(third))
+    }
+
+    @Test mutating func `are given again for five minutes if the refresh brought the same one`() {
+        gave(first)
+        _ = reject(first)
+        gave(first, isReplacement: true)
+        #expect(!mustReplace(first) && rejections.isRepeated(first, by: rule, at: now))
+        now = now + .seconds(300)
+        #expect(mustReplace(first))
+    }
+
+    @Test mutating func `are forgotten with their origin`() {
+        gave(first)
+        _ = reject(first)
+        rejections.keep([])
+        #expect(!mustReplace(first) && reject(first) == .ignored)
+    }
+}

@@ -1,0 +1,173 @@
+// git as it is installed, with `git-credential-ringback` as its credential helper.
+
+import Glibc
+import StrictJSON
+import Testing
+
+@Suite struct `git` {
+    static let isInstalled = unsafe access("/usr/bin/git", X_OK) == 0
+    static let hasServer = unsafe isInstalled && access("/usr/lib/git-core/git-http-backend", X_OK) == 0
+
+    private static let origin = """
+        [[origin]]
+        url = "https://git.example.org/*"
+        account = "work"
+
+        """
+
+    /// git, with a home in which the helper is configured for every server, and which never asks on a terminal.
+    private func git(
+        _ stage: Stage, _ arguments: String..., stdin: String? = nil
+    ) async throws -> Output {
+        let link = "\(stage.directory)/bin/git-credential-ringback"
+        unsafe unlink(link)
+        #expect(unsafe symlink(Programs.path("ringback"), link) == 0)
+        let all = ["-c", "credential.helper=ringback", "-c", "protocol.version=2"] + arguments
+        return try await stage.run(
+            "/usr/bin/git", all, stdin: stdin,
+            environment: ["GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_NOSYSTEM": "1"])
+    }
+
+    @Test(.enabled(if: isInstalled, "git is not installed"))
+    func `gets the account's token from the helper, and tells it of a refused one`() async throws {
+        try await Stage.play(Stage.twoAccounts + Self.origin) { stage in
+            try await stage.signIn()
+            let token = try #require(try await stage.token())
+            let server = "protocol=https\nhost=git.example.org\n"
+            let filled = try await git(stage, "credential", "fill", stdin: server)
+            #expect(filled.status == 0, "\(filled)")
+            #expect(filled.lines.contains("username=oauth2") && filled.lines.contains("password=\(token)"), "\(filled)")
+
+            // What the user typed somewhere else is none of ours.
+            _ = try await git(stage, "credential", "reject", stdin: server + "username=oauth2\npassword=other\n")
+            let refreshes = try await stage.sandbox.counters().tokenRequests("refresh_token")
+            #expect(try await git(stage, "credential", "fill", stdin: server).out == filled.out)
+            let rejected = try await git(
+                stage, "credential", "reject", stdin: server + "username=oauth2\npassword=\(token)\n")
+            #expect(rejected.status == 0 && rejected.err.isEmpty, "\(rejected)")
+            #expect(try await stage.sandbox.counters().tokenRequests("refresh_token") == refreshes)
+            let again = try await git(stage, "credential", "fill", stdin: server)
+            let second = try #require(try await stage.token())
+            #expect(again.lines.contains("password=\(second)") && second != token, "\(again)")
+            #expect(try await stage.sandbox.counters().tokenRequests("refresh_token") == refreshes + 1)
+
+            // The second one in a row.
+            let warned = try await git(
+                stage, "credential", "reject", stdin: server + "username=oauth2\npassword=\(second)\n")
+            #expect(warned.err.contains("A scope is probably missing"), "\(warned)")
+            let same = try await git(stage, "credential", "fill", stdin: server)
+            #expect(same.out == again.out && same.err.contains("A scope is probably missing"), "\(same)")
+            #expect(try await stage.sandbox.counters().tokenRequests("refresh_token") == refreshes + 1)
+        }
+    }
+
+    @Test(.enabled(if: isInstalled, "git is not installed"))
+    func `is left to its other helpers where no origin fits, and stops where one does and no token can be had`()
+        async throws
+    {
+        try await Stage.play(Stage.twoAccounts + Self.origin) { stage in
+            let other = try await git(stage, "credential", "fill", stdin: "protocol=https\nhost=other.example.org\n")
+            #expect(other.err.contains("terminal prompts disabled") && !other.err.contains("ringback:"), "\(other)")
+            let ours = try await git(stage, "credential", "fill", stdin: "protocol=https\nhost=git.example.org\n")
+            #expect(ours.status != 0 && ours.err.contains("ringback login work"), "\(ours)")
+            #expect(ours.err.contains("told us to quit"), "\(ours)")
+            try await stage.stopDaemon()
+            let alone = try await git(stage, "credential", "fill", stdin: "protocol=https\nhost=git.example.org\n")
+            #expect(alone.err.contains("Start it") && alone.err.contains("terminal prompts disabled"), "\(alone)")
+        }
+    }
+
+    @Test(.enabled(if: isInstalled, "git is not installed"))
+    func `runs a verb of the command line as its helper, too`() async throws {
+        try await Stage.play(Stage.twoAccounts + Self.origin) { stage in
+            try await stage.signIn()
+            let token = try #require(try await stage.token())
+            let server = "protocol=https\nhost=git.example.org\n"
+            let expected = "username=oauth2\npassword=\(token)\nephemeral=1\npassword_expiry_utc="
+            for arguments in [["git-credential", "get"], ["git-credential", "get", "--socket", stage.socket]] {
+                let answer = try await stage.run("ringback", arguments, stdin: server)
+                #expect(answer.status == 0 && answer.out.hasPrefix(expected), "\(answer)")
+            }
+            // As git 2.46 and later write and read it.
+            let bearer = try await stage.ringback(
+                "git-credential", "get",
+                stdin: "capability[]=authtype\ncapability[]=state\n\(server)wwwauth[]=Bearer realm=\"git\"\n")
+            #expect(
+                bearer.out.hasPrefix("capability[]=authtype\nauthtype=Bearer\ncredential=\(token)\nephemeral=1\n"),
+                "\(bearer)")
+            let capability = try await stage.ringback("git-credential", "capability")
+            #expect(capability.out == "version 0\ncapability authtype\n")
+            for action in ["store", "approve", "unheard-of"] {
+                let nothing = try await stage.run("ringback", ["git-credential", action], stdin: server)
+                #expect(nothing.status == 0 && nothing.out.isEmpty && nothing.err.isEmpty, "\(nothing)")
+            }
+            for wrong in ["protocol=https\nhost=a\nhost=b\n", "protocol", String(repeating: "a", count: 60_000)] {
+                let refused = try await stage.ringback("git-credential", "get", stdin: wrong)
+                #expect(refused.status == 1 && refused.out.isEmpty && !refused.err.isEmpty, "\(refused.err)")
+            }
+            let audit = try await stage.api("GET", "/v1/audit")["entries"]?.array ?? []
+            #expect(audit.contains { $0["tool"] == "git" && $0["origin"] == "https://git.example.org/*" })
+        }
+    }
+
+    @Test(.enabled(if: hasServer, "git-http-backend is not installed"))
+    func `clones and pushes with a token that the server checks, after the first one was revoked too`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            let root = "\(stage.directory)/repositories"
+            #expect(unsafe mkdir(root, 0o700) == 0 && mkdir("\(root)/team", 0o700) == 0)
+            let made = try await git(stage, "init", "-q", "--bare", "\(root)/team/a.git")
+            #expect(made.status == 0, "\(made)")
+            _ = try await git(stage, "-C", "\(root)/team/a.git", "config", "http.receivepack", "true")
+            let server = try stage.start(
+                "/usr/bin/env",
+                [
+                    "python3", "-B", "\(Document.root)/Tests/Programs/git_server.py", root,
+                    "\(stage.sandbox.origin)/userinfo",
+                ])
+            let port = try await server.line("the port of the git server")
+            let url = "http://127.0.0.1:\(port)/team/a.git"
+            let added = try await stage.ringback("origin", "add", "http://127.0.0.1:\(port)/team", "--account", "work")
+            #expect(added.status == 0, "\(added)")
+
+            let work = "\(stage.directory)/work"
+            // Without the path nobody knows that the origin is meant.
+            let bare = try await git(stage, "clone", "-q", url, work)
+            #expect(bare.status != 0 && bare.err.contains("terminal prompts disabled"), "\(bare)")
+            let cloned = try await git(stage, "-c", "credential.useHttpPath=true", "clone", "-q", url, work)
+            #expect(cloned.status == 0, "\(cloned)")
+            let committed = try await git(
+                stage, "-C", work, "-c", "user.name=ada", "-c", "user.email=ada@example.org", "commit", "-q",
+                "--allow-empty", "-m", "first")
+            #expect(committed.status == 0, "\(committed)")
+            let pushed = try await git(
+                stage, "-C", work, "-c", "credential.useHttpPath=true", "push", "-q", "origin", "HEAD:main")
+            #expect(pushed.status == 0, "\(pushed)")
+            let heads = try await git(stage, "-C", "\(root)/team/a.git", "rev-parse", "main")
+            #expect(heads.status == 0 && heads.out.count > 20, "\(heads)")
+            #expect(!server.output.value.text.contains("refused"))
+
+            // The provider ends the token early: git's first try fails, and its next one has another token.
+            let token = try #require(try await stage.token())
+            try await stage.revoke(token)
+            let failed = try await git(stage, "-C", work, "-c", "credential.useHttpPath=true", "fetch", "-q")
+            #expect(failed.status != 0, "\(failed)")
+            let fetched = try await git(stage, "-C", work, "-c", "credential.useHttpPath=true", "fetch", "-q")
+            #expect(fetched.status == 0, "\(fetched)\n\(server.output.value.text)")
+        }
+    }
+}
+
+extension Stage {
+    /// The provider ends an access token.
+    fileprivate func revoke(_ token: String) async throws {
+        let url = try LocalURL("\(sandbox.origin)/revoke")
+        let body = "token=\(token)&token_type_hint=access_token&client_id=ringback-demo"
+        let answer = try await tcp(
+            url.port,
+            "POST \(url.target) HTTP/1.1\r\nHost: \(url.authority)\r\nConnection: close\r\n"
+                + "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+        )
+        guard answer.status == 200 else { throw Late(what: "a revocation, not \(answer)") }
+    }
+}

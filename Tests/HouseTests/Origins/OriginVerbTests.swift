@@ -1,0 +1,151 @@
+// `ringback origin`: the table of origins, written and read by the command line.
+
+import Glibc
+import StrictJSON
+import Testing
+
+@Suite struct `ringback origin` {
+    private func text(of path: String) throws -> String {
+        try #require(FileTree.text(of: path))
+    }
+
+    @Test func `adds a table that a running daemon reads at once, and removes it again`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            let before = try text(of: stage.configuration)
+            let added = try await stage.ringback(
+                "origin", "add", "https://git.example.org", "--account", "work", "--username", "oauth2")
+            #expect(added.status == 0, "\(added)")
+            #expect(added.out == "Added to \(stage.configuration): https://git.example.org/*\n")
+            #expect(
+                try text(of: stage.configuration)
+                    == before
+                    + "\n[[origin]]\nurl = \"https://git.example.org/*\"\naccount = \"work\"\nusername = \"oauth2\"\n")
+            #expect(FileTree.mode(of: stage.configuration) == 0o600)
+            let found = try await stage.api("POST", "/v1/lookup", ["url": "https://git.example.org/x"])
+            #expect(found["username"] == "oauth2", "\(found)")
+
+            let removed = try await stage.ringback("origin", "remove", "https://git.example.org/")
+            #expect(removed.status == 0, "\(removed)")
+            #expect(try text(of: stage.configuration) == before)
+            #expect(try await stage.api("POST", "/v1/lookup", ["url": "https://git.example.org/x"]).status == 404)
+        }
+    }
+
+    @Test func `writes everything that a table may have`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            let added = try await stage.ringback(
+                "origin", "add", "https://api.example.org/v1/*", "--account", "work", "--match-username", "ada",
+                "--scope", "read write", "--audience", "a \"b\"", "--resource", "https://api.example.org", "--kind",
+                "access_token", "--header", "X-Token: {token}", "--header", "X-Kind: t")
+            #expect(added.status == 0, "\(added)")
+            let listed = try await stage.ringback("origin", "list", "--json")
+            let origin = try JSON(parsing: listed.out.utf8)["origins"]?.array?.first
+            #expect(origin?["match_username"] == "ada" && origin?["audience"] == "a \"b\"", "\(listed)")
+            #expect(origin?["headers"] == ["X-Token: {token}", "X-Kind: t"])
+            let table = try await stage.ringback("origin", "list")
+            #expect(table.out.contains("https://api.example.org/v1/*") && table.out.contains("read write"), "\(table)")
+        }
+    }
+
+    @Test func `writes nothing that the daemon would refuse`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            let before = try text(of: stage.configuration)
+            for (arguments, word) in [
+                (["https://git.example.org", "--account", "wrok"], "did you mean work?"),
+                (["http://git.example.org", "--account", "work"], "URL of an origin"),
+                (["https://git.example.org", "--account", "work", "--header", "Host: {token}"], "connection"),
+                (["https://git.example.org", "--account", "work", "--kind", "cookie"], "id_token"),
+            ] {
+                let refused = try await stage.run("ringback", ["origin", "add"] + arguments)
+                #expect(refused.status != 0 && refused.err.contains(word), "\(refused)")
+                #expect(try text(of: stage.configuration) == before)
+            }
+            _ = try await stage.ringback("origin", "add", "https://git.example.org", "--account", "work")
+            let twice = try await stage.ringback("origin", "add", "https://git.example.org/*", "--account", "home")
+            #expect(twice.status == 78 && twice.err.contains("has the same url as the table in line"), "\(twice)")
+        }
+    }
+
+    @Test func `keeps comments, links and other tables`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            let text = """
+                # mine
+                [accounts.work]
+                issuer = "https://id.example.org"
+                client_id = "c"
+
+                [[origin]] # first
+                url = "https://a.example/*"
+                account = "work"
+                header = [
+                    "A: {token}",
+                ]
+
+                # about the second
+                [[origin]]
+                url = "https://b.example/*"
+                account = "work"
+                # about notices
+                [notifications]
+                enabled = true
+                """
+            let real = "\(stage.directory)/real.toml"
+            try stage.write(text, to: real)
+            #expect(unsafe remove(stage.configuration) == 0 && symlink(real, stage.configuration) == 0)
+            let removed = try await stage.ringback("origin", "remove", "https://a.example")
+            #expect(removed.status == 0, "\(removed)")
+            let rest = try self.text(of: real)
+            #expect(!rest.contains("a.example") && !rest.contains("{token}") && rest.contains("# about the second"))
+            #expect(rest.contains("# mine\n") && rest.contains("b.example"), "\(rest)")
+            let last = try await stage.ringback("origin", "remove", "https://b.example", "--json")
+            #expect(last.status == 0, "\(last)")
+            #expect(try self.text(of: real).hasSuffix("# about notices\n[notifications]\nenabled = true\n"))
+            let none = try await stage.ringback("origin", "remove", "https://b.example")
+            #expect(none.status == 1 && none.err.contains("There is no origin"), "\(none)")
+        }
+    }
+
+    @Test func `begins a configuration where there is none`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            let accounts = "[accounts.work]\nissuer = \"https://id.example.org\"\nclient_id = \"c\"\n"
+            #expect(unsafe mkdir(stage.dropIns, 0o700) == 0 && remove(stage.configuration) == 0)
+            try stage.write(accounts, to: "\(stage.dropIns)/work.toml")
+            let added = try await stage.ringback("origin", "add", "https://git.example.org", "--account", "work")
+            #expect(added.status == 0, "\(added)")
+            #expect(FileTree.mode(of: stage.configuration) == 0o600)
+            let files = try await stage.run("/usr/bin/find", ["\(stage.directory)/config", "-type", "f"])
+            #expect(files.lines.count == 2, "\(files)")
+        }
+    }
+
+    @Test func `says which origin a URL belongs to, and why none`() async throws {
+        let configuration =
+            Stage.twoAccounts + """
+                [[origin]]
+                url = "https://git.example.org/team/*"
+                account = "work"
+                scope = "read"
+                [[origin]]
+                url = "https://two.example.org/*"
+                account = "work"
+                match_username = "ada"
+
+                """
+        try await Stage.play(configuration, startsDaemon: false) { stage in
+            let found = try await stage.ringback("origin", "test", "https://git.example.org/team/a")
+            #expect(found.status == 0 && found.out.contains("the token of work with the scope read"), "\(found)")
+            for (url, word) in [
+                ("https://git.example.org/other", "have other paths"),
+                ("https://git.example.org/team/../a", "different ways"),
+                ("https://else.example", "scheme, host and port"),
+                ("https://two.example.org/", "--username"), ("nonsense", "is no URL"),
+            ] {
+                let none = try await stage.ringback("origin", "test", url)
+                #expect(none.status == 1 && none.err.contains(word), "\(none)")
+            }
+            let named = try await stage.ringback("origin", "test", "https://two.example.org/", "--username", "ada")
+            #expect(named.status == 0, "\(named)")
+        }
+    }
+}
