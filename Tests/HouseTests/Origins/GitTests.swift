@@ -16,7 +16,7 @@ import Testing
         """
 
     /// git, with a home in which the helper is configured for every server, and which never asks on a terminal.
-    private func git(
+    private func runGit(
         _ stage: Stage, _ arguments: String..., stdin: String? = nil
     ) async throws -> Output {
         let link = "\(stage.directory)/bin/git-credential-ringback"
@@ -34,28 +34,28 @@ import Testing
             try await stage.signIn()
             let token = try #require(try await stage.token())
             let server = "protocol=https\nhost=git.example.org\n"
-            let filled = try await git(stage, "credential", "fill", stdin: server)
+            let filled = try await runGit(stage, "credential", "fill", stdin: server)
             #expect(filled.status == 0, "\(filled)")
             #expect(filled.lines.contains("username=oauth2") && filled.lines.contains("password=\(token)"), "\(filled)")
 
             // What the user typed somewhere else is none of ours.
-            _ = try await git(stage, "credential", "reject", stdin: server + "username=oauth2\npassword=other\n")
+            _ = try await runGit(stage, "credential", "reject", stdin: server + "username=oauth2\npassword=other\n")
             let refreshes = try await stage.sandbox.counters().tokenRequests("refresh_token")
-            #expect(try await git(stage, "credential", "fill", stdin: server).out == filled.out)
-            let rejected = try await git(
+            #expect(try await runGit(stage, "credential", "fill", stdin: server).out == filled.out)
+            let rejected = try await runGit(
                 stage, "credential", "reject", stdin: server + "username=oauth2\npassword=\(token)\n")
             #expect(rejected.status == 0 && rejected.err.isEmpty, "\(rejected)")
             #expect(try await stage.sandbox.counters().tokenRequests("refresh_token") == refreshes)
-            let again = try await git(stage, "credential", "fill", stdin: server)
+            let again = try await runGit(stage, "credential", "fill", stdin: server)
             let second = try #require(try await stage.token())
             #expect(again.lines.contains("password=\(second)") && second != token, "\(again)")
             #expect(try await stage.sandbox.counters().tokenRequests("refresh_token") == refreshes + 1)
 
             // The second one in a row.
-            let warned = try await git(
+            let warned = try await runGit(
                 stage, "credential", "reject", stdin: server + "username=oauth2\npassword=\(second)\n")
             #expect(warned.err.contains("A scope is probably missing"), "\(warned)")
-            let same = try await git(stage, "credential", "fill", stdin: server)
+            let same = try await runGit(stage, "credential", "fill", stdin: server)
             #expect(same.out == again.out && same.err.contains("A scope is probably missing"), "\(same)")
             #expect(try await stage.sandbox.counters().tokenRequests("refresh_token") == refreshes + 1)
         }
@@ -66,13 +66,13 @@ import Testing
         async throws
     {
         try await Stage.play(Stage.twoAccounts + Self.origin) { stage in
-            let other = try await git(stage, "credential", "fill", stdin: "protocol=https\nhost=other.example.org\n")
+            let other = try await runGit(stage, "credential", "fill", stdin: "protocol=https\nhost=other.example.org\n")
             #expect(other.err.contains("terminal prompts disabled") && !other.err.contains("ringback:"), "\(other)")
-            let ours = try await git(stage, "credential", "fill", stdin: "protocol=https\nhost=git.example.org\n")
+            let ours = try await runGit(stage, "credential", "fill", stdin: "protocol=https\nhost=git.example.org\n")
             #expect(ours.status != 0 && ours.err.contains("ringback login work"), "\(ours)")
             #expect(ours.err.contains("told us to quit"), "\(ours)")
             try await stage.stopDaemon()
-            let alone = try await git(stage, "credential", "fill", stdin: "protocol=https\nhost=git.example.org\n")
+            let alone = try await runGit(stage, "credential", "fill", stdin: "protocol=https\nhost=git.example.org\n")
             #expect(alone.err.contains("Start it") && alone.err.contains("terminal prompts disabled"), "\(alone)")
         }
     }
@@ -116,9 +116,9 @@ import Testing
             try await stage.signIn()
             let root = "\(stage.directory)/repositories"
             #expect(unsafe mkdir(root, 0o700) == 0 && mkdir("\(root)/team", 0o700) == 0)
-            let made = try await git(stage, "init", "-q", "--bare", "\(root)/team/a.git")
+            let made = try await runGit(stage, "init", "-q", "--bare", "\(root)/team/a.git")
             #expect(made.status == 0, "\(made)")
-            _ = try await git(stage, "-C", "\(root)/team/a.git", "config", "http.receivepack", "true")
+            _ = try await runGit(stage, "-C", "\(root)/team/a.git", "config", "http.receivepack", "true")
             let server = try stage.start(
                 "/usr/bin/env",
                 [
@@ -132,27 +132,27 @@ import Testing
 
             let work = "\(stage.directory)/work"
             // Without the path nobody knows that the origin is meant.
-            let bare = try await git(stage, "clone", "-q", url, work)
+            let bare = try await runGit(stage, "clone", "-q", url, work)
             #expect(bare.status != 0 && bare.err.contains("terminal prompts disabled"), "\(bare)")
-            let cloned = try await git(stage, "-c", "credential.useHttpPath=true", "clone", "-q", url, work)
+            let cloned = try await runGit(stage, "-c", "credential.useHttpPath=true", "clone", "-q", url, work)
             #expect(cloned.status == 0, "\(cloned)")
-            let committed = try await git(
+            let committed = try await runGit(
                 stage, "-C", work, "-c", "user.name=ada", "-c", "user.email=ada@example.org", "commit", "-q",
                 "--allow-empty", "-m", "first")
             #expect(committed.status == 0, "\(committed)")
-            let pushed = try await git(
+            let pushed = try await runGit(
                 stage, "-C", work, "-c", "credential.useHttpPath=true", "push", "-q", "origin", "HEAD:main")
             #expect(pushed.status == 0, "\(pushed)")
-            let heads = try await git(stage, "-C", "\(root)/team/a.git", "rev-parse", "main")
+            let heads = try await runGit(stage, "-C", "\(root)/team/a.git", "rev-parse", "main")
             #expect(heads.status == 0 && heads.out.count > 20, "\(heads)")
             #expect(!server.output.value.text.contains("refused"))
 
             // The provider ends the token early: git's first try fails, and its next one has another token.
             let token = try #require(try await stage.token())
             try await stage.revoke(token)
-            let failed = try await git(stage, "-C", work, "-c", "credential.useHttpPath=true", "fetch", "-q")
+            let failed = try await runGit(stage, "-C", work, "-c", "credential.useHttpPath=true", "fetch", "-q")
             #expect(failed.status != 0, "\(failed)")
-            let fetched = try await git(stage, "-C", work, "-c", "credential.useHttpPath=true", "fetch", "-q")
+            let fetched = try await runGit(stage, "-C", work, "-c", "credential.useHttpPath=true", "fetch", "-q")
             #expect(fetched.status == 0, "\(fetched)\n\(server.output.value.text)")
         }
     }
