@@ -2,6 +2,7 @@ import Secrets
 import Testing
 
 @testable import BrokerCore
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 
 private let now = BootInstant(milliseconds: 1_000_000)
