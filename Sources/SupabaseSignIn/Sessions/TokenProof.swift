@@ -89,8 +89,8 @@ extension SupabaseProvider {
         if let issuer = stated.foreignIssuer(to: project) {
             throw .invalid(
                 field: "access_token",
-                reason: "it belongs to another project: its issuer is \(issuer), not \(project.issuer). Nothing was sent "
-                    + "or stored. If it is this project's, set it as token_issuer of \(account.name)")
+                reason: "it belongs to another project: its issuer is \(issuer), not \(project.issuer). Nothing was "
+                    + "sent or stored. If it is this project's, set it as token_issuer of \(account.name)")
         }
         do throws(BrokerError) {
             return (try await verify(token), false)
