@@ -7,6 +7,7 @@ import Testing
 
 @testable import APIServer
 @testable import BrokerCore
+@testable import BrokerTestSupport
 
 @Suite(.timeLimit(.minutes(1))) struct `Lookups of what a tool sends to a server` {
     private func house(_ origins: [Origin]? = nil) async throws -> House {
