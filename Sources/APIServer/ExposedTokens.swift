@@ -67,10 +67,10 @@ extension ExposedAPI {
         let ceiling = "“\(exposedSocket.ceiling?.joined(separator: " ") ?? "")”"
         guard token.isScopeStated, token.scope?.isEmpty == false else {
             return
-                "the provider of \(name) did not state the token's scope. RFC 6749 lets it leave that out of a "
-                + "response, but what is not stated is not known to be within \(ceiling), so the token is not served"
+                "the provider of \(name) did not state the token's scope. RFC 6749 allows that. Ringback then "
+                + "cannot check that the scope is within \(ceiling), so the token is not served"
         }
-        return "the provider of \(name) gave a token that is good for more than \(ceiling), so it is not served"
+        return "the provider of \(name) issued a token for more than \(ceiling), so it is not served"
     }
 
     /// Without a ceiling the session's own token is the limit: a service's provider might give more scopes if asked for

@@ -19,7 +19,7 @@ private let programs: Set = [
     "xdg-settings", "xdg-mime",
 ]
 /// What may follow a program's name where a sentence speaks of it.
-private let prose: Set = ["and", "is", "has", "or", "uses"]
+private let prose: Set = ["and", "are", "as", "has", "is", "or", "uses", "with"]
 
 @Suite struct `A text with a command` {
     private let tree: SourceTree
@@ -31,7 +31,9 @@ private let prose: Set = ["and", "is", "has", "or", "uses"]
             guard exceptions[string] == nil else { return false }
             let words = string.split(omittingEmptySubsequences: false) { " \n`“”\"(".contains($0) }
             return zip(words, words.dropFirst()).contains { word, next in
-                guard programs.contains(String(word)), let first = next.unicodeScalars.first else { return false }
+                // `ringback(1)` is a manual page.
+                guard programs.contains(String(word)), !next.hasPrefix("1)"), let first = next.unicodeScalars.first
+                else { return false }
                 let bare = next.prefix { $0.isLetter }
                 return !prose.contains(String(bare))
                     && (("a"..."z").contains(first) || "-+~/0123456789".unicodeScalars.contains(first))
