@@ -108,7 +108,7 @@ import Testing
         #expect(
             report.json.contains(
                 #""origins":[{"url":"https://git.example.org/*","account":"work","scope":"a","kind":"access_token","#
-                    + #""headers":["Authorization: Bearer {token}"],"source":"\#(folder.path)/config.toml:10"}]"#))
+                    + #""headers":["Authorization: Bearer {token}"],"source":"\#(folder.path)/config.toml:9"}]"#))
     }
 
     @Test func `replace the old key of accounts`() throws {

@@ -189,7 +189,7 @@ import Testing
         }
     }
 
-    @Test func `no operation that the daemon describes is there but five, whatever comes later`() async throws {
+    @Test func `no operation that the daemon describes is there but six, whatever comes later`() async throws {
         try await Stage.play(Self.accounts) { stage in
             try await stage.signIn("work")
             try await stage.ringback("expose", "ci", "--account", "work")
@@ -213,7 +213,7 @@ import Testing
             #expect(
                 served == [
                     "GET /v1/status", "GET /v1/accounts", "GET /v1/accounts/{account}",
-                    "GET /v1/accounts/{account}/session", "GET /v1/session",
+                    "GET /v1/accounts/{account}/session", "GET /v1/session", "POST /v1/lookup",
                 ])
         }
     }
