@@ -295,7 +295,7 @@ import Testing
             let rejected = try await house.token()
             _ = try await house.broker.refresh(House.name, rejected: Digest.sha256(Array(rejected.utf8)))
             #expect(try await house.token() != rejected)
-            #expect(house.provider.presented == Array(["refresh-1", "refresh-2"].prefix(count)))
+            #expect(house.provider.presented == Array(["refresh-2", "refresh-3"].prefix(count)))
         }
     }
 }

@@ -67,7 +67,7 @@ import Testing
         #expect(found[1].audience == "git" && found[1].resource == "https://git.example.org")
         #expect(found[1].username == "oauth2" && found[1].headers.map(\.text) == ["X-Token: {token}"])
         #expect(found[2].headers.map(\.name) == ["Authorization", "apikey"])
-        #expect(found[3].kind == .idToken && found[3].source.line == 29)
+        #expect(found[3].kind == .idToken && found[3].source.line == 28)
     }
 
     @Test func `are none where none is written`() throws { #expect(try origins("").isEmpty) }
@@ -76,7 +76,7 @@ import Testing
         let one = "[[origin]]\nurl = \"https://git.example.org/*\"\naccount = \"work\"\n"
         let same = "[[origin]]\nurl = \"https://Git.example.org:443\"\naccount = \"app\"\n"
         let found = try mistakes(one + same)
-        #expect(found.count == 1 && found[0].hasPrefix("13 origin: ") && found[0].contains("line 10 of"), "\(found)")
+        #expect(found.count == 1 && found[0].hasPrefix("12 origin: ") && found[0].contains("line 9 of"), "\(found)")
         #expect(try mistakes(one + same + "match_username = \"ada\"\n").isEmpty)
         let twice = one + "match_username = \"ada\"\n" + same + "match_username = \"ada\"\n"
         #expect(try mistakes(twice).first?.contains("the same match_username") == true)
