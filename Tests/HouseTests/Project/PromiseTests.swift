@@ -22,7 +22,7 @@ import Testing
         let first = try Document(path: "README.md").text.split(separator: "\n", omittingEmptySubsequences: false)
             .prefix(42)
         let text = first.joined(separator: " ")
-        #expect(text.contains("any program that runs as your user may ask Ringback for any token"))
+        #expect(text.contains("any program that runs as your user can get any token from Ringback"))
         #expect(text.contains("SECURITY.md"))
     }
 }

@@ -169,9 +169,10 @@ private let pagePaths =
                 var help = ""
                 for span in spans where span.hasPrefix("ringback ") {
                     let words = span.split(separator: " ").dropFirst().map(String.init)
-                    let verb =
-                        ["account", "config", "vault", "supabase", "scheme", "expose"].contains(words.first ?? "")
-                        ? Array(words.prefix(2)) : [words[0]]
+                    let hasVerbs = [
+                        "account", "config", "vault", "supabase", "scheme", "expose", "origin",
+                    ].contains(words[0])
+                    let verb = Array(words.prefix(hasVerbs ? 2 : 1))
                     let answer = try await stage.run("ringback", verb + ["--help"])
                     #expect(answer.status == 0, "\(span)")
                     help += answer.out

@@ -164,9 +164,9 @@ import Testing
             let key = try await keyring.key()
             try stage.write(configuration: Self.configuration("key_source = \"key-file\""))
             try await restart(stage, keyring)
-            try await expectLocked(stage, "vault rekey")
+            try await expectLocked(stage, "the configuration says key_source = \"key-file\"")
             #expect(try await keyring.key() == key && key != nil)
-            // The command that the reason names does what it says.
+            // A rekey moves it.
             let moved = try await stage.api("POST", "/v1/vault/rekey", ["key_source": "key-file"])
             #expect(moved.status == 200, "\(moved)")
             try await stage.eventually("the session") { try await stage.token() == token }
