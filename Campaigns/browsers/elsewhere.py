@@ -49,7 +49,7 @@ class Elsewhere(Walk):
             self.note("/start/" in tab.url, "another uid: the address is not given away", str(tab))
             run.says("Open this page in a browser")
             # A browser that takes longer than five seconds to start is named when it has asked.
-            errors = run.says(f"asked for by uid {STRANGER}")
+            errors = run.says(f"requested by uid {STRANGER}")
             self.note("callback_peer_uids" in errors, "another uid: why", errors)
             url = self.shown_address(run)
             self.note("state=" in url, "another uid: the address that is shown", url)

@@ -29,6 +29,6 @@ enum Output {
     static func field(_ label: String, _ text: String?) {
         guard let text, !text.isEmpty else { return }
         let padding = String(repeating: " ", count: max(1, 11 - label.utf8.count))
-        line(label + padding + Sanitizer.line(text))
+        line(label + padding + Sanitizer.line(text, limit: 1_000))
     }
 }

@@ -86,7 +86,7 @@ import Testing
                 asUser: Stranger.uid, script: Stranger.asking, "\(open.port)",
                 "GET \(open.target) HTTP/1.1\r\nHost: \(open.authority)\r\n\r\n")
             #expect(AnswerHead(foreign.out).status == 404, "\(foreign)")
-            _ = try await login.errorLine("who asked") { $0.contains("asked for by uid \(Stranger.uid)") }
+            _ = try await login.errorLine("who asked") { $0.contains("requested by uid \(Stranger.uid)") }
             let line = try await login.errorLine("the page's address") { $0.contains("state=") }
             #expect(line.contains("/authorize?"))
             let own = try await page(behind: open.text)
@@ -133,11 +133,11 @@ import Testing
                 asUser: Stranger.uid, script: Stranger.asking, "\(open.port)",
                 "GET \(open.target) HTTP/1.1\r\nHost: \(open.authority)\r\n\r\n")
             #expect(AnswerHead(foreign.out).status == 404, "\(foreign)")
-            _ = try await login.errorLine("who asked") { $0.contains("asked for by uid \(Stranger.uid)") }
+            _ = try await login.errorLine("who asked") { $0.contains("requested by uid \(Stranger.uid)") }
             _ = try await Browser.deliver(Browser.signIn(at: page(behind: open.text).text))
             let ended = try await login.end()
             #expect(ended.out == "Signed in to work as alice@example.org\n", "\(ended)")
-            #expect(ended.err.split(separator: "asked for by uid").count == 2, "\(ended)")
+            #expect(ended.err.split(separator: "requested by uid").count == 2, "\(ended)")
             #expect(ended.err.split(separator: "Open this page").count == 2, "\(ended)")
         }
     }
