@@ -94,11 +94,13 @@ final class Reloader: Sendable {
         peers.replace(with: configuration)
         http.configure(proxy: configuration.network.proxy)
         proxy.withLock { $0 = configuration.network.proxy }
+        let table = configuration.origins.compactMap { Origin($0, in: configuration) }
+        origins.retain(table)
         await broker.configure(
             configuration.accounts.compactMap {
                 Account($0, helper: helper, vault: vault, credentials: credentials)
             })
-        origins.configure(configuration.origins.compactMap { Origin($0, in: configuration) })
+        origins.configure(table)
         // After the accounts, since their redirect URIs have schemes too.
         await links.configure(configuration.schemes.map(LinkScheme.init))
         await exposedSockets.value?.configure(configuration)

@@ -13,6 +13,8 @@ actor RecordingVault: Vault {
     private var leaving: [RetiredEntry] = []
     private var failure: VaultError?
     private var announcementFailure: VaultError?
+    private var storeFailure: VaultError?
+    private var failsAfterReplacing = false
     private var openFailure: VaultError?
     private var gate: Promise<Void>?
     private var isClosed = true
@@ -21,6 +23,10 @@ actor RecordingVault: Vault {
     func fail(with error: VaultError?) { failure = error }
     /// Only `announce` fails.
     func failAnnouncing(with error: VaultError?) { announcementFailure = error }
+    /// `store` and `replace` fail, as on a full disk.
+    func failStoring(with error: VaultError?) { storeFailure = error }
+    /// The next `replace` takes effect and fails all the same, as where a directory cannot be synced.
+    func failOnceAfterReplacing() { failsAfterReplacing = true }
     func failOpening(with error: VaultError?) { openFailure = error }
     func hold() { gate = Promise() }
     func release() {
@@ -72,6 +78,7 @@ actor RecordingVault: Vault {
         let tokens = session?.refreshTokens.reversed().map { $0.revealed() } ?? []
         // What is known of people is no session: the log is of sessions.
         if slot.kind != .people { log.append("store \(tokens.joined(separator: " > "))") }
+        if let storeFailure { throw storeFailure }
         try await enter()
         texts[slot] = text
         announced.remove(slot)
@@ -102,12 +109,17 @@ actor RecordingVault: Vault {
 
     func replace(_ text: Secret, in slot: VaultSlot) async throws(VaultError) -> RetiredEntry? {
         log.append("replace \((try? SessionRecord.decode(text, by: .system))?.refreshToken?.revealed() ?? "")")
+        if let storeFailure { throw storeFailure }
         try await enter()
         announced.remove(slot)
         let former = texts.updateValue(text, forKey: slot)
         guard let former else { return nil }
         let entry = RetiredEntry(id: "retired-\(log.count)", slot: slot, text: former)
         leaving.append(entry)
+        if failsAfterReplacing {
+            failsAfterReplacing = false
+            throw .unwritable(reason: "The directory cannot be synced.")
+        }
         return entry
     }
 

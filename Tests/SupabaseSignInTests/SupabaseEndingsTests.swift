@@ -122,6 +122,40 @@ import Testing
         #expect(house.project.sessions.count == 1)
     }
 
+    @Test func `is ended, and not the one in use, if the write that failed had taken effect`() async throws {
+        let house = try await SupabaseHouse()
+        try await house.signIn()
+        await house.vault.failOnceAfterReplacing()
+        try await house.signIn()
+        let held = try #require(try await house.held?.project?.sessionID)
+        house.project.script("POST /logout local", .fail(.unreachable(host: "h", reason: "gone")))
+        await saveAgain(house)
+        let later = try await house.rebirth()
+        house.clock.advance(by: 60)
+        #expect(
+            await eventually {
+                _ = await later.revocations.runDue()
+                return house.project.sessions == [held]
+            })
+        #expect(try await later.account(name).state == .authenticated)
+    }
+
+    @Test func `is ended by a sign-out too, with the one that could not be written`() async throws {
+        let house = try await SupabaseHouse()
+        try await house.signIn()
+        await house.vault.failStoring(with: .unwritable(reason: "No space left on device."))
+        try await house.signIn()
+        #expect(house.project.sessions.count == 2)
+        _ = try await house.broker.signOut(name)
+        #expect(
+            await eventually {
+                _ = await house.broker.revocations.runDue()
+                return house.project.sessions.isEmpty
+            })
+        await house.vault.failStoring(with: nil)
+        #expect(await eventually { await house.vault.leavingCount == 0 })
+    }
+
     @Test func `is not ended if it is held again before the vault is written`() async throws {
         let house = try await SupabaseHouse()
         try await house.signIn()

@@ -49,6 +49,12 @@ public final class OriginRegistry: Sendable {
         }
     }
 
+    /// Before the accounts change: what the new table does not have is not served any more. Otherwise a token of an
+    /// account's new provider could reach a server that only the old table names.
+    public func retain(_ origins: [Origin]) {
+        configure(state.withLock { state in state.origins.filter(origins.contains) })
+    }
+
     /// The origin that a URL belongs to; nil if none is configured.
     ///
     /// - Parameter username: the user name that the tool said.
@@ -107,6 +113,10 @@ public final class OriginRegistry: Sendable {
             }
             (issuedToken, query) = try await issue()
             digest = Digest.sha256(issuedToken.token.value)
+        }
+        // The account may have another provider since the origin was looked up.
+        guard state.withLock({ $0.origins.contains(origin) }) else {
+            throw explain(.conflict("The table of origins has changed during the request. Ask again."))
         }
         let isRepeated = state.withLock { state in
             // Another lookup may have replaced it meanwhile: then this token is that replacement.

@@ -52,7 +52,10 @@ extension SessionManager {
         let next = try Succession(of: session, in: lane, by: provider, opening)
         var replaced = residue.replaced(in: account.slot)
         if let closed = next.replaced { replaced.add(closed) }
-        if let family = provider.family(of: next.session) { replaced.remove { provider.family(of: $0) == family } }
+        if let family = provider.family(of: next.session) {
+            replaced.remove { provider.family(of: $0) == family }
+            residue.keep { provider.family(of: $0) == family }
+        }
         if session.isEphemeral {
             // Nothing of the new one is to be written, so the former one is taken out of its slot. If that cannot be
             // done, the sign-in fails: the former session would be back after a restart. Without a former session the
@@ -113,8 +116,11 @@ extension SessionManager {
         // What the vault keeps until the provider has been told must hold the newest tokens, and `endsAll`.
         if lane.state.isUnsaved || session != lane.state.session { _ = await save(session, account) }
         await observer(of: account)?.leaving(session, of: account)
-        closed.retirement = try await store.empty(account.slot, isKept: true)
-        residue.settle(account.slot, retirement: closed.retirement)
+        // If this session could not be written, the record is of one that it replaced.
+        let keepsOther = residue.replaced(in: account.slot).holdsStored
+        let retirement = try await store.empty(account.slot, isKept: true)
+        closed.retirement = keepsOther ? nil : retirement
+        residue.settle(account.slot, retirement: retirement)
         take(.closed(leaving: nil), lane.id)
         return closed
     }

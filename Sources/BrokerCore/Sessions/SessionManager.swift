@@ -203,9 +203,13 @@ actor SessionManager {
 
     /// If the session replaces another one, the vault keeps that one until its provider has been told.
     func write(_ session: Session, in slot: VaultSlot) async throws(BrokerError) {
-        let isReplacing = residue.replaced(in: slot).holdsStored
-        let retirement = try await store.write(session, in: slot, isReplacing: isReplacing)
-        residue.settle(slot, retirement: retirement)
+        let isReplacing = residue.replaced(in: slot).isToBeKept
+        do throws(BrokerError) {
+            residue.settle(slot, retirement: try await store.write(session, in: slot, isReplacing: isReplacing))
+        } catch {
+            residue.writeFailed(in: slot)
+            throw error
+        }
     }
 
     /// Runs a change that may fail when its turn in the account's lane comes, and waits for it. A caller that goes away
