@@ -3,22 +3,20 @@
 /// Until the vault holds a newer session, a restart would bring back the one in it. So none of them is ended at the
 /// provider before.
 struct ReplacedSessions: Sendable {
-    /// The session whose record the vault held before; nil if that is the session that the lane holds, or none.
+    /// The session whose record the vault holds; nil if that is the session that the lane holds, or none.
     private var stored: Closed?
-    /// False once a write has failed. It may have taken effect all the same, so that it is not known whose record the
-    /// vault holds.
-    private var isInVault = true
     /// The vault never held these.
     private var others: [Closed] = []
 
     /// True if the record in the vault is of a session that has to be ended, not only overwritten.
     var holdsStored: Bool { stored != nil }
-    /// True if the vault is to keep the record that is there. Only the first write asks for that: a second one could
-    /// put the record of the session in use among those to be ended.
-    var isToBeKept: Bool { stored != nil && isInVault }
 
-    /// A write has failed.
-    mutating func writeFailed() { isInVault = false }
+    /// True if this is the stored session, with whatever tokens.
+    func isStored(_ session: Session, with tools: ProviderTools) -> Bool {
+        guard let stored else { return false }
+        let provider = stored.account.provider(with: tools)
+        return provider.family(of: stored.session) == provider.family(of: session)
+    }
 
     var isEmpty: Bool { stored == nil && others.isEmpty }
 

@@ -67,8 +67,6 @@ struct Residue: Sendable {
         replaced[slot] = sessions.isEmpty ? nil : sessions
     }
 
-    mutating func writeFailed(in slot: VaultSlot) { replaced[slot]?.writeFailed() }
-
     /// A session that was to be ended is held again, for example because another program handed it in.
     mutating func keep(where isHeldAgain: (Session) -> Bool) {
         endedByReplacement.removeAll { isHeldAgain($0.session) }

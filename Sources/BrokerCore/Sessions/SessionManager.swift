@@ -203,13 +203,33 @@ actor SessionManager {
 
     /// If the session replaces another one, the vault keeps that one until its provider has been told.
     func write(_ session: Session, in slot: VaultSlot) async throws(BrokerError) {
-        let isReplacing = residue.replaced(in: slot).isToBeKept
-        do throws(BrokerError) {
-            residue.settle(slot, retirement: try await store.write(session, in: slot, isReplacing: isReplacing))
-        } catch {
-            residue.writeFailed(in: slot)
-            throw error
+        var retired: RetiredEntry?
+        if residue.replaced(in: slot).holdsStored {
+            do throws(BrokerError) {
+                retired = try await store.write(session, in: slot, isReplacing: true)
+            } catch {
+                // To keep the former record needs more room than the session itself, which matters more.
+                try await store.write(session, in: slot)
+            }
+        } else {
+            try await store.write(session, in: slot)
         }
+        residue.settle(slot, retirement: await retirement(of: retired, in: slot))
+    }
+
+    /// The vault's identifier of the session that was replaced.
+    ///
+    /// A write that failed may have taken effect all the same. Then the next one retires a record of the session in use,
+    /// which must not be ended.
+    private func retirement(of entry: RetiredEntry?, in slot: VaultSlot) async -> String? {
+        guard let entry else { return nil }
+        if let former = try? SessionRecord.decode(entry.text, by: clock),
+            residue.replaced(in: slot).isStored(former, with: tools)
+        {
+            return entry.id
+        }
+        try? await vault.discard(entry.id)
+        return nil
     }
 
     /// Runs a change that may fail when its turn in the account's lane comes, and waits for it. A caller that goes away

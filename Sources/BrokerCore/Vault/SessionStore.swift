@@ -20,14 +20,14 @@ struct SessionStore: Sendable {
     /// Writes a session.
     ///
     /// - Parameter isReplacing: the vault keeps the session that was in the slot until its provider has been told that
-    ///   it is over. Then the vault's identifier of that session is returned.
+    ///   it is over. Then the vault's entry of that session is returned.
     @discardableResult
     func write(
         _ session: Session, in slot: VaultSlot, isReplacing: Bool = false
-    ) async throws(BrokerError) -> String? {
+    ) async throws(BrokerError) -> RetiredEntry? {
         let text = SessionRecord.encode(session, bootID: clock.bootID)
         do throws(VaultError) {
-            if isReplacing { return try await vault.replace(text, in: slot)?.id }
+            if isReplacing { return try await vault.replace(text, in: slot) }
             try await vault.store(text, in: slot)
             return nil
         } catch {
