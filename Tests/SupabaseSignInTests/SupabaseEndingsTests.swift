@@ -70,15 +70,13 @@ import Testing
         #expect(try await later.account(name).state == (isKept ? .authenticated : .unauthenticated))
     }
 
-    /// Signs in once, then again so often while the vault cannot be written. Gives the first session.
+    /// Signs in once, then again so often while the vault cannot be written. Gives the first session. The vault cannot
+    /// be written afterwards either: any later change of the session would write it.
     private func signInUnsaved(_ house: SupabaseHouse, times: Int = 1) async throws -> String {
         try await house.signIn()
         let first = house.session
-        // The vault's list of sessions to be ended is read once, and here before there is one.
-        _ = await house.broker.revocations.runDue()
         await house.vault.fail(with: .unwritable(reason: "No space left on device."))
         for _ in 0..<times { try await house.signIn() }
-        await house.vault.fail(with: nil)
         // A restart would find the former one.
         #expect(house.project.sessions.contains(first) && house.project.count("POST /logout local") == 0)
         #expect(await house.vault.leavingCount == 0)
@@ -88,6 +86,7 @@ import Testing
 
     /// Lets the vault's write be repeated.
     private func saveAgain(_ house: SupabaseHouse) async {
+        await house.vault.fail(with: nil)
         house.clock.advance(by: 10)
         _ = await house.broker.sessionManager.runDueTasks()
         #expect(await eventually { await !house.broker.sessionManager.lanes.values.contains { $0.state.isUnsaved } })
@@ -128,9 +127,9 @@ import Testing
         let house = try await SupabaseHouse()
         try await house.signIn()
         await house.vault.failOnceAfterReplacing()
+        house.project.script("POST /logout local", .fail(.unreachable(host: "h", reason: "gone")))
         try await house.signIn()
         let held = try #require(try await house.held?.project?.sessionID)
-        house.project.script("POST /logout local", .fail(.unreachable(host: "h", reason: "gone")))
         await saveAgain(house)
         let later = try await house.rebirth()
         house.clock.advance(by: 60)
