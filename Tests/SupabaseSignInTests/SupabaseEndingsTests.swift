@@ -56,8 +56,6 @@ import Testing
         try await house.signIn(isPersistent: isKept)
         #expect(await house.project.arrived(logout))
         #expect(house.project.sessions.count == 2)
-        #expect(await eventually { await house.broker.pendingRevocations()[name] == 1 })
-        #expect(await house.vault.leavingCount == 1)
         let later = try await house.rebirth()
         house.clock.advance(by: 60)
         #expect(
@@ -75,6 +73,8 @@ import Testing
     private func signInUnsaved(_ house: SupabaseHouse, times: Int = 1) async throws -> String {
         try await house.signIn()
         let first = house.session
+        // The vault's list of sessions to be ended is read once, and here before there is one.
+        _ = await house.broker.revocations.runDue()
         await house.vault.fail(with: .unwritable(reason: "No space left on device."))
         for _ in 0..<times { try await house.signIn() }
         // A restart would find the former one.
