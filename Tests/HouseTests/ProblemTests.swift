@@ -13,7 +13,7 @@ import Testing
             _ = try await Browser.deliver(Browser.deny(at: login.line()))
             #expect(try await login.end().status == 4)
             #expect(try await problem(stage, "work") == "access_denied")
-            #expect(try await stage.ringback("accounts").out.contains("refused"))
+            #expect(try await stage.ringback("accounts").out.contains("denied"))
             #expect(try await stage.ringback("reload").status == 0)
             #expect(try await problem(stage, "work") == nil)
         }

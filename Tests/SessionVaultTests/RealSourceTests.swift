@@ -74,7 +74,7 @@ import Testing
         unsafe mkdir(house.path + "/open", 0o700)
         unsafe chmod(house.path + "/open", 0o755)
         for (place, words) in [
-            (house.state + "/keys", "inside the state directory"), (house.path + "/open", "chmod 700"),
+            (house.state + "/keys", "inside the state directory"), (house.path + "/open", "closed to others"),
         ] {
             let unsafeSource: [any KeySource] = [KeyFileSource(directory: place, outside: house.state)]
             let error = await failure { _ = try await house.opened(choice, unsafeSource) }
