@@ -52,10 +52,12 @@ import Testing
         let first = house.session
         let logout = "POST /logout local"
         house.project.script(logout, .fail(.unreachable(host: "h", reason: "gone")))
-        for _ in 0..<2 { house.project.script(FakeSupabase.refresh, .fail(.unreachable(host: "h", reason: "gone"))) }
         try await house.signIn(isPersistent: isKept)
-        #expect(await house.project.arrived(logout))
-        #expect(house.project.sessions.count == 2)
+        #expect(await eventually { await house.broker.revocations.entries.values.contains { $0.failures == 1 } })
+        #expect(house.project.sessions.count == 2 && house.project.count(logout) == 1)
+        #expect(house.project.count(FakeSupabase.refresh) == 0)
+        #expect(await house.broker.pendingRevocations()[name] == 1)
+        #expect(await house.vault.leavingCount == 1)
         let later = try await house.rebirth()
         house.clock.advance(by: 60)
         #expect(

@@ -38,14 +38,11 @@ extension SupabaseProvider {
     /// refreshed first.
     func revoke(_ session: Session) async throws(BrokerError) -> Bool {
         let scope: SignOutScope = session.endsAll ? .global : .local
-        var failure: BrokerError?
-        if let token = session.tokens[.own], token.remaining(at: clock.bootInstant) != 0 {
-            do throws(BrokerError) {
-                if case .ended = try await signOut(scope, bearer: token.value) { return true }
-            } catch {
-                guard error.isTransient else { throw error }
-                failure = error
-            }
+        // If the project is away, this throws: a refresh would not reach it either.
+        if let token = session.tokens[.own], token.remaining(at: clock.bootInstant) != 0,
+            case .ended = try await signOut(scope, bearer: token.value)
+        {
+            return true
         }
         for token in session.refreshTokens {
             do throws(BrokerError) {
@@ -58,7 +55,6 @@ extension SupabaseProvider {
                 throw error
             }
         }
-        if let failure { throw failure }
         return true
     }
 
