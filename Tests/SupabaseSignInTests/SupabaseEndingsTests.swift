@@ -143,6 +143,26 @@ import Testing
         #expect(try await later.account(name).state == .authenticated)
     }
 
+    /// A write that failed had taken effect. The repeated one retired the same session, and before that was discarded the
+    /// daemon was killed.
+    @Test func `is not ended if it is the one in use`() async throws {
+        let house = try await SupabaseHouse()
+        try await house.signIn()
+        let first = house.session
+        let account = try await house.broker.sessionManager.account(name)
+        let session = try #require(try await house.held)
+        let text = SessionRecord.encode(session, bootID: house.clock.clock.bootID)
+        await house.vault.putRetired(RetiredEntry(id: "left", slot: account.slot, text: text))
+        let later = try await house.rebirth()
+        #expect(
+            await eventually {
+                _ = await later.revocations.runDue()
+                return await house.vault.leavingCount == 0
+            })
+        #expect(house.project.count("POST /logout local") == 0 && house.project.sessions == [first])
+        #expect(try await later.account(name).state == .authenticated)
+    }
+
     @Test func `is ended by a sign-out too, with the one that could not be written`() async throws {
         let house = try await SupabaseHouse()
         try await house.signIn()

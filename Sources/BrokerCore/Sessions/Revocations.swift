@@ -118,8 +118,15 @@ actor Revocations {
         if !hasLoaded { await load() }
         let now = clock.bootInstant
         for (id, found) in entries where found.dueAt <= now && !found.isRunning {
-            guard let account = await current(found), let entry = entries[id], !entry.isRunning, entry.dueAt <= now
+            guard let account = await current(found),
+                let isHeld = await sessionManager.holds(sessionOf: found.closed, account),
+                let entry = entries[id], !entry.isRunning, entry.dueAt <= now
             else { continue }
+            if isHeld {
+                // It is in use again, or the daemon ended before it could discard what a repeated write had retired.
+                await finish(id)
+                continue
+            }
             if entry.refusals >= Revocations.patience {
                 record(.revocationAbandoned(entry.account))
                 await finish(id)

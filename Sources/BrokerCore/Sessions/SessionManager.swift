@@ -208,6 +208,7 @@ actor SessionManager {
             do throws(BrokerError) {
                 retired = try await store.write(session, in: slot, isReplacing: true)
             } catch {
+                guard isOpen else { throw error }
                 // To keep the former record needs more room than the session itself, which matters more.
                 try await store.write(session, in: slot)
             }
