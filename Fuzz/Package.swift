@@ -48,7 +48,7 @@ let package = Package(
             [
                 "Adapters", "DeepLinks", "SchemeRegistration",
                 "LocalHTTP", "RingbackClient", "Records", "OAuth", "SupabaseAuth", "SessionVault", "Configuration",
-                "HTTPMessages", "Secrets", "StrictJSON", "Cryptography",
+                "HTTPMessages", "Secrets", "StrictJSON", "Cryptography", "RingbackAPI",
                 .product(name: "NIOCore", package: "swift-nio"),
             ]
         ),

@@ -55,15 +55,6 @@ extension SessionManager {
         }
     }
 
-    /// True if the account's session is the one that was to be ended, with whatever tokens. Nil while it is not known
-    /// what the vault holds of the account.
-    func holds(sessionOf closed: Closed, _ account: Account) -> Bool? {
-        let provider = provider(account)
-        guard let family = provider.family(of: closed.session) else { return false }
-        guard let lane = lanes[account.name], lane.state.isLoaded else { return nil }
-        return lane.state.session.map { provider.family(of: $0) == family } ?? false
-    }
-
     /// Shows a failure that nobody waits for any more.
     func show(_ error: BrokerError, _ name: AccountName) {
         if let id = lanes[name]?.id { take(.noticed(error, nil), id) }

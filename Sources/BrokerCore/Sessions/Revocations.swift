@@ -119,7 +119,7 @@ actor Revocations {
         let now = clock.bootInstant
         for (id, found) in entries where found.dueAt <= now && !found.isRunning {
             guard let account = await current(found),
-                let isHeld = await sessionManager.holds(sessionOf: found.closed, account),
+                let isHeld = await isHeld(found.closed.session, by: account),
                 let entry = entries[id], !entry.isRunning, entry.dueAt <= now
             else { continue }
             if isHeld {
@@ -146,6 +146,15 @@ actor Revocations {
             account.slot == entry.closed.account.slot
         else { return nil }
         return account
+    }
+
+    /// True if it is the session that the account has, with whatever tokens. Nil while it is not known what the vault holds
+    /// of the account.
+    private func isHeld(_ session: Session, by account: Account) async -> Bool? {
+        let provider = account.provider(with: tools)
+        guard let family = provider.family(of: session) else { return false }
+        guard let state = await sessionManager.lanes[account.name]?.state, state.isLoaded else { return nil }
+        return state.session.map { provider.family(of: $0) == family } ?? false
     }
 
     private func load() async {

@@ -203,16 +203,13 @@ actor SessionManager {
 
     /// If the session replaces another one, the vault keeps that one until its provider has been told.
     func write(_ session: Session, in slot: VaultSlot) async throws(BrokerError) {
+        let isReplacing = residue.replaced(in: slot).holdsStored
         var retired: RetiredEntry?
-        if residue.replaced(in: slot).holdsStored {
-            do throws(BrokerError) {
-                retired = try await store.write(session, in: slot, isReplacing: true)
-            } catch {
-                guard isOpen else { throw error }
-                // To keep the former record needs more room than the session itself, which matters more.
-                try await store.write(session, in: slot)
-            }
-        } else {
+        do throws(BrokerError) {
+            retired = try await store.write(session, in: slot, isReplacing: isReplacing)
+        } catch {
+            guard isReplacing, isOpen else { throw error }
+            // To keep the former record needs more room than the session itself, which matters more.
             try await store.write(session, in: slot)
         }
         residue.settle(slot, retirement: await retirement(of: retired, in: slot))
