@@ -32,7 +32,7 @@ let package = Package(
         library("RingbackAPI", ["StrictJSON"]),
         library("Cryptography", ["COpenSSL", "Secrets"]),
         // Only what reads requests: the engine below it needs no fuzzing of ours.
-        library("LocalHTTP", ["HTTPMessages", .product(name: "NIOCore", package: "swift-nio")]),
+        library("LocalHTTP", ["CLinux", "HTTPMessages", .product(name: "NIOCore", package: "swift-nio")]),
         library("RingbackClient", ["RingbackAPI", "Encodings", "StrictJSON", "CLinux"]),
         library("Records", ["CLinux", "Encodings", "StrictJSON"]),
         library("OAuth", ["Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
