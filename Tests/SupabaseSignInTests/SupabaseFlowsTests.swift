@@ -95,6 +95,27 @@ import Testing
         #expect(try await house.view.state == .unauthenticated)
     }
 
+    @Test(arguments: [FakeProvider.Turn.fail(.unreachable(host: "h", reason: "gone")), .status(503)])
+    func `whose exchange meets a passing fault sends the code once more`(fault: FakeProvider.Turn) async throws {
+        let house = try await SupabaseHouse()
+        house.project.script(FakeSupabase.exchange, fault)
+        _ = try await house.walk()
+        #expect(try await house.view.state == .authenticated)
+        #expect(house.project.count(FakeSupabase.exchange) == 2)
+        // A second fault ends the sign-in.
+        house.project.script(FakeSupabase.exchange, fault, fault)
+        guard case .failed(_, .provider) = try await house.walk() else { throw Unexpected() }
+        #expect(house.project.count(FakeSupabase.exchange) == 4)
+    }
+
+    /// The first request has used the code. Without its response the session is lost.
+    @Test func `whose response is cut off says so and does not wait for another code`() async throws {
+        let house = try await SupabaseHouse()
+        house.project.script(FakeSupabase.exchange, .cut(after: "access_token", .malformed(host: "ref.supabase.co")))
+        guard case .failed(_, .provider(.invalidResponse)) = try await house.walk() else { throw Unexpected() }
+        #expect(house.project.count(FakeSupabase.exchange) == 2)
+    }
+
     @Test func `whose code is too old says so`() async throws {
         let house = try await SupabaseHouse()
         var patient = house.request("browser")

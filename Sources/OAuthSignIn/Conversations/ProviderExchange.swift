@@ -5,25 +5,7 @@ internal import Secrets
 
 /// Exchanges a code for tokens (RFC 6749 section 4.1.3).
 extension Provider {
-    /// A code is usually valid for one minute. If the first request failed within this time, a second one, which may
-    /// take 20 s, is still in time.
-    private static let firstTry: Duration = .seconds(15)
-    /// Seconds until the second request if the provider sends no Retry-After: about the time of a restart.
-    private static let usualPause = 1
-    /// The longest that a provider may ask to wait (seconds).
-    private static let longestPause = 15
-
-    /// Why a code was not redeemed.
-    private struct Failure: Error {
-        let error: BrokerError
-        /// Seconds until the same request may be sent again; nil if it must not be sent again.
-        let pause: Int?
-    }
-
     /// Exchanges a flow's code and validates the response. The result is a session that is not stored yet.
-    ///
-    /// If the provider cannot be reached, fails (5xx) or cuts off its response, the same request is sent once more. A
-    /// provider may revoke tokens when a code is used twice (RFC 6749 section 4.1.2), but no tokens have arrived yet.
     func exchange(_ code: Secret, of flow: AuthorizationFlow) async throws(BrokerError) -> Session {
         let registration = try await registration(flow.metadata)
         let tokens = try await redeem(code, of: flow, registration)
@@ -38,58 +20,29 @@ extension Provider {
     private func redeem(
         _ code: Secret, of flow: AuthorizationFlow, _ registration: ClientRegistration
     ) async throws(BrokerError) -> TokenSet {
-        let end = ContinuousClock.now + Provider.firstTry
-        let first: BrokerError
-        do throws(Failure) {
-            return try await redeemOnce(code, of: flow, registration)
-        } catch {
-            await doubt(error.error)
-            guard let pause = error.pause, ContinuousClock.now < end else { throw error.error }
-            guard (try? await Task.sleep(for: .seconds(pause))) != nil else { throw .cancelled }
-            first = error.error
-        }
-        do throws(Failure) {
-            return try await redeemOnce(code, of: flow, registration)
-        } catch {
-            // The first request may have used the code. Then the second one fails with `invalid_grant`, and the first
-            // error is the cause.
-            throw error.error.provesDeadGrant ? first : error.error
-        }
-    }
-
-    private func redeemOnce(
-        _ code: Secret, of flow: AuthorizationFlow, _ registration: ClientRegistration
-    ) async throws(Failure) -> TokenSet {
         let endpoint = flow.metadata.tokenEndpoint
-        let response: HTTPResponse
-        do throws(BrokerError) {
-            response = try await send(as: registration, at: flow.metadata) { registration in
-                TokenRequest.authorizationCode(
-                    code: code, verifier: flow.pkce.verifier, redirectURI: flow.redirectURI, registration: registration,
-                    endpoint: endpoint)
-            }
-        } catch {
-            let cut = BrokerError(HTTPClientError.malformed(host: HTTPRequest(url: endpoint).host))
-            let isPassing = if case .provider(.unreachable) = error { true } else { error == cut }
-            throw Failure(error: error, pause: isPassing ? Provider.usualPause : nil)
-        }
-        do throws(OAuthError) {
-            return try TokenResponse(reading: response).tokenSet()
-        } catch {
-            let failure = BrokerError(error, host: HTTPRequest(url: endpoint).host)
-                .unquoting(code, flow.pkce.verifier, registration.secret)
-            throw Failure(error: failure, pause: Provider.pause(after: failure))
-        }
-    }
-
-    private static func pause(after error: BrokerError) -> Int? {
-        switch error {
-        case .provider(.unavailable(let status, _)) where status >= 500: break
-        case .provider(.failing): break
-        default: return nil
-        }
-        let pause = max(error.retryAfter ?? usualPause, usualPause)
-        return pause <= longestPause ? pause : nil
+        let host = HTTPRequest(url: endpoint).host
+        return try await CodeExchange.run(
+            isSpent: \.provesDeadGrant, doubt: { await doubt($0) },
+            { () throws(CodeExchange.Failure) in
+                let response: HTTPResponse
+                do throws(BrokerError) {
+                    response = try await send(as: registration, at: flow.metadata) { registration in
+                        TokenRequest.authorizationCode(
+                            code: code, verifier: flow.pkce.verifier, redirectURI: flow.redirectURI,
+                            registration: registration, endpoint: endpoint)
+                    }
+                } catch {
+                    throw CodeExchange.Failure(sending: error, to: host)
+                }
+                do throws(OAuthError) {
+                    return try TokenResponse(reading: response).tokenSet()
+                } catch {
+                    throw CodeExchange.Failure(
+                        response: BrokerError(error, host: host)
+                            .unquoting(code, flow.pkce.verifier, registration.secret))
+                }
+            })
     }
 }
 

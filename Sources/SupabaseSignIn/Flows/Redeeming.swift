@@ -33,9 +33,7 @@ struct Redeeming: Sendable {
             try await context.admitSession(flow.account.name)
             let answer: SessionResponse
             do throws(BrokerError) {
-                answer = try await provider.ask(
-                    project.codeGrant(code: code, verifier: pkce.verifier), on: .callback,
-                    SupabaseProvider.readSession)
+                answer = try await exchange(project.codeGrant(code: code, verifier: pkce.verifier))
             } catch {
                 let failure = error.unquoting(code, pkce.verifier)
                 guard failure.isOfAnotherFlow else { throw failure }
@@ -45,6 +43,24 @@ struct Redeeming: Sendable {
             }
             return try await redemption(try provider.inner(answer, on: .callback))
         }
+    }
+
+    private func exchange(_ request: HTTPRequest) async throws(BrokerError) -> SessionResponse {
+        try await CodeExchange.run(
+            isSpent: \.isOfAnotherFlow,
+            { () throws(CodeExchange.Failure) in
+                let response: HTTPResponse
+                do throws(BrokerError) {
+                    response = try await provider.send(request)
+                } catch {
+                    throw CodeExchange.Failure(sending: error, to: request.host)
+                }
+                do throws(BrokerError) {
+                    return try SupabaseProvider.read(response, on: .callback, SupabaseProvider.readSession)
+                } catch {
+                    throw CodeExchange.Failure(response: error)
+                }
+            })
     }
 
     /// A wrong code leaves the flow as it is. After a code was accepted, any error ends the flow.
