@@ -39,7 +39,7 @@ extension Provider {
         } catch {
             await doubt(error)
             guard !isRequired, !isClientRefused, error != .cancelled else { throw error }
-            await directory.note(of: habitKey(metadata)) { $0.refusesPushes = true }
+            if !error.isOutage { await directory.note(of: habitKey(metadata)) { $0.refusesPushes = true } }
             return nil
         }
     }
@@ -87,6 +87,18 @@ extension Provider {
             try metadata.checkIDTokens()
         } catch {
             throw BrokerError(error, host: metadata.issuer ?? account.name.rawValue)
+        }
+    }
+}
+
+extension BrokerError {
+    /// The provider was not reached or did not work: nothing is known about what it accepts.
+    fileprivate var isOutage: Bool {
+        switch self {
+        case .provider(.unreachable), .provider(.untrusted), .provider(.rateLimited), .provider(.unavailable),
+            .provider(.failing):
+            true
+        default: false
         }
     }
 }
