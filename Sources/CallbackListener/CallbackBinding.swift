@@ -51,8 +51,8 @@ public struct CallbackBinding: Sendable, Equatable {
             throw .unsuitable(reason: "the redirect URI's host is not 127.0.0.1, [::1] or localhost")
         }
         guard url.fragment == nil else { throw .unsuitable(reason: "the redirect URI has a fragment") }
-        guard CallbackPages.own[url.path] == nil, !url.path.hasPrefix(CallbackBinding.entrancePath) else {
-            throw .unsuitable(reason: "the paths /done, /failed, /noted and /start/ are the listener's own")
+        guard !CallbackPaths.isReserved(url.path) else {
+            throw .unsuitable(reason: "the paths \(CallbackPaths.reservedText) are the listener's own")
         }
         self.init(text, url, host: host, acceptsPost: acceptsPost, peerUIDs: peerUIDs)
     }
@@ -80,7 +80,7 @@ public struct CallbackBinding: Sendable, Equatable {
         try self.init(parsing: "http://127.0.0.1:{port}\(path)", acceptsPost: acceptsPost, peerUIDs: peerUIDs)
     }
 
-    static let entrancePath = "/start/"
+    static let entrancePath = CallbackPaths.start
 
     /// A start address `http://127.0.0.1:PORT/start/KEY`, which a program opens in the browser. The response redirects
     /// to the authorization URL, so that this URL appears in no argument list, which every user of the machine can

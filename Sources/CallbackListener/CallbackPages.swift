@@ -6,8 +6,8 @@ internal import LocalHTTP
 
 /// All responses that the listener sends to a browser.
 enum CallbackPages {
-    static let donePath = "/done"
-    static let failedPath = "/failed"
+    static let donePath = CallbackPaths.done
+    static let failedPath = CallbackPaths.failed
 
     /// The page behind ``donePath``.
     static let done = page(
@@ -21,7 +21,7 @@ enum CallbackPages {
         text: "Ringback, a program on this computer, has changed nothing. "
             + "You can close this tab. The program that asked you to sign in says what went wrong.")
 
-    static let notedPath = "/noted"
+    static let notedPath = CallbackPaths.noted
 
     /// The page behind ``notedPath``.
     static let noted = page(
@@ -29,7 +29,7 @@ enum CallbackPages {
         text: "One of the two addresses is confirmed. "
             + "Open the link in the mail to the other address too. You can close this tab.")
 
-    static let outdatedPath = "/older"
+    static let outdatedPath = CallbackPaths.outdated
 
     /// The page behind ``outdatedPath``.
     static let outdated = page(

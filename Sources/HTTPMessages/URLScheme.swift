@@ -57,12 +57,14 @@ extension WebURL {
     ///
     /// Browsers and desktops may rewrite a URL with a custom scheme: they change the letter case of scheme and host,
     /// and add or remove a trailing slash or an empty host. These differences are ignored for custom schemes. For http
-    /// and https the path must be equal.
+    /// and https the path must be equal, where an empty one is `/` (RFC 9110 section 4.2.3).
     public func isPlace(of redirect: WebURL) -> Bool {
         guard scheme == redirect.scheme, (host ?? "") == (redirect.host ?? ""), port == redirect.port else {
             return false
         }
-        guard scheme != "http", scheme != "https" else { return path == redirect.path }
+        guard scheme != "http", scheme != "https" else {
+            return path == redirect.path || (path + redirect.path) == "/"
+        }
         return WebURL.withoutLastSlash(path) == WebURL.withoutLastSlash(redirect.path)
     }
 

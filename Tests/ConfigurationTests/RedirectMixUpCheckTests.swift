@@ -27,6 +27,11 @@ import Testing
             ("http://127.0.0.1:{port}/callback", "http://127.0.0.1:8400/callback"),
             ("http://localhost:{port}", "http://localhost:{port}"),
             ("org.example.app:/callback", "org.example.app:/callback?a=b"),
+            ("http://127.0.0.1:{port}", "http://127.0.0.1:{port}/"),
+            ("http://127.0.0.1:{port}/", "http://127.0.0.1:8400"),
+            ("org.example.app:/callback", "org.example.app:///callback/"),
+            ("org.example.app://cb", "org.example.app://cb/"),
+            ("https://Example.org", "https://example.org/"),
             ("https://Example.org/done", "https://example.org/done"),
             ("http://127.0.0.1:{port}/callback/second", nil),
         ] as [(String, String?)])

@@ -60,24 +60,29 @@ extension RedirectTarget {
     /// Equal for all targets that ``isSamePlace(as:)`` could treat as the same place.
     fileprivate var placeWithoutFreePort: String {
         switch self {
-        case .loopback(let host, _, let path): return "loopback \(host) \(path)"
+        case .loopback(let host, _, let path): return "loopback \(host) \(RedirectTarget.requested(path))"
         case .customScheme(let uri), .https(let uri):
             guard let url = try? WebURL(parsing: uri) else { return uri }
-            return "\(url.scheme) \(url.host ?? "") \(url.path)"
+            let path = RedirectTarget.requested(url.path)
+            return "\(url.scheme) \(url.host ?? "") \(path.hasSuffix("/") ? String(path.dropLast()) : path)"
         }
     }
 
-    /// True if the scheme, host, port and path are the same. A free port may be any port.
+    /// True if a callback of one could be taken for a callback of the other. A free port may be any port.
     func isSamePlace(as other: RedirectTarget) -> Bool {
         switch (self, other) {
         case (.loopback(let host, let port, let path), .loopback(let otherHost, let otherPort, let otherPath)):
-            return host == otherHost && path == otherPath && (port == nil || otherPort == nil || port == otherPort)
+            return host == otherHost && RedirectTarget.requested(path) == RedirectTarget.requested(otherPath)
+                && (port == nil || otherPort == nil || port == otherPort)
         case (.customScheme(let uri), .customScheme(let other)), (.https(let uri), .https(let other)):
             guard let one = try? WebURL(parsing: uri), let two = try? WebURL(parsing: other) else {
                 return uri == other
             }
-            return one.scheme == two.scheme && one.host == two.host && one.port == two.port && one.path == two.path
+            return one.isPlace(of: two)
         default: return false
         }
     }
+
+    /// The path that a browser requests: `/` for an empty one (RFC 9110 section 4.2.3).
+    private static func requested(_ path: String) -> String { path.isEmpty ? "/" : path }
 }

@@ -89,8 +89,8 @@ public enum RedirectTarget: Sendable, Equatable {
         guard !segments.contains(where: { [".", "..", "%2e", "%2e%2e", ".%2e", "%2e."].contains($0) }) else {
             throw Failure("must not have . or .. in its path: browsers change such paths")
         }
-        guard url.path != "/done", url.path != "/failed" else {
-            throw Failure("the paths /done and /failed are the listener's own")
+        guard !CallbackPaths.isReserved(url.path) else {
+            throw Failure("the paths \(CallbackPaths.reservedText) are the listener's own")
         }
     }
 }

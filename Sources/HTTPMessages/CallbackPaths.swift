@@ -1,0 +1,16 @@
+/// Paths of the callback listener's own pages, which no redirect URI may have.
+public enum CallbackPaths {
+    public static let done = "/done"
+    public static let failed = "/failed"
+    public static let noted = "/noted"
+    public static let outdated = "/older"
+    /// A start page is at this path and a key.
+    public static let start = "/start/"
+
+    public static func isReserved(_ path: String) -> Bool {
+        [done, failed, noted, outdated].contains(path) || path.hasPrefix(start)
+    }
+
+    /// The paths as they are named to users.
+    public static let reservedText = "\(done), \(failed), \(noted), \(outdated) and \(start)"
+}
