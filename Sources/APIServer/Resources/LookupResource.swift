@@ -69,6 +69,14 @@ extension SocketAPI {
         }
         let credential = try await registry.credential(
             of: lookup.origin, explain: explain, issue: issue)
+        // The server would get more rights than the table of origins gives it.
+        let excess = credential.query.key.excess(of: credential.issuedToken.token)
+        guard excess.isEmpty else {
+            throw Problem(
+                .invalidProviderResponse,
+                "The provider of \(lookup.origin.account) issued a token with more scope than the origin names "
+                    + "(\(excess.joined(separator: " "))), so it is not given to a server.")
+        }
         let response = try lookup.response(
             credential, expiresAt: broker.expiry(of: credential.issuedToken.token)?.at)
         noteIssuedToken(

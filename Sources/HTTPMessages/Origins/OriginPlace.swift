@@ -19,7 +19,7 @@ public struct OriginPlace: Sendable, Equatable {
         host = url.host.flatMap { $0.isEmpty ? nil : $0 }
         port = url.port == OriginPlace.usualPorts[url.scheme] ? nil : url.port
         segments = OriginPlace.segments(of: url.path)
-        isSecure = url.isLoopback || !OriginPlace.plainTextSchemes.contains(url.scheme)
+        isSecure = url.isLoopback || OriginPlace.encryptedSchemes.contains(url.scheme)
         hasQueryOrFragment = url.query != nil || url.fragment != nil
     }
 
@@ -29,8 +29,11 @@ public struct OriginPlace: Sendable, Equatable {
         "pop3": 110, "pop3s": 995,
     ]
 
-    /// Schemes without encryption. Mail protocols are not among them: their clients switch to TLS (STARTTLS).
-    private static let plainTextSchemes: Set<String> = ["http", "ws", "ftp", "git", "telnet"]
+    /// Schemes with encryption. Of mail protocols the plain ones too: their clients switch to TLS (STARTTLS).
+    private static let encryptedSchemes: Set<String> = [
+        "https", "wss", "smtp", "smtps", "imap", "imaps", "pop3", "pop3s", "sieve", "ldaps", "ftps", "mqtts", "amqps",
+        "nntps", "ssh", "sftp",
+    ]
 
     /// The segments of an undecoded path; nil if they are ambiguous.
     static func segments(of path: String) -> [String]? {
@@ -70,10 +73,12 @@ public struct OriginPlace: Sendable, Equatable {
         return String(decoding: output, as: UTF8.self)
     }
 
-    /// True for `.` and `..`, with parameters after a semicolon too: some servers drop those first.
+    /// True for `.` and `..`, also before a semicolon or a space, escaped or not: some servers drop these and what follows
+    /// them first.
     private static func isDots(_ segment: String) -> Bool {
-        let name = segment.prefix { $0 != ";" }
-        return name == "." || name == ".."
+        let rest = segment.drop { $0 == "." }
+        let dots = segment.count - rest.count
+        return (1...2).contains(dots) && (rest.isEmpty || [";", "%3B", " ", "%20"].contains { rest.hasPrefix($0) })
     }
 
     /// RFC 3986 section 2.3.

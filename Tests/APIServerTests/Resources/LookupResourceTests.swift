@@ -80,6 +80,14 @@ import Testing
         #expect(house.provider.lastScope == "email")
     }
 
+    @Test func `refuse a token with more scope than the origin names`() async throws {
+        let house = try await house([try origin("https://git.example.org/*", key: TokenKey(scopes: ["email"]))])
+        house.provider.answerNext(
+            .init(body: #"{"access_token":"wide","token_type":"Bearer","expires_in":3600,"scope":"email openid"}"#))
+        let answer = await look(house)
+        #expect(answer.code == "invalid_provider_response" && answer["detail"]?.string?.contains("(openid)") == true)
+    }
+
     @Test func `find nothing where no origin fits, and say which mistakes a request has`() async throws {
         let house = try await house([try origin("https://git.example.org/team/*", user: "ada")])
         for url in ["https://other.example/", "http://git.example.org/team/a", "https://id.example/"] {
