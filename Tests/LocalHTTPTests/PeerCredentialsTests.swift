@@ -1,5 +1,6 @@
 import Glibc
 import LocalHTTP
+import Synchronization
 import TestSupport
 import Testing
 
@@ -29,6 +30,32 @@ import Testing
                 client: address, clientPort: UInt16(client.port), server: address, serverPort: serverPort)
             #expect(try await onThread { try client.answer().text } == "\(expected)")
         }
+    }
+
+    /// The addresses could be another connection's by the time its socket is looked up.
+    @Test func `has no owner if the connection was reset while it was looked up`() async throws {
+        let owners = Mutex<[UInt32?]>([])
+        let lookups = Counter()
+        let first = Mutex<RawClient?>(nil)
+        let server = HTTPServer(
+            ownerOf: { _ in
+                if lookups.increment() == 1 { first.withLock { $0?.reset() } }
+                return 4711
+            },
+            immediate: { request in
+                owners.withLock { $0.append(request.owner) }
+                return .text("")
+            },
+            handler: { _ in .text("") })
+        try await TestServer.runTCP(server) { test in
+            let client = try test.client()
+            first.withLock { $0 = client }
+            client.get("/")
+            // The server has one thread: whatever became of the first request was before the answer to the second.
+            while lookups.value == 0 { await Task.yield() }
+            _ = try await test.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        }
+        #expect(owners.withLock { $0 } == [nil, 4711])
     }
 
     @Test(arguments: [true, false]) func `gets no byte if it is not accepted`(overTCP: Bool) async throws {

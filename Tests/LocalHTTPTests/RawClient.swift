@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Glibc
 import TestSupport
 
@@ -49,6 +50,26 @@ final class RawClient: Sendable {
     }
 
     deinit { Glibc.close(descriptor) }
+
+    /// Resets the TCP connection, and returns when the kernel has no connection with this client's port any more.
+    func reset() {
+        let port = String(port, radix: 16, uppercase: true)
+        let suffix = ":" + String(repeating: "0", count: 4 - port.count) + port
+        var nothing = sockaddr()
+        nothing.sa_family = sa_family_t(AF_UNSPEC)
+        unsafe Glibc.connect(descriptor, &nothing, socklen_t(MemoryLayout<sockaddr>.size))
+        let end = ContinuousClock.now + .seconds(60)
+        while ContinuousClock.now < end, RawClient.isEstablished(suffix) { sched_yield() }
+    }
+
+    /// True if `/proc/net/tcp` has an established connection to a remote port, given as `:` and four hexadecimal digits.
+    private static func isEstablished(_ port: String) -> Bool {
+        guard let table = try? String(contentsOfFile: "/proc/net/tcp", encoding: .utf8) else { return false }
+        return table.split(separator: "\n").dropFirst().contains { line in
+            let fields = line.split(separator: " ")
+            return fields.count > 3 && fields[2].hasSuffix(port) && fields[3] == "01"
+        }
+    }
 
     private static func connect<Address>(_ descriptor: Int32, _ address: inout Address) -> Int32 {
         unsafe withUnsafePointer(to: &address) { pointer in
