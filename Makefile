@@ -22,7 +22,7 @@ help: ## this list
 demo: ## set up, build and run the main job: a sign-in ends as a session on the socket
 	@Scripts/needs build
 	@Scripts/release >/dev/null
-	@$(RELEASE)/ringback demo
+	@"$(RELEASE)/ringback" demo
 
 check: ## lint and the unit tests, in under two minutes once they are built; no release executables
 	@$(MAKE) --no-print-directory lint
@@ -40,7 +40,7 @@ test-tsan: ## the tests of shared state under ThreadSanitizer
 test-browser: ## sign in with real Chromium and Firefox under Xvfb; some of it needs root; SHORT=1 for a part
 	@Scripts/needs browser
 	@Scripts/release >/dev/null
-	@Campaigns/browser.py --bin $(RELEASE) $(if $(SHORT),--short)
+	@Campaigns/browser.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 
 test-keyring: ## the vault's key in a real gnome-keyring, on a private bus: locked, unlocked, killed, restarted
 	@Scripts/needs keyring
@@ -49,88 +49,88 @@ test-keyring: ## the vault's key in a real gnome-keyring, on a private bus: lock
 bench: ## measure against the floor (a bare epoll echo in C) and print medians and ratios
 	@Scripts/needs bench
 	@Scripts/release >/dev/null
-	@Benchmarks/run --bin $(RELEASE)
+	@Benchmarks/run --bin "$(RELEASE)"
 
 test-sessions: ## bits flipped, key sources, clocks that jump, 500 clients at 200 expiries: what sessions survive
 	@Scripts/needs test
 	@Scripts/needs bench
 	@Scripts/release >/dev/null
-	@Scripts/test-sessions $(RELEASE)
+	@Scripts/test-sessions "$(RELEASE)"
 
 test-crash: ## kill the daemon at every write of every operation; SHORT=1 for a minute of it
 	@Scripts/needs bench
 	@Scripts/release >/dev/null
-	@Campaigns/crash.py --bin $(RELEASE) $(if $(SHORT),--short)
+	@Campaigns/crash.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 
 test-faults: ## let disk, network and provider fail under the daemon; SHORT=1 for a minute of it
 	@Scripts/needs bench
 	@Scripts/release >/dev/null
-	@Campaigns/faults.py --bin $(RELEASE) $(if $(SHORT),--short)
+	@Campaigns/faults.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 
 soak: ## 50 short-lived sessions, 20 clients, 1 % faults; SECONDS=600
 	@Scripts/needs bench
 	@Scripts/release >/dev/null
-	@Campaigns/soak.py --bin $(RELEASE) --seconds $(or $(SECONDS),600)
+	@Campaigns/soak.py --bin "$(RELEASE)" --seconds $(or $(SECONDS),600)
 
 test-canaries: ## look for every secret of a run where none may be
 	@Scripts/needs bench
 	@Scripts/release >/dev/null
-	@Campaigns/canaries.py --bin $(RELEASE)
+	@Campaigns/canaries.py --bin "$(RELEASE)"
 
 test-oidf: ## the OpenID conformance suite's relying-party modules, offline: the sandbox tells each module's lie
 	@Scripts/needs bench
 	@Scripts/release >/dev/null
-	@Campaigns/oidf.py --bin $(RELEASE)
+	@Campaigns/oidf.py --bin "$(RELEASE)"
 
 test-real: ## sign in at canaille, oidc-provider-mock and, by device, django-oauth-toolkit (PyPI) through their pages
 	@Scripts/needs real
 	@Scripts/release >/dev/null
-	@Campaigns/real/run --bin $(RELEASE)
+	@Campaigns/real/run --bin "$(RELEASE)"
 
 test-api: ## hold the daemon to its OpenAPI document with schemathesis (PyPI); SECONDS=30 for each of three variants
 	@Scripts/needs api
 	@Scripts/release >/dev/null
-	@Campaigns/api.py --bin $(RELEASE) --seconds $(or $(SECONDS),30)
+	@Campaigns/api.py --bin "$(RELEASE)" --seconds $(or $(SECONDS),30)
 
 test-postgres: ## run what `ringback supabase sql` prints in a real PostgreSQL, private, without TCP; SHORT=1 for a part
 	@Scripts/needs postgres
 	@Scripts/release >/dev/null
-	@Campaigns/postgres.py --bin $(RELEASE) $(if $(SHORT),--short)
+	@Campaigns/postgres.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 
 test-qr: ## read the QR codes that we draw, and those that `ringback login` prints, with a real reader, zbar
 	@Scripts/needs qr
 	@Scripts/release >/dev/null
-	@Campaigns/qr.py --bin $(RELEASE) $(if $(SHORT),--short)
+	@Campaigns/qr.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 
 test-ssh: ## a restricted socket over ssh -R and a sign-in over ssh -L, with a real sshd on loopback
 	@Scripts/needs ssh
 	@Scripts/release >/dev/null
-	@Campaigns/ssh.py --bin $(RELEASE)
+	@Campaigns/ssh.py --bin "$(RELEASE)"
 
 test-desktop: ## hand links to ringback by xdg-open, gio and headless Chromium, in a clean home; Chromium as root only
 	@Scripts/needs desktop
 	@Scripts/release >/dev/null
-	@Campaigns/desktop.py --bin $(RELEASE)
+	@Campaigns/desktop.py --bin "$(RELEASE)"
 
 test-systemd: ## install under a real systemd user manager: units, watchdog, reload, crash, a probe of each directive; needs root
 	@Scripts/needs systemd
 	@Scripts/release >/dev/null
-	@Campaigns/systemd.py --bin $(RELEASE)
+	@Campaigns/systemd.py --bin "$(RELEASE)"
 
 test-notices: ## notifications at a real dunst under Xvfb, and, as root, apps of links under a real user manager; SHORT=1
 	@Scripts/needs notices
 	@Scripts/release >/dev/null
-	@Campaigns/notices.py --bin $(RELEASE) $(if $(SHORT),--short)
+	@Campaigns/notices.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 
 test-foreign: ## another user of the machine races for the port that their callback came from; needs root; SHORT=1 for a part
 	@Scripts/needs bench
 	@Scripts/release >/dev/null
-	@Campaigns/foreign.py --bin $(RELEASE) $(if $(SHORT),--short)
+	@Campaigns/foreign.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 
 test-memory: ## look for tokens and keys in the daemon's memory after a lock and after sign-outs; needs root; SHORT=1 for a part
 	@Scripts/needs bench
 	@Scripts/release >/dev/null
-	@Campaigns/memory.py --bin $(RELEASE) $(if $(SHORT),--short)
+	@Campaigns/memory.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 
 fuzz: ## look for inputs that break a parser or its laws; TARGET=json SECONDS=60
 	@Scripts/needs build
@@ -162,7 +162,7 @@ install uninstall: export UNITDIR := $(UNITDIR)
 install uninstall: export INSTALL := $(INSTALL)
 install uninstall: export INSTALL_STRIP := $(INSTALL_STRIP)
 install: ## copy the release executables, units, manual pages and completions below PREFIX (default /usr/local); DESTDIR works
-	@test -x $(RELEASE)/ringbackd || { echo 'ringback: run `make release` first (as yourself, not as root)' >&2; exit 1; }
+	@test -x "$(RELEASE)/ringbackd" || { echo 'ringback: run `make release` first (as yourself, not as root)' >&2; exit 1; }
 	@Scripts/install install "$(RELEASE)"
 	@echo 'Next, as the user: $(if $(filter /usr /usr/local $(HOME)/.local,$(PREFIX)),systemctl --user daemon-reload,systemctl --user link $(UNITDIR)/ringback.socket $(UNITDIR)/ringback.service) && systemctl --user enable --now ringback.socket'
 

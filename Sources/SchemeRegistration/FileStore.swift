@@ -60,6 +60,8 @@ enum FileStore {
         let beside = "\(path).ringback-\(getpid())"
         let file = unsafe open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode)
         guard file >= 0 else { throw failure("write", path, errno) }
+        // Whatever the caller's umask is: the desktop reads these files.
+        _ = fchmod(file, mode)
         let bytes = Array(text.utf8)
         var written = 0
         while written < bytes.count {

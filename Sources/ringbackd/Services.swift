@@ -54,6 +54,7 @@ final class Reloader: Sendable {
     }
 
     private let proxy = Mutex<HTTPProxy?>(nil)
+    private let lastReload = Mutex<Task<SocketAPI.Reloaded, Never>?>(nil)
 
     /// How the network is used: the proxy that is in force, and proxy variables that are ignored.
     var network: SocketAPI.Network {
@@ -63,8 +64,21 @@ final class Reloader: Sendable {
 
     var readAt: Int { read.withLock { $0 } }
 
-    /// Reads the configuration again. Returns what of it takes effect only at the next start.
+    /// Reads the configuration again. Returns what of it takes effect only at the next start. Reloads wait for each other:
+    /// all parts are of one configuration afterwards.
     func reload() async -> SocketAPI.Reloaded {
+        let turn = lastReload.withLock { last in
+            let turn = Task { [last] in
+                _ = await last?.value
+                return await reloadInTurn()
+            }
+            last = turn
+            return turn
+        }
+        return await turn.value
+    }
+
+    private func reloadInTurn() async -> SocketAPI.Reloaded {
         ServiceManager.notify("RELOADING=1\nMONOTONIC_USEC=\(monotonicMicroseconds())")
         defer { ServiceManager.notify("READY=1") }
         do throws(ConfigurationErrors) {
