@@ -1,5 +1,5 @@
 import BrokerCore
-import Cryptography
+import Encodings
 import HTTPMessages
 import OAuthSignIn
 import Secrets
