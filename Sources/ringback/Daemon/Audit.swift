@@ -49,7 +49,7 @@ struct Audit: ParsableCommand {
                 for entry in entries { Output.json(entry) }
                 return
             }
-            guard !entries.isEmpty else { return Output.note("There is no such entry.") }
+            guard !entries.isEmpty else { return Output.note("The audit log has no such entry.") }
             var table = Table(columns: ["TIME", "EVENT", "ACCOUNT", "COUNT", "PID", "PROGRAM", "DETAILS"])
             for entry in entries { table.add(Audit.cells(entry)) }
             Output.table(table)
