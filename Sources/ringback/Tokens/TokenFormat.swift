@@ -24,9 +24,9 @@ enum TokenFormat: String, CaseIterable, Sendable {
     ///
     /// - Throws: `bad_response` for a token with characters that are not allowed in a token: in a header or in a line
     ///   of a protocol, they would add something to it.
-    func line(_ answer: JSON, kind: String?) throws(RingbackError) -> String {
+    func line(_ answer: JSON, kind: TokenKind?) throws(RingbackError) -> String {
         if self == .json { return answer.visibleText }
-        let member = kind == "id_token" ? "id_token" : "access_token"
+        let member = (kind ?? .accessToken).rawValue
         guard let token = answer[member]?.string, !token.isEmpty else {
             throw RingbackError(.badResponse, "The daemon's response has no “\(member)”.")
         }

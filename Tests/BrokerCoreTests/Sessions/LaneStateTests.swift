@@ -16,7 +16,8 @@ private let full = BrokerError.vaultFailed("The disk is full.")
 private func session(_ subject: String) -> Session {
     Session(
         refreshToken: Secret("refresh of \(subject)"), unvalidatedRefreshToken: nil, identity: nil, subject: subject,
-        user: nil, scope: nil, issuer: "https://id.example", tokenEndpointOrigin: "https://id.example", signedInAt: 5,
+        user: nil, scope: nil, issuer: "https://id.example", tokenEndpointOrigin: "https://id.example",
+        signedInAt: WallInstant(seconds: 5),
         end: nil, rotates: true,
         tokens: [.own: AccessToken(value: Secret("access of \(subject)"), type: "Bearer", scope: nil)])
 }
