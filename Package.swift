@@ -75,7 +75,7 @@ let package = Package(
         library("HTTPMessages", ["Encodings", "Secrets"]),
         library("RingbackAPI", ["StrictJSON"]),
         // Level 1
-        library("Cryptography", ["COpenSSL", "Secrets"]),
+        library("Cryptography", ["COpenSSL", "Encodings", "Secrets"]),
         library("CurlTransport", ["CCurl", "HTTPMessages", "Secrets"]),
         library(
             "LocalHTTP",
@@ -85,7 +85,7 @@ let package = Package(
             ]
         ),
         library("RingbackClient", ["RingbackAPI", "Encodings", "StrictJSON", "CLinux"]),
-        library("DesktopBus", ["CSystemd", "COpenSSL", "Cryptography", "Secrets"]),
+        library("DesktopBus", ["CSystemd", "COpenSSL", "Cryptography", "Encodings", "Secrets"]),
         library("Launcher", ["CLinux", "DesktopBus", "Secrets", "StrictJSON"]),
         library("Terminal"),
         library("SchemeRegistration", ["HTTPMessages"]),
@@ -93,12 +93,15 @@ let package = Package(
         library("NetworkWatch", ["CLinux"]),
         library("Adapters", ["HTTPMessages"]),
         // Level 2
-        library("OAuth", ["Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
+        library("OAuth", ["Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
         library("CallbackListener", ["LocalHTTP", "HTTPMessages", "CLinux", lifecycle]),
-        library("Sandbox", ["LocalHTTP", "HTTPMessages", "Cryptography", "Secrets", "StrictJSON", "Terminal"]),
-        library("SessionVault", ["CLinux", "Cryptography", "Secrets", "StrictJSON"]),
+        library(
+            "Sandbox",
+            ["LocalHTTP", "HTTPMessages", "Cryptography", "Encodings", "Secrets", "StrictJSON", "Terminal"]
+        ),
+        library("SessionVault", ["CLinux", "Cryptography", "Encodings", "Secrets", "StrictJSON"]),
         // Level 3
-        library("SupabaseAuth", ["OAuth", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
+        library("SupabaseAuth", ["OAuth", "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
         // Level 4
         library("Configuration", ["OAuth", "SupabaseAuth", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
         library(
@@ -114,8 +117,8 @@ let package = Package(
         library(
             "SupabaseSignIn",
             [
-                "BrokerCore", "SupabaseAuth", "OAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets",
-                "StrictJSON",
+                "BrokerCore", "SupabaseAuth", "OAuth", "SessionVault", "Cryptography", "Encodings", "HTTPMessages",
+                "Secrets", "StrictJSON",
             ]
         ),
         // Level 6
@@ -163,7 +166,7 @@ let package = Package(
         tests("EncodingsTests", ["Encodings"]),
         tests("HTTPMessagesTests", ["HTTPMessages", "Secrets"]),
         tests("RingbackAPITests", ["RingbackAPI", "StrictJSON"]),
-        tests("CryptographyTests", ["TestSupport", "Cryptography", "Secrets"]),
+        tests("CryptographyTests", ["TestSupport", "Cryptography", "Encodings", "Secrets"]),
         tests("CurlTransportTests", ["TestSupport", "CurlTransport", "HTTPMessages", "Secrets"]),
         tests(
             "LocalHTTPTests",
@@ -188,13 +191,22 @@ let package = Package(
         tests("DesktopNoticesTests", ["DesktopNotices", "BrokerCore", "OAuthSignIn", "DesktopBus"]),
         tests("RecordsTests", ["Records", "StrictJSON", "CLinux"]),
         tests("NetworkWatchTests", ["NetworkWatch", "CLinux"]),
-        tests("OAuthTests", ["TestSupport", "OAuth", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
-        tests("SupabaseAuthTests", ["SupabaseAuth", "OAuth", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
+        tests(
+            "OAuthTests",
+            ["TestSupport", "OAuth", "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]
+        ),
+        tests(
+            "SupabaseAuthTests",
+            ["SupabaseAuth", "OAuth", "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]
+        ),
         tests(
             "CallbackListenerTests",
             ["TestSupport", "CallbackListener", "LocalHTTP", "HTTPMessages", "CLinux", lifecycle]
         ),
-        tests("SandboxTests", ["Sandbox", "LocalHTTP", "HTTPMessages", "Cryptography", "Secrets", "StrictJSON"]),
+        tests(
+            "SandboxTests",
+            ["Sandbox", "LocalHTTP", "HTTPMessages", "Cryptography", "Encodings", "Secrets", "StrictJSON"]
+        ),
         tests("SessionVaultTests", ["SessionVault", "Cryptography", "Secrets", "StrictJSON", "CLinux"]),
         tests(
             "ConfigurationTests", ["Configuration", "SupabaseAuth", "HTTPMessages", "OAuth", "Secrets", "StrictJSON"]
@@ -203,30 +215,29 @@ let package = Package(
         tests(
             "BrokerTestSupport",
             [
-                "BrokerCore", "OAuthSignIn", "OAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets",
-                "StrictJSON",
+                "BrokerCore", "OAuthSignIn", "OAuth", "SessionVault", "Cryptography", "Encodings", "HTTPMessages",
+                "Secrets", "StrictJSON",
             ]
         ),
         tests(
             "BrokerCoreTests",
             [
                 "TestSupport", "BrokerTestSupport", "BrokerCore", "OAuthSignIn", "OAuth", "SessionVault",
-                "Cryptography",
-                "HTTPMessages", "Secrets", "StrictJSON",
+                "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON",
             ]
         ),
         tests(
             "OAuthSignInTests",
             [
                 "TestSupport", "BrokerTestSupport", "OAuthSignIn", "BrokerCore", "OAuth", "SessionVault",
-                "Cryptography", "HTTPMessages", "Secrets", "StrictJSON",
+                "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON",
             ]
         ),
         tests(
             "SupabaseSignInTests",
             [
                 "SupabaseSignIn", "OAuthSignIn", "BrokerCore", "BrokerTestSupport", "OAuth", "SupabaseAuth",
-                "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON",
+                "SessionVault", "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON",
             ]
         ),
         tests(
@@ -234,7 +245,7 @@ let package = Package(
             [
                 "TestSupport", "BrokerTestSupport", "APIServer", "BrokerCore", "OAuthSignIn", "SupabaseSignIn",
                 "DeepLinks", "Records", "RingbackAPI", "LocalHTTP", "OAuth", "SupabaseAuth", "SessionVault",
-                "Cryptography", "HTTPMessages", "Secrets", "StrictJSON", "CLinux",
+                "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON", "CLinux",
             ]
         ),
         // The laws of the fuzz targets, over their corpora.
@@ -243,7 +254,7 @@ let package = Package(
             [
                 "LocalHTTP", "RingbackClient", "Records", "OAuth", "SupabaseAuth", "SessionVault", "Configuration",
                 "Adapters", "BrokerCore", "DeepLinks", "SchemeRegistration", "HTTPMessages",
-                "Secrets", "StrictJSON", "Cryptography", .product(name: "NIOCore", package: "swift-nio"),
+                "Secrets", "StrictJSON", "Cryptography", "Encodings", .product(name: "NIOCore", package: "swift-nio"),
             ]
         ),
         // The real executables over real sockets.
@@ -251,7 +262,7 @@ let package = Package(
             "HouseTests",
             [
                 "TestSupport", "ringbackd", "ringback", "ringback-sandbox", "RingbackClient", "RingbackAPI",
-                "StrictJSON", "CLinux", "Cryptography",
+                "StrictJSON", "CLinux", "Cryptography", "Encodings",
             ]
         ),
     ],

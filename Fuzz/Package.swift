@@ -30,14 +30,14 @@ let package = Package(
         library("Encodings"),
         library("HTTPMessages", ["Encodings", "Secrets"]),
         library("RingbackAPI", ["StrictJSON"]),
-        library("Cryptography", ["COpenSSL", "Secrets"]),
+        library("Cryptography", ["COpenSSL", "Encodings", "Secrets"]),
         // Only what reads requests: the engine below it needs no fuzzing of ours.
         library("LocalHTTP", ["CLinux", "HTTPMessages", .product(name: "NIOCore", package: "swift-nio")]),
         library("RingbackClient", ["RingbackAPI", "Encodings", "StrictJSON", "CLinux"]),
         library("Records", ["CLinux", "Encodings", "StrictJSON"]),
-        library("OAuth", ["Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
-        library("SupabaseAuth", ["OAuth", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
-        library("SessionVault", ["CLinux", "Cryptography", "Secrets", "StrictJSON"]),
+        library("OAuth", ["Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
+        library("SupabaseAuth", ["OAuth", "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
+        library("SessionVault", ["CLinux", "Cryptography", "Encodings", "Secrets", "StrictJSON"]),
         library("Configuration", ["OAuth", "SupabaseAuth", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
         // Only what tells links from callbacks: the desk behind it needs the whole broker.
         library("DeepLinks", ["HTTPMessages"]),
@@ -48,7 +48,7 @@ let package = Package(
             [
                 "Adapters", "DeepLinks", "SchemeRegistration",
                 "LocalHTTP", "RingbackClient", "Records", "OAuth", "SupabaseAuth", "SessionVault", "Configuration",
-                "HTTPMessages", "Secrets", "StrictJSON", "Cryptography", "RingbackAPI",
+                "HTTPMessages", "Secrets", "StrictJSON", "Cryptography", "RingbackAPI", "Encodings",
                 .product(name: "NIOCore", package: "swift-nio"),
             ]
         ),

@@ -1,27 +1,32 @@
 /// `[vault]`: how sessions are stored on disk.
 public struct VaultConfiguration: Sendable, Equatable {
-    /// The source of the vault's key, one of ``keySources``. It is used when the key is made. If it is changed later,
+    /// The source of the vault's key. It is used when the key is made. If it is changed later,
     /// the vault is locked after a restart until `ringback vault rekey` has moved the key.
-    public var keySource: String
+    public var keySource: KeySource
     /// The directory of the source `key-file`, absolute; nil for the default.
     public var keyDirectory: String?
     /// True if the vault is locked when the screen is.
     public var locksWithScreen: Bool
 
     /// The values of `key_source`.
-    public static let keySources = [
-        "auto", "secret-service", "systemd-credential", "passphrase", "key-file", "memory",
-    ]
+    public enum KeySource: String, Sendable, CaseIterable {
+        case auto
+        case secretService = "secret-service"
+        case systemdCredential = "systemd-credential"
+        case passphrase
+        case keyFile = "key-file"
+        case memory
+    }
 
     /// The default without `[vault]`.
-    public static let standard = VaultConfiguration(keySource: "auto", keyDirectory: nil, locksWithScreen: false)
+    public static let standard = VaultConfiguration(keySource: .auto, keyDirectory: nil, locksWithScreen: false)
 
     /// Reads the table; missing keys keep the values of `before`.
     static func read(
         _ table: TOMLTableReader, over before: VaultConfiguration, place: ConfigurationPlace, check: inout KeyCheck
     ) -> VaultConfiguration {
         var vault = before
-        if let word = table.string("key_source") { vault.keySource = word }
+        if let source = table.string("key_source").flatMap(KeySource.init) { vault.keySource = source }
         if let truth = table.boolean("lock_with_screen") { vault.locksWithScreen = truth }
         if let written = table.string("key_directory"), let node = table.node("key_directory") {
             if let path = place.path(written) {
@@ -31,7 +36,7 @@ public struct VaultConfiguration: Sendable, Equatable {
             }
         }
         // The vault in memory cannot be locked. The setting would give a false impression, so it is an error.
-        if vault.locksWithScreen, vault.keySource == "memory",
+        if vault.locksWithScreen, vault.keySource == .memory,
             let node = table.node("lock_with_screen") ?? table.node("key_source")
         {
             check.refuse(

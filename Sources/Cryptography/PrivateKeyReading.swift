@@ -1,3 +1,4 @@
+internal import Encodings
 public import Secrets
 
 /// Private keys from files. Only unencrypted ones are read, because there is nobody to ask for a passphrase.

@@ -10,7 +10,8 @@ package struct SessionRequest: Sendable {
     package var scope: String?
     package var audience: String?
     package var resource: String?
-    package var kind: String?
+    /// Nil for an access token.
+    package var kind: TokenKind?
     package var subject: String?
     package var include: String?
 
@@ -23,7 +24,7 @@ extension BrokerCalls {
         let query = [
             ("issuer", request.issuer), ("min_valid", request.minValid.map(String.init)),
             ("timeout", request.timeout.map(String.init)), ("scope", request.scope),
-            ("audience", request.audience), ("resource", request.resource), ("kind", request.kind),
+            ("audience", request.audience), ("resource", request.resource), ("kind", request.kind?.rawValue),
             ("subject", request.subject), ("include", request.include),
         ]
         do throws(RingbackError) {
@@ -41,4 +42,10 @@ extension BrokerCalls {
             return .object(answer)
         }
     }
+}
+
+/// Which token of a session is asked for.
+package enum TokenKind: String, Sendable, CaseIterable {
+    case accessToken = "access_token"
+    case idToken = "id_token"
 }

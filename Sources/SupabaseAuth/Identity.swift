@@ -1,3 +1,4 @@
+internal import Encodings
 public import StrictJSON
 
 /// An account at a provider that belongs to a user.
@@ -96,43 +97,18 @@ public struct IdentityChange: Sendable, Equatable {
 
 extension Identity {
     /// When the server created it, in Unix seconds.
-    public var createdAtSeconds: Int? { createdAt.flatMap(ServerInstant.seconds) }
+    public var createdAtSeconds: Int? { createdAt.flatMap(Timestamp.seconds(of:)) }
 }
 
 extension SupabaseUser {
     /// When the server created the user, in Unix seconds.
-    var createdAt: Int? { json["created_at"]?.string.flatMap(ServerInstant.seconds) }
+    var createdAt: Int? { json["created_at"]?.string.flatMap(Timestamp.seconds(of:)) }
 
     /// The user's last sign-in in Unix seconds.
-    public var lastSignInAt: Int? { json["last_sign_in_at"]?.string.flatMap(ServerInstant.seconds) }
+    public var lastSignInAt: Int? { json["last_sign_in_at"]?.string.flatMap(Timestamp.seconds(of:)) }
 
     /// The identities to store; nil if the document does not contain them.
     public var knownIdentities: [KnownIdentity]? {
         identities?.map { KnownIdentity(identityID: $0.identityID, provider: $0.provider) }
-    }
-}
-
-/// Reads the server's times: RFC 3339 in UTC with up to nine decimals, which are dropped.
-enum ServerInstant {
-    /// Unix seconds from 1970 on; nil for another form.
-    static func seconds(_ text: String) -> Int? {
-        let bytes = Array(text.utf8)
-        guard (20...30).contains(bytes.count), bytes.last == UInt8(ascii: "Z"), bytes[4] == UInt8(ascii: "-"),
-            bytes[7] == UInt8(ascii: "-"), bytes[10] == UInt8(ascii: "T"), bytes[13] == UInt8(ascii: ":"),
-            bytes[16] == UInt8(ascii: ":"), bytes.count == 20 || bytes[19] == UInt8(ascii: "."),
-            let year = number(bytes[0..<4]), let month = number(bytes[5..<7]), let day = number(bytes[8..<10]),
-            let hour = number(bytes[11..<13]), let minute = number(bytes[14..<16]), let second = number(bytes[17..<19]),
-            year >= 1970, (1...12).contains(month), (1...31).contains(day), hour < 24, minute < 60, second <= 60
-        else { return nil }
-        // Years are counted from March, so that the leap day is the last day.
-        let shifted = month > 2 ? year : year - 1
-        let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
-        let days = shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + dayOfYear - 719_468
-        return days * 86_400 + hour * 3_600 + minute * 60 + second
-    }
-
-    private static func number(_ digits: ArraySlice<UInt8>) -> Int? {
-        guard digits.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
-        return digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
     }
 }

@@ -128,7 +128,7 @@ struct SupabaseProvider: Sendable {
             refreshToken: answer.refreshToken, unvalidatedRefreshToken: nil, identity: nil,
             subject: answer.claims.subject,
             user: answer.user?.json, scope: nil, issuer: project.issuer,
-            tokenEndpointOrigin: try WebURL.origin(of: project.authURL), signedInAt: clock.now(), end: nil,
+            tokenEndpointOrigin: try WebURL.origin(of: project.authURL), signedInAt: clock.wallInstant, end: nil,
             rotates: true, tokens: facts.isProved ? [.own: token(answer)] : [:])
         session.project = facts
         session.isEphemeral = isEphemeral

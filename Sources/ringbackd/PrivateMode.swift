@@ -14,13 +14,13 @@ extension ConfigurationPlace {
                 dropInDirectories: ["\(directory)/accounts.d"],
                 home: environment("HOME").flatMap { $0.hasPrefix("/") ? $0 : nil }, user: geteuid())
             // A key beside the state is copied with it, but this directory is the only one that the daemon has.
-            usualVault.keySource = "key-file"
+            usualVault.keySource = .keyFile
             usualVault.keyDirectory = "\(directory)/keys"
         } else {
             self = .standard(option: options.configuration, environment: environmentVariables())
             if options.agentDirectory != nil {
                 var vault = VaultConfiguration.standard
-                vault.keySource = "memory"
+                vault.keySource = .memory
                 onlyVault = vault
             }
         }

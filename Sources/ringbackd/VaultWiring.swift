@@ -19,15 +19,27 @@ extension SealedFileVault {
         if let directory = configuration.keyDirectory ?? SealedFileVault.usualKeyDirectory {
             sources.append(KeyFileSource(directory: directory, outside: state))
         }
-        self.init(
-            directory: state, sources: sources,
-            choice: KeySourceChoice(rawValue: configuration.keySource) ?? .auto)
+        self.init(directory: state, sources: sources, choice: KeySourceChoice(configuration.keySource))
     }
 
     /// `$XDG_DATA_HOME/ringback/keys`: not in the state directory, since that is copied and synchronized.
     private static var usualKeyDirectory: String? {
         let base = environment("XDG_DATA_HOME") ?? environment("HOME").map { "\($0)/.local/share" }
         return base.flatMap { $0.hasPrefix("/") ? "\($0)/ringback/keys" : nil }
+    }
+}
+
+extension KeySourceChoice {
+    fileprivate init(_ configured: VaultConfiguration.KeySource) {
+        self =
+            switch configured {
+            case .auto: .auto
+            case .secretService: .secretService
+            case .systemdCredential: .systemdCredential
+            case .passphrase: .passphrase
+            case .keyFile: .keyFile
+            case .memory: .memory
+            }
     }
 }
 
@@ -111,8 +123,10 @@ struct Freshness: Service {
     /// Only for a vault whose key is in the keyring, or shall be: otherwise the helper need not connect to the bus.
     private func watchKeyring() async {
         await broker.vaultSettled()
-        let source = KeySourceChoice.secretService.rawValue
-        guard configuration.keySource == source || vault.status.keySource == source else { return }
+        guard
+            configuration.keySource == .secretService
+                || vault.status.keySource == KeySourceChoice.secretService.rawValue
+        else { return }
         for await _ in helper.events(.secretServiceChanged) { await broker.keySourceChanged() }
     }
 }

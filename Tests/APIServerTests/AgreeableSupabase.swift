@@ -1,5 +1,5 @@
 import BrokerCore
-import Cryptography
+import Encodings
 import HTTPMessages
 import OAuthSignIn
 import Secrets
@@ -121,7 +121,7 @@ struct SupabaseHouse: Sendable {
         account.clientID = ""
         account.scopes = []
         account.redirectURI = "http://127.0.0.1:4711/callback/app"
-        account.flowTimeout = 300
+        account.flowTimeout = .seconds(300)
         account.kind = SupabaseAccount(
             project: try SupabaseProject(parsing: "https://ref.supabase.co", apiKey: Secret("sb_publishable_x")),
             oauthProvider: "google", functions: ["touch"])

@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test func `name operations by the words of the contract`() {
+    @Test func `operations have the names that clients know`() {
         let words = [
             "read_state", "token", "id_token", "provider_token", "sign_in", "sign_out", "user", "deliver_callback",
             "deep_link", "manage",

@@ -1,5 +1,6 @@
 import BrokerCore
 import Cryptography
+import Encodings
 import HTTPMessages
 import Secrets
 import StrictJSON

@@ -1,4 +1,5 @@
 import Cryptography
+import Encodings
 import StrictJSON
 
 /// Signs ID tokens with a real key.

@@ -48,7 +48,7 @@ import Testing
         #expect(configuration.accounts.map(\.name) == ["mail", "org.swisscoin.app", "other", "work"])
         #expect(configuration.accounts.map(\.provider.word) == ["google", "supabase", "oauth2", "oidc"])
         #expect(configuration.accounts.map(\.source.line) == [6, 12, 19, 1])
-        #expect(configuration.vault.keySource == "auto")
+        #expect(configuration.vault.keySource == .auto)
         #expect(configuration.files == ["\(folder.path)/config.toml"])
 
         let work = try #require(configuration["work"])
@@ -57,7 +57,7 @@ import Testing
         #expect(work.scopes == ["openid", "email", "offline_access"])
         #expect(work.redirectURIsToRegister == ["http://127.0.0.1:{port}/callback/work"])
         #expect(work.redirect.uri(port: 4711) == "http://127.0.0.1:4711/callback/work")
-        #expect(work.flowTimeout == 600)
+        #expect(work.flowTimeout == .seconds(600))
         #expect(work.policy == .sameUID)
 
         let mail = try #require(configuration["mail"])
@@ -68,7 +68,7 @@ import Testing
         #expect(mail.authorizationParameters.map(\.name) == ["access_type"])
 
         let app = try #require(configuration["org.swisscoin.app"])
-        #expect(app.flowTimeout == 300)
+        #expect(app.flowTimeout == .seconds(300))
         #expect(app.redirectURIsToRegister == ["swisscoin://auth-callback?*"])
 
         let other = try #require(configuration["other"])
@@ -114,12 +114,12 @@ import Testing
             "[accounts.a]\n\(Self.google)flow_timeout = 11\n[accounts.b]\n\(Self.google)", to: "share/1.toml")
         try folder.write("[accounts.a]\n\(Self.google)refresh_margin = 12\n", to: "etc/1.toml")
         var configuration = try folder.load(isExplicit: false, dropIns: dropIns)
-        #expect(configuration["a"]?.flowTimeout == 600)
+        #expect(configuration["a"]?.flowTimeout == .seconds(600))
         #expect(configuration["a"]?.refreshMargin == 12)
         #expect(configuration["a"]?.source.file == "\(folder.path)/etc/1.toml")
         try folder.write("[accounts.a]\n\(Self.google)flow_timeout = 13\n")
         configuration = try folder.load(isExplicit: false, dropIns: dropIns)
-        #expect(configuration["a"]?.flowTimeout == 13)
+        #expect(configuration["a"]?.flowTimeout == .seconds(13))
         #expect(configuration["a"]?.refreshMargin == nil)
         #expect(configuration["b"]?.source.file == "\(folder.path)/share/1.toml")
     }
@@ -134,7 +134,7 @@ import Testing
             try folder.write("no TOML", to: "accounts.d/\(name)")
         }
         let configuration = try folder.load(isExplicit: false)
-        #expect(configuration["a"]?.flowTimeout == 21)
+        #expect(configuration["a"]?.flowTimeout == .seconds(21))
         #expect(
             configuration.files.map { $0.split(separator: "/").last ?? "" } == ["10-x.toml", "2-x.toml", "9-x.toml"])
     }

@@ -1,4 +1,5 @@
 import Cryptography
+import Encodings
 import Testing
 
 @Suite struct `A signature as authenticators write it` {

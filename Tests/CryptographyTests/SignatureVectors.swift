@@ -1,4 +1,5 @@
 import Cryptography
+import Encodings
 import Testing
 
 /// Signatures made by other implementations: the examples of RFC 7515 and RFC 8037, and some of another library for

@@ -16,7 +16,7 @@ import Testing
         }
     }
 
-    @Test func `costs what the contract allows unless told otherwise`() {
+    @Test func `a request to a provider has the default limits unless others are given`() {
         let request = HTTPRequest(url: "https://id.example.org/")
         #expect(request.method == "GET")
         #expect(request.limits.timeout == .seconds(20))

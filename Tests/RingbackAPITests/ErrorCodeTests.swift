@@ -2,8 +2,8 @@ import RingbackAPI
 import Testing
 
 @Suite struct `The error codes` {
-    /// The contract's table, as far as this version sends it.
-    private static let contract: [(status: Int, codes: [ErrorCode])] = [
+    /// The table of docs/api.md.
+    private static let documented: [(status: Int, codes: [ErrorCode])] = [
         (
             400,
             [
@@ -34,11 +34,11 @@ import Testing
         .weakPassword, .userNotFound, .emailAlreadyInUse, .passwordResetFailed,
     ]
 
-    @Test func `have the contract's status`() {
-        for (status, codes) in Self.contract {
+    @Test func `each error code has the status of docs/api.md`() {
+        for (status, codes) in Self.documented {
             for code in codes { #expect(ErrorCode.table[code]?.status == status, "\(code.rawValue)") }
         }
-        #expect(Set(Self.contract.flatMap(\.codes)) == Set(ErrorCode.table.keys))
+        #expect(Set(Self.documented.flatMap(\.codes)) == Set(ErrorCode.table.keys))
     }
 
     @Test func `all have a meaning`() {
@@ -57,7 +57,7 @@ import Testing
         #expect(ErrorCode.table["never_heard_of"] == nil)
     }
 
-    @Test func `recover by the contract's words`() {
+    @Test func `each error code has the recovery of docs/api.md`() {
         let words = [Recovery.retry, .signIn, .link, .fixConfiguration, .none].map(\.rawValue)
         #expect(words == ["retry", "sign_in", "link", "fix_configuration", "none"])
     }

@@ -1,4 +1,4 @@
-import Cryptography
+import Encodings
 import Secrets
 import StrictJSON
 import Testing

@@ -4,8 +4,8 @@ import Testing
 @testable import SessionVault
 
 @Suite(.serialized) struct `A thousand sessions` {
-    /// Optimized it is well under 150 ms in all (issue 4); the bound here is for unoptimized code on a busy machine. The
-    /// figure is printed.
+    /// Optimized code takes well under 150 ms. The bound here is for unoptimized code on a busy machine. The time is
+    /// printed.
     @Test func `are read in a moment`() async throws {
         let house = House()
         let slots = (0..<1_000).map { VaultSlot(account: "account-\($0)", binding: slot.binding) }

@@ -1,4 +1,5 @@
 import Cryptography
+import Encodings
 import HTTPMessages
 import Secrets
 import StrictJSON

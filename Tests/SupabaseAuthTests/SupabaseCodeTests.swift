@@ -5,7 +5,7 @@ import Testing
 
 @testable import SupabaseAuth
 
-/// Columns: the code, a status it comes with, the contract's code, the recovery, what the person is told.
+/// Columns: the code, a status it comes with, the socket API's code, the recovery, what the user is told.
 private let rows = SupabaseVector.rows(of: "codes.txt")
 
 @Suite struct `The table of error codes` {
@@ -76,7 +76,7 @@ private let rows = SupabaseVector.rows(of: "codes.txt")
         #expect(russian.utf8.contains { $0 > 0x80 } && russian.hasSuffix("."))
     }
 
-    @Test func `the sentences of the contract are its own`() {
+    @Test func `the user messages are those of docs/api.md`() {
         let sentences: [UserMessage: String] = [
             .network: "Connection failed. Please check your internet and try again.",
             .signInFailed: "Sign in failed. Please try again.",

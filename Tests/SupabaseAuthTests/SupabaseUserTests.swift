@@ -145,17 +145,6 @@ private func identity(_ id: String, _ provider: String = "google", createdAt: St
         #expect(try linked("some day") == [])
         #expect(IdentityChange(onFirstSightOf: try user(#"{"id":"u"}"#)).isEmpty)
     }
-
-    @Test(
-        arguments: [
-            ("1970-01-01T00:00:00Z", 0), ("2026-03-02T08:14:55Z", 1_772_439_295),
-            ("2026-03-02T08:14:55.1Z", 1_772_439_295),
-            ("2024-02-29T23:59:59.999999999Z", 1_709_251_199), ("2026-03-02T08:14:55+01:00", nil), ("2026-03-02", nil),
-            ("2026-13-02T08:14:55Z", nil), ("yesterday", nil), ("", nil), ("2026-03-02T08:14:5٥Z", nil),
-        ] as [(String, Int?)])
-    func `instants are read as the server writes them`(text: String, seconds: Int?) {
-        #expect(ServerInstant.seconds(text) == seconds)
-    }
 }
 
 @Suite struct `The name that Apple tells once` {

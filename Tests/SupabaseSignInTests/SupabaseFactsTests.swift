@@ -111,7 +111,7 @@ import Testing
         // Another key of the same project changes nothing.
         try await house.configure(
             try SupabaseHouse.account { account, rules in
-                account.flowTimeout = 10
+                account.flowTimeout = .seconds(10)
                 rules.functions = []
             })
         #expect(try await house.token() == held)

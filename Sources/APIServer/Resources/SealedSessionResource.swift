@@ -42,7 +42,7 @@ extension SealedSession {
         ])
         object["subject"] = subject.map { .string($0) }
         object["display_name"] = .string(displayName)
-        object["signed_in_at"] = .integer(signedInAt)
+        object["signed_in_at"] = .integer(signedInAt.seconds)
         object["signed_out"] = .bool(isSignedOut)
         object["revocable"] = .bool(isRevocable)
         return object

@@ -61,8 +61,8 @@ public struct Account: Sendable {
     /// As configured; nil for the default, a free port on 127.0.0.1 and `/callback/ACCOUNT`.
     public var redirectURI: String?
     public var authorizationParameters: [(String, String)]
-    /// Seconds that a sign-in may take.
-    public var flowTimeout: Int
+    /// How long a sign-in may take.
+    public var flowTimeout: Duration
     public var trust: ServerTrust
     /// Added to every request to the provider.
     public var headers: [(String, String)]
@@ -81,7 +81,7 @@ public struct Account: Sendable {
     public init(
         name: AccountName, provider: String, source: String, kind: any AccountKind, clientID: String,
         scopes: [String] = [], redirectURI: String? = nil, authorizationParameters: [(String, String)] = [],
-        flowTimeout: Int = 600, trust: ServerTrust = .system, headers: [(String, String)] = [],
+        flowTimeout: Duration = .seconds(600), trust: ServerTrust = .system, headers: [(String, String)] = [],
         refreshMargin: Int? = nil, sessionWarnings: [Int]? = nil
     ) {
         self.name = name

@@ -1,58 +1,59 @@
 public import SessionVault
 
-/// Everything that can go wrong inside the broker, in its own words. The socket API maps it once to a problem document.
-/// Holds names, hosts, statuses and checked codes; never a token, a URL or a body.
+/// Every error of the broker. The socket API maps it once to a problem document. It holds names, hosts, statuses and
+/// checked codes; never a token, a URL or a body.
 public indirect enum BrokerError: Error, Sendable, Equatable {
     case accountNotFound(String)
     case flowNotFound
-    /// The vault holds nothing of the kind; the sentence says what.
+    /// The vault has no such record. The sentence says which.
     case nothingHeld(String)
     /// There is no session.
     case signInRequired(AccountName)
-    /// There is a session, but it has run out, and the provider gave nothing to renew it with; the sentence says how
-    /// to get that.
+    /// There is a session, but its access token has expired and it has no refresh token. The sentence says how to get
+    /// one.
     case sessionRanOut(AccountName, advice: String?)
-    /// There was a session, and the provider ended it; the word is its own for why.
+    /// The provider ended the session. `word` is its error code for the reason.
     case sessionExpired(AccountName, word: String? = nil)
     /// The provider refuses every refresh without a readable error. The session is kept and tried again; a sign-in
     /// replaces it.
     case refreshRefused(AccountName, host: String, status: Int)
-    /// The person said no at the provider.
+    /// The user declined at the provider.
     case accessDenied(AccountName)
-    /// The state of the account does not allow this; the sentence says why.
+    /// The state of the account does not allow this. The sentence says why.
     case conflict(String, cause: ConflictCause? = nil)
     case invalid(field: String, reason: String)
-    /// `method` is the sign-in method that the provider does not offer, where it is that.
+    /// `method` is the sign-in method that the provider does not offer, if that is the reason.
     case methodUnsupported(String, method: String? = nil)
-    /// The redirect's port cannot be had.
+    /// The port of the redirect URI is in use or may not be opened.
     case portInUse(Int, reason: String)
     /// Not a callback of a pending flow; the sentence says why.
     case invalidCallback(String)
     /// A callback of a flow that has ended.
     case flowEnded
-    /// The person did not finish in time; the sentence says what was awaited.
+    /// The user did not finish in time. The sentence says what the flow waited for.
     case flowExpired(String)
     /// The flow was cancelled, or its account changed.
     case flowCancelled(String)
     case provider(ProviderFailure)
-    /// The provider's no to a service: nobody can sign in in its place; its words checked.
+    /// The provider refused a token to a service account, for which nobody can sign in. `code` and `message` are the
+    /// provider's, checked.
     case serviceRefused(AccountName, code: String, message: String?)
-    /// The provider's refusal as its own kind has read it: with what is to be made of it.
+    /// The provider's error, read by the code for this kind of account, with what it means.
     case problem(ProviderProblem)
-    /// A message of a flow was sent a moment ago, by our own bound; seconds until another may be.
+    /// Ringback's own limit: a message of the flow was just sent. `retryAfter` is in seconds.
     case resendTooEarly(retryAfter: Int)
-    /// The vault has no key now; the sentence says why.
+    /// The vault has no key now. The sentence says why.
     case vaultLocked(String, obstacle: VaultObstacle? = nil)
     case wrongPassphrase
-    /// Too many wrong passphrases; seconds until the next may be tried.
+    /// Too many wrong passphrases. `retryAfter`: seconds until the next one may be tried.
     case tooManyAttempts(retryAfter: Int)
     case vaultFailed(String)
     case misconfigured(String)
-    /// What a setting of the account names cannot be used.
+    /// What a setting of the account names, such as a file, cannot be used.
     case unusableSetting(UnusableSetting)
-    /// The caller's own bound passed.
+    /// The caller's `timeout` is over.
     case timedOut
-    /// The caller went away, or the daemon is going.
+    /// The caller disconnected, or the daemon is shutting down.
     case cancelled
 }
 
@@ -67,22 +68,22 @@ public enum ConflictCause: Sendable, Equatable {
     case openToOthers(path: String)
 }
 
-/// A setting that was good when it was read, and names what cannot be used now.
+/// A setting that was valid when it was read, but names something that cannot be used now.
 public struct UnusableSetting: Sendable, Equatable {
     /// A sentence, with the place where there is one.
     public var reason: String
     /// The key, such as `client_secret_file`.
     public var setting: String
-    /// Where it stands.
+    /// The configuration file that has it.
     public var file: String?
     public var line: Int?
     /// The name of the credential that the daemon is given at its start.
     public var credential: String?
-    /// What is wrong with ``path``, as a word of the socket API; nil if the sentence says everything.
+    /// What is wrong with ``path``: a `cause` of the socket API; nil if there is none for it.
     public var cause: String?
     /// The file or directory that the setting names, or one above it.
     public var path: String?
-    /// Of a client secret that the provider gave: it ended, and there is no other one.
+    /// True for a client secret of the provider that has expired and was not replaced.
     public var hasExpired = false
 
     public init(_ reason: String, setting: String, file: String? = nil, line: Int? = nil, credential: String? = nil) {
@@ -94,32 +95,32 @@ public struct UnusableSetting: Sendable, Equatable {
     }
 }
 
-/// Why the provider's answer could not be had or used.
+/// Why there is no usable response of the provider.
 public enum ProviderFailure: Sendable, Equatable {
-    /// No connection, no trust, no answer in time, or a 5xx: `reason` is our own sentence.
+    /// No connection, or no response in time. `reason` is Ringback's own text.
     case unreachable(host: String, reason: String)
-    /// 429, or a 503 that says when; seconds.
+    /// 429, or a 503 with `Retry-After`; in seconds.
     case rateLimited(retryAfter: Int?)
-    /// A 5xx; seconds, where the provider says.
+    /// A 5xx. `retryAfter` is in seconds, where the provider says so.
     case unavailable(status: Int, retryAfter: Int?)
-    /// A 5xx with the provider's own words for it, checked; seconds, where the provider says.
+    /// A 5xx with an error body. `code` and `message` are checked, `retryAfter` is in seconds.
     case failing(status: Int, code: String, message: String?, retryAfter: Int?)
-    /// Its certificate is not believed: `reason` is our own sentence.
+    /// The certificate is not trusted. `reason` is Ringback's own text.
     case untrusted(host: String, reason: String)
-    /// The answer broke its format or its promises.
+    /// The response has a wrong format, or breaks a rule of the protocol.
     case invalidResponse(String)
-    /// A refresh was refused (4xx) without a readable error.
+    /// A refresh was refused (4xx) without a readable error code.
     case unexplained(host: String, status: Int)
-    /// A checked response to a refresh is of another user or another session; the sentence says which.
+    /// The response to a refresh belongs to another user or another session. The sentence says which.
     case otherSession(String)
-    /// Whose an access token is could not be told: it is not served until that can be.
+    /// It could not be checked to whom an access token belongs. It is not served until it is checked.
     case unproved(host: String)
-    /// The provider's no, its words checked.
+    /// The provider's error response. `code` and `message` are checked.
     case refused(code: String, message: String?)
 }
 
 extension BrokerError {
-    /// True if the same request may succeed later without anybody doing anything.
+    /// True if the same request may succeed later without any change.
     public var isTransient: Bool {
         switch self {
         case .provider(.refused): false
@@ -138,7 +139,7 @@ extension BrokerError {
         }
     }
 
-    /// When the provider said to come back, in seconds.
+    /// The provider's `Retry-After`, in seconds.
     public var retryAfter: Int? {
         switch self {
         case .provider(.rateLimited(let seconds)), .provider(.unavailable(_, let seconds)),
@@ -152,12 +153,12 @@ extension BrokerError {
 }
 
 extension BrokerError {
-    /// `invalid_grant` is the only proof (RFC 6749 section 5.2); everything else may pass.
+    /// `invalid_grant` (RFC 6749 section 5.2) is the only proof. Every other error may be temporary.
     public var provesDeadGrant: Bool {
         if case .provider(.refused("invalid_grant", _)) = self { true } else { false }
     }
 
-    /// The provider said no in its own words, before it did anything.
+    /// The provider refused the request with an error response, and did nothing else.
     public var provesUnchanged: Bool {
         switch self {
         case .provider(.refused), .provider(.rateLimited): true
@@ -165,7 +166,7 @@ extension BrokerError {
         }
     }
 
-    /// The provider's own no, which it will repeat. One that asks to wait is none.
+    /// The provider refuses, and would refuse again. An error that asks to wait does not count.
     var refusesRevocation: Bool {
         switch self {
         case .provider(.refused): true
@@ -174,7 +175,8 @@ extension BrokerError {
         }
     }
 
-    /// False for a mistake in the request, and for what says nothing of the sign-in: a lock, a caller who left.
+    /// False for a mistake in the request, and for errors that say nothing about the sign-in: a locked vault, a caller
+    /// that disconnected.
     var refusesSignIn: Bool {
         switch self {
         case .problem(let problem): !problem.isMistake

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// The local process that asks, by the kernel's word.
+/// The local process that connected, as the kernel reports it.
 public struct PolicyPeer: Sendable, Hashable {
     public let uid: UInt32
     public let pid: Int32
@@ -15,25 +15,26 @@ public struct PolicyPeer: Sendable, Hashable {
 public enum PolicyOperation: Sendable, CaseIterable {
     case readState, token, idToken, providerToken, signIn, signOut, user, deliverCallback, deepLink, manage
 
-    /// A restricted socket shows state and gives access tokens, and nothing else.
+    /// An exposed socket serves state and access tokens, and nothing else.
     var isServedByExposedSockets: Bool { self == .readState || self == .token }
 }
 
-/// Who may do what behind one socket. On the daemon's own, the user's programs and root may do everything, and nobody
-/// else connects. On a restricted one, whoever may connect may see the accounts that it shows and take tokens of them
-/// within its ceiling, and nothing else. Every request passes here once.
+/// What the programs at one socket may do. At the daemon's own socket, programs of the user and of root may do
+/// everything, and no others may connect. At an exposed socket, a program that may connect may read the accounts that
+/// the socket exposes and request tokens of them within its scope, and nothing else. Every request is checked here
+/// once.
 public final class Policy: Sendable {
-    /// A decision, good until the policy changes.
+    /// A decision. It is valid until the policy changes.
     public struct Decision: Sendable {
         public let isAllowed: Bool
-        /// True if it is the same for every account and operation, so that it may be kept for a connection.
+        /// True if it is the same for every account and operation, so that a connection may cache it.
         public let coversEverything: Bool
         public let generation: UInt64
     }
 
     /// As the configuration and `GET /v1/peer` name it.
     public var name: String { exposedSocket == nil ? "same-uid" : "restricted" }
-    /// What a restricted socket shows; nil on the daemon's own.
+    /// The exposed socket; nil for the daemon's own socket.
     public let exposedSocket: ExposedSocket?
     private let owner: UInt32
     private let current = Atomic<UInt64>(1)
@@ -43,10 +44,10 @@ public final class Policy: Sendable {
         self.exposedSocket = exposedSocket
     }
 
-    /// Grows when the policy changes: a decision of an older generation is made anew.
+    /// Increases when the policy changes. A decision of an older generation is not valid any more.
     public var generation: UInt64 { current.load(ordering: .acquiring) }
 
-    /// Forgets what was decided.
+    /// Makes every earlier decision invalid.
     public func invalidate() { current.wrappingAdd(1, ordering: .acquiringAndReleasing) }
 
     /// True if this user may connect at all.
@@ -54,7 +55,7 @@ public final class Policy: Sendable {
         uid == owner || uid == 0 || exposedSocket?.order.allowedUIDs.contains(uid) == true
     }
 
-    /// Decides. `account` is the one that is asked about, `token` which of its tokens.
+    /// Decides. `account` is the account of the request, `token` which of its tokens.
     public func decide(
         _ peer: PolicyPeer, account: String?, operation: PolicyOperation, token: TokenKey? = nil
     ) -> Decision {

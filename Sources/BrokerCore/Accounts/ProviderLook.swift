@@ -1,6 +1,6 @@
 public import HTTPMessages
 
-/// One conversation with a provider that is only looked at.
+/// The requests by which the diagnostics check a provider. They change nothing there.
 public struct ProviderLook: Sendable {
     let account: Account
     let http: any HTTPClient
@@ -15,13 +15,14 @@ public struct ProviderLook: Sendable {
         self.place = place
     }
 
-    /// Somebody waits in front of a screen.
+    /// Short, since a user waits for the result.
     private static let timeout: Duration = .seconds(6)
-    /// Seconds. ID tokens are judged with two minutes of leeway.
+    /// Seconds. The times in ID tokens are checked with a leeway of two minutes.
     private static let leeway = 120
+    /// Seconds. A smaller difference is not reported.
     private static let remarkable = 30
 
-    /// What is not as it should be, after the host's name.
+    /// What is wrong with a response. The text goes on a sentence that begins with the host's name.
     public struct Trouble: Error {
         public var level = Finding.Level.wrong
         public let text: String
@@ -36,12 +37,12 @@ public struct ProviderLook: Sendable {
     }
 
     public static func status(_ response: HTTPResponse) -> Trouble {
-        Trouble("answers with HTTP status \(response.status)")
+        Trouble("responds with HTTP status \(response.status)")
     }
 
-    /// Sends a request, and tells who answered, by which certificate, what, and when by their clock.
+    /// Sends a request and reports on the certificate, the response and the provider's clock.
     ///
-    /// - Parameter setting: the one that says where the request goes, if it is not the provider's own place.
+    /// - Parameter setting: says where the request goes, if it is not the setting that names the provider.
     public func look(
         _ request: HTTPRequest, as check: String, setting: String? = nil,
         _ read: (HTTPResponse) -> Result<String, Trouble>
@@ -62,9 +63,9 @@ public struct ProviderLook: Sendable {
         let now = (before + clock.now()) / 2
         var findings: [Finding] = []
         if (try? WebURL(parsing: request.url))?.scheme == "https" {
-            findings.append(Finding("tls", .ok, "\(host) has shown a certificate that is believed."))
+            findings.append(Finding("tls", .ok, "\(host) has a certificate that is trusted."))
         } else {
-            findings.append(Finding("tls", .ok, "\(host) is this machine: nothing is encrypted on the way."))
+            findings.append(Finding("tls", .ok, "\(host) is this machine. The connection is not encrypted."))
         }
         switch read(response) {
         case .success(let text): findings.append(Finding(check, .ok, "\(host) \(text)."))
@@ -83,33 +84,33 @@ public struct ProviderLook: Sendable {
     ) -> Finding {
         switch error {
         case .untrusted(_, let reason):
-            // The reason names the setting, where one helps.
-            Finding("tls", .wrong, "\(host) is not believed: \(reason).", .untrusted, url: url)
+            // The reason names a setting if changing it helps.
+            Finding("tls", .wrong, "The certificate of \(host) is not trusted: \(reason).", .untrusted, url: url)
         case .unreachable(_, let reason):
             Finding(
                 check, .wrong, "\(host) cannot be reached: \(reason).", .unreachable, setting: setting, url: url)
         case .timedOut:
             Finding(
-                check, .wrong, "\(host) does not answer within \(timeout.components.seconds) s.", .unreachable,
+                check, .wrong, "\(host) does not respond within \(timeout.components.seconds) s.", .unreachable,
                 setting: setting, url: url)
         case .tooLarge, .malformed:
             Finding(
-                check, .wrong, "\(host) answers, but not as a web server should.", .badResponse, setting: setting,
-                url: url)
+                check, .wrong, "The response of \(host) is not valid HTTP, or it is too large.", .badResponse,
+                setting: setting, url: url)
         case .refusedURL:
             Finding(
                 check, .wrong, "An endpoint is neither https nor http on a loopback address.", .configuration,
                 setting: setting)
         case .cancelled:
-            Finding(check, .warning, "It could not be looked at: the daemon is shutting down.", .shuttingDown)
+            Finding(check, .warning, "The check was not made: the daemon is shutting down.", .shuttingDown)
         }
     }
 
     private static func clock(_ response: HTTPResponse, _ host: String, _ now: Int) -> Finding {
         guard let theirs = response.fields["Date"].flatMap({ HTTPDate.seconds(of: $0) }) else {
-            return Finding("clock", .ok, "\(host) does not say what time it has.")
+            return Finding("clock", .ok, "\(host) does not send its time.")
         }
-        // An answer that a cache has kept is that much older than it was sent (RFC 9111 section 5.1).
+        // The age of a cached response is added to its date (RFC 9111 section 5.1).
         let age = max(0, min(response.fields["Age"].flatMap { Int($0) } ?? 0, 1 << 31))
         let (difference, overflow) = now.subtractingReportingOverflow(theirs &+ age)
         let size = overflow ? Int.max : abs(difference)

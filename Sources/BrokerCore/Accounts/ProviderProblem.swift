@@ -1,26 +1,27 @@
-/// A refusal by a provider whose kind has an error table of its own: facts, in the words of the API.
+/// An error of a provider whose kind of account has an error table of its own. Codes are those of the socket API.
 public struct ProviderProblem: Sendable, Equatable {
     /// The API's error code.
     public let code: String
-    /// What the caller can do, in the API's word.
+    /// What the caller can do: a `recovery` of the socket API.
     public let recovery: String
-    /// The cause, as messages for people name it; nil where there is nothing to tell.
+    /// The cause, by which the message for the user is chosen; nil if there is no message.
     public let message: String?
-    /// The provider's own code, checked.
+    /// The provider's error code, checked.
     public let providerCode: String?
-    /// The provider's own words, checked.
+    /// The provider's error text, checked.
     public let providerMessage: String?
-    /// What is wrong with a password.
+    /// Why the password is too weak.
     public let weaknesses: [String]
     /// Seconds.
     public let retryAfter: Int?
-    /// Our own sentence, where the fault was found before anything was sent.
+    /// Ringback's own sentence, if the mistake was found before anything was sent.
     public let reason: String?
-    /// The provider's words for a session that is over, or whose user is gone, said to who had a token of it.
+    /// True if the error proves, to a request with a token of a session, that the session has ended or its user was
+    /// deleted.
     public let endsSession: Bool
-    /// The provider's own trouble (HTTP 5xx), in its words: what was asked may have been done all the same.
+    /// An error of the provider itself (HTTP 5xx). The request may have taken effect nevertheless.
     public let isTrouble: Bool
-    /// A field that was found wrong before anything was sent, and that says nothing of the sign-in.
+    /// A field of the request was found wrong before anything was sent. That says nothing about the sign-in.
     public let isMistake: Bool
 
     public init(
@@ -43,7 +44,7 @@ public struct ProviderProblem: Sendable, Equatable {
     /// The provider asks to wait.
     public var isRateLimit: Bool { code == "rate_limited" }
 
-    /// The same without the provider's words: they may repeat what was sent.
+    /// The same without the provider's texts, which may repeat a secret of the request.
     public var withoutWords: ProviderProblem {
         ProviderProblem(
             code: code, recovery: recovery, message: message, providerCode: providerCode, providerMessage: nil,

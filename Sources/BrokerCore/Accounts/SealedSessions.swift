@@ -9,10 +9,9 @@ public struct SealedSession: Sendable, Equatable {
     public let provider: String
     public let clientID: String
     public let subject: String?
-    /// What people call the subject.
+    /// The user's address or the subject, for messages.
     public let displayName: String
-    /// Unix seconds.
-    public let signedInAt: Int
+    public let signedInAt: WallInstant
     /// It was signed out here, and its provider has not heard of that.
     public let isSignedOut: Bool
     /// False if the request for it needs settings that went with the account: endpoints that were given by hand, or a

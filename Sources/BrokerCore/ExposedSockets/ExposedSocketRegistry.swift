@@ -6,9 +6,9 @@ public import SessionVault
 public actor ExposedSocketRegistry {
     /// Opens and closes the sockets in the file system.
     public struct Door: Sendable {
-        /// Listens on the socket. Whoever connects gets the accounts that it shows.
+        /// Listens on the socket, which serves the accounts that it exposes.
         public let open: @Sendable (ExposedSocket) async throws(BrokerError) -> Void
-        /// Ends its connections, and removes its sockets.
+        /// Ends its connections and removes the socket's file.
         public let close: @Sendable (ExposedSocket) async -> Void
 
         public init(
@@ -20,17 +20,17 @@ public actor ExposedSocketRegistry {
         }
     }
 
-    /// What the records are told.
+    /// What is written to the audit log.
     public enum Fact: Sendable {
         case opened(ExposedSocket)
         case closed(ExposedSocket, Ending)
-        /// It should have a socket and has none. The sentence says why.
+        /// A socket could not be opened. The sentence says why.
         case failed(name: String, reason: String)
-        /// The file of what is remembered is damaged or lost.
+        /// The record of exposed sockets is damaged or lost.
         case damaged(reason: String)
     }
 
-    /// Why one ended.
+    /// Why a socket was closed.
     public enum Ending: String, Sendable {
         case revoked, expired
         /// The record is lost, and this socket may have been revoked.
@@ -86,7 +86,7 @@ public actor ExposedSocketRegistry {
     /// The open socket with this id or this name.
     public func find(_ word: String) -> ExposedSocket? { open[word] ?? open.values.first { $0.id == word } }
 
-    /// Closed sockets that somebody may look for, by name.
+    /// Closed sockets that are listed with the reason, by name.
     public var missing: [ClosedSocket] { closed.sorted { $0.name < $1.name } }
 
     /// The names of sockets that calls made. No table of the configuration may use them.
@@ -109,7 +109,7 @@ public actor ExposedSocketRegistry {
     private func added(_ order: ExposedSocket.Order) async throws(BrokerError) -> ExposedSocket {
         if let mistake = order.mistake { throw .invalid(field: mistake.member, reason: mistake.reason + ".") }
         if let place = places[order.name] {
-            throw .conflict("\(order.name) stands in the configuration, \(place). Choose another name.")
+            throw .conflict("\(order.name) is defined in the configuration, \(place). Choose another name.")
         }
         if open[order.name] != nil {
             throw .conflict("\(order.name) is exposed already. Revoke it first.")
@@ -262,7 +262,7 @@ public actor ExposedSocketRegistry {
     static func mark(beside file: StateFile) -> StateFile { file.sibling(named: "exposed-sockets.made") }
 
     private static let markText = Array(
-        "exposed-sockets.json was made beside this file, and is not to be missing.\n".utf8)
+        "exposed-sockets.json was written beside this file. If it is missing now, it was lost.\n".utf8)
 
     func save() {
         guard isUnsaved else { return }
@@ -292,7 +292,7 @@ public actor ExposedSocketRegistry {
         case .invalid(let field, let reason): "\(field): \(reason)"
         case .vaultLocked(let reason, _), .nothingHeld(let reason): reason
         case .unusableSetting(let setting): setting.reason
-        default: "It cannot be done now."
+        default: "The cause is unknown."
         }
     }
 }

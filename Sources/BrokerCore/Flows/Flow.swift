@@ -15,13 +15,13 @@ public struct Flow: Sendable {
     public let duration: Duration
 
     /// - Parameters:
-    ///   - timeout: how long it may take where the request does not say; nil for the account's own bound.
-    ///   - limit: when the provider ends it, if it does.
+    ///   - timeout: how long it may take if the request does not say; nil for the account's own limit.
+    ///   - limit: how long the provider keeps it, if it says so.
     init(
         _ awaited: any AwaitedSignIn, account: Account, request: SignInRequest, timeout: Duration? = nil,
         atMost limit: Duration? = nil, by clock: BrokerClock
     ) {
-        let bound = request.timeout ?? timeout ?? .seconds(account.flowTimeout)
+        let bound = request.timeout ?? timeout ?? account.flowTimeout
         duration = limit.map { min(bound, $0) } ?? bound
         id = Flow.newID()
         self.account = account

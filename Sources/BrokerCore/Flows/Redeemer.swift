@@ -1,9 +1,9 @@
-/// Redeems the one proof of a flow: the provider makes of it what it is good for, that is kept, and the flow ends with it or
-/// goes on.
+/// Redeems the proof of a flow at the provider and stores the result. Then the flow is completed, or waits for the next
+/// proof.
 struct Redeemer: Sendable {
     let broker: Broker
 
-    /// Takes the flow's claim for what the user typed, and redeems it. What was not taken leaves the flow as it was.
+    /// Claims the flow for what the user typed, and redeems it. If the flow cannot be claimed, it is left as it was.
     func verify(
         _ id: String, _ proof: Proof, _ kind: Proof.Kind, _ fingerprint: [UInt8]
     ) async throws(BrokerError) -> FlowView {
@@ -12,12 +12,12 @@ struct Redeemer: Sendable {
             _ = try await broker.flowRegistry.pendingFlow(id, awaiting: kind)
             switch await broker.flowRegistry.take(id, fingerprint) {
             case .granted(let promise):
-                // Whoever typed it may go away: it is spent all the same.
+                // The code is redeemed even if the caller disconnects.
                 broker.work.start { promise.fulfil(await redeem(proof, of: id)) }
                 verdict = await promise.wait()
             case .repeated(let promise): verdict = await promise.wait()
             case .busy(let promise):
-                guard kind == .code else { throw .conflict("Another answer to this sign-in is being worked on.") }
+                guard kind == .code else { throw .conflict("Another response to this sign-in is being processed.") }
                 guard await promise.wait() != nil else { throw .cancelled }
                 continue
             case .ended: throw .flowEnded
@@ -29,13 +29,13 @@ struct Redeemer: Sendable {
         return view
     }
 
-    /// The same for the flow of a name, as it is now.
+    /// The same for the flow with this id, in its current state.
     func redeem(_ proof: Proof, of id: String) async -> CallbackVerdict {
         guard let flow = await broker.flowRegistry.entries[id]?.flow else { return .ended }
         return await redeem(proof, of: flow)
     }
 
-    /// Works on the one proof of a flow. Whoever calls this holds its claim.
+    /// Redeems the proof of a flow. The caller has claimed the flow.
     func redeem(_ proof: Proof, of flow: Flow) async -> CallbackVerdict {
         do throws(RedemptionFailure) {
             let provider = flow.account.provider(with: broker.tools)
@@ -57,7 +57,7 @@ struct Redeemer: Sendable {
         }
     }
 
-    /// What a proof was good for is kept, and the flow ends with it or goes on.
+    /// Stores what the proof yielded. The flow then ends or goes on.
     private func conclude(_ flow: Flow, _ redemption: Redemption) async throws(BrokerError) -> CallbackVerdict {
         switch redemption {
         case .notGenuine(let reason):
@@ -97,7 +97,7 @@ struct Redeemer: Sendable {
 
     private func settle(_ flow: Flow) async throws(BrokerError) {
         guard await broker.flowRegistry.settle(flow.id) else {
-            throw .flowCancelled("The sign-in of \(flow.account.name) was cancelled before it was done.")
+            throw .flowCancelled("The sign-in of \(flow.account.name) was cancelled before it was complete.")
         }
     }
 }

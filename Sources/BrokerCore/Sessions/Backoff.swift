@@ -93,16 +93,17 @@ struct Backoff: Sendable {
     }
 }
 
-/// Some providers answer a dead refresh token with 400 and an empty body. That proves nothing: the session is kept, and
-/// tried again at the longest interval. After some refusals in a row the account says so and a sign-in is offered.
+/// Some providers respond to a dead refresh token with 400 and an empty body. That proves nothing: the session is kept,
+/// and the refresh is tried again at the longest interval. After five such errors in a row the account's error is
+/// `refresh_refused`, and a sign-in is offered.
 extension LaneState.Renewal {
-    /// So many refusals in a row make it a state of its own.
+    /// After this many such errors in a row the account's error is `refresh_refused`.
     static let refusalLimit = 5
 
     mutating func countUnexplained(_ error: BrokerError) {
         switch error {
         case .provider(.unexplained), .refreshRefused: unexplainedErrors += 1
-        // Nobody, or somebody on the way, answered.
+        // No response of the provider itself: the count stays as it is.
         case .provider(.unreachable), .provider(.untrusted), .provider(.unavailable), .provider(.rateLimited): break
         default: unexplainedErrors = 0
         }
@@ -110,9 +111,9 @@ extension LaneState.Renewal {
 }
 
 extension LaneState {
-    /// What a failed refresh is told as.
+    /// The error that callers see after a failed refresh.
     ///
-    /// - Parameter isOfRequest: it was for a downscoped token.
+    /// - Parameter isOfRequest: the refresh was for a downscoped token.
     func explaining(_ error: BrokerError, of name: AccountName, isOfRequest: Bool) -> BrokerError {
         guard case .provider(.unexplained(let host, let status)) = error, !isOfRequest, session?.isConfigured == false,
             renewal.unexplainedErrors + 1 >= Renewal.refusalLimit
@@ -120,8 +121,8 @@ extension LaneState {
         return .refreshRefused(name, host: host, status: status)
     }
 
-    /// True if a configured session cannot be renewed, and the error does not end by itself: nobody can sign in instead.
-    /// Then the provider is asked only when a caller wants a token.
+    /// True if a session of a service account cannot be renewed because of an error that does not end by itself. A
+    /// sign-in cannot help there, so the provider is asked only when a caller requests a token.
     var awaitsMending: Bool {
         guard session?.isConfigured == true, let error = renewal.backoff.error else { return false }
         return !error.isTransient

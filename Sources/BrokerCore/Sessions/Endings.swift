@@ -1,10 +1,9 @@
-/// Sessions that nobody holds any more, or never did: their provider is told, where that harms nobody.
+/// Sessions that the daemon does not hold: they are ended at their provider, unless that would end another session.
 extension Broker {
-    /// The provider gave a session to a sign-in that was refused or cancelled here. It would live on, and nobody would
-    /// know of it.
+    /// Ends the session of a sign-in that was refused or cancelled here. It would stay valid at the provider otherwise.
     ///
-    /// Some providers have one grant for all sessions of a user and revoke all of it with any token of it. So nothing is
-    /// revoked while another session of the same user is held, unless the provider tells its sessions apart.
+    /// Some providers have one grant for all sessions of a user and revoke all of it with any of its tokens. So nothing
+    /// is revoked while another session of the same user is held, unless the provider distinguishes its sessions.
     func giveBack(_ session: Session, of account: Account) async {
         if account.provider(with: tools).family(of: session) == nil,
             await sessionManager.holdsSession(ofUserOf: session, boundAs: account)
@@ -14,29 +13,29 @@ extension Broker {
         endUnheld(session, of: account)
     }
 
-    /// Has a session that nobody holds ended at its provider.
+    /// Ends a session at its provider that the daemon does not hold.
     func endUnheld(_ session: Session, of account: Account) {
         work.start { await revocations.deliver(Closed(account: account, session: session, retirement: nil)) }
     }
 
-    /// Opens a session. The one that it replaces is ended at the provider by its own token, where the provider tells the
-    /// two apart; if the vault cannot be written or the provider cannot be reached, later.
+    /// Opens a session. The session that it replaces is ended at the provider by its own token, if the provider
+    /// distinguishes the two. If the vault cannot be written or the provider cannot be reached, that is done later.
     func open(_ session: Session, for account: Account, _ opening: SessionOpening) async throws(BrokerError) {
         defer { endReplaced() }
         try await sessionManager.open(session, for: account, opening)
     }
 
-    /// Has the sessions that others replaced ended at their providers.
+    /// Ends replaced sessions at their providers.
     func endReplaced() { work.start { await revocations.deliverReplaced() } }
 }
 
 extension SessionManager {
     func takeOrphans() -> [Closed] { residue.takeEnded() }
 
-    /// Sessions that others replaced, and whose providers are to be told now.
+    /// Replaced sessions that are to be ended at their providers now.
     func takeReplaced() -> [Closed] { residue.takeReplaced() }
 
-    /// The daemon goes, and with it the sessions that were to leave nothing behind.
+    /// Drops the sessions that are not stored, since the daemon ends. They are returned to be ended at their providers.
     func endEphemeral() -> [Closed] {
         for lane in lanes.values {
             // The apps of a configured session may still be using its tokens.
@@ -55,7 +54,7 @@ extension SessionManager {
         }
     }
 
-    /// Shows a failure that nobody waits for any more.
+    /// Shows an error for which no caller waits.
     func show(_ error: BrokerError, _ name: AccountName) {
         if let id = lanes[name]?.id { take(.noticed(error, nil), id) }
     }

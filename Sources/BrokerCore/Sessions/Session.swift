@@ -113,7 +113,7 @@ public struct Session: Sendable, Equatable {
     public var issuer: String
     /// The only origin that the refresh token may be sent to.
     public var tokenEndpointOrigin: String
-    public var signedInAt: Int
+    public var signedInAt: WallInstant
     /// When the session itself ends, where the provider says so. After that a refresh does not help.
     public var end: Deadline?
     /// True if the last refresh brought a new refresh token, false if it did not; nil before the first one.
@@ -133,8 +133,8 @@ public struct Session: Sendable, Equatable {
 
     public init(
         refreshToken: Secret?, unvalidatedRefreshToken: Secret?, identity: Identity?, subject: String?,
-        user: JSONObject?, scope: String?, issuer: String, tokenEndpointOrigin: String, signedInAt: Int, end: Deadline?,
-        rotates: Bool?, tokens: [TokenKey: AccessToken]
+        user: JSONObject?, scope: String?, issuer: String, tokenEndpointOrigin: String, signedInAt: WallInstant,
+        end: Deadline?, rotates: Bool?, tokens: [TokenKey: AccessToken]
     ) {
         self.refreshToken = refreshToken
         self.unvalidatedRefreshToken = unvalidatedRefreshToken

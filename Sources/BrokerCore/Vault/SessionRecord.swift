@@ -12,7 +12,7 @@ enum SessionRecord {
         var object = JSONObject([
             .init("version", .integer(version)), .init("issuer", .string(session.issuer)),
             .init("token_endpoint_origin", .string(session.tokenEndpointOrigin)),
-            .init("signed_in_at", .integer(session.signedInAt)),
+            .init("signed_in_at", .integer(session.signedInAt.seconds)),
         ])
         object["refresh_token"] = text(session.refreshToken)
         object["successor"] = text(session.unvalidatedRefreshToken)
@@ -113,7 +113,7 @@ enum SessionRecord {
             unvalidatedRefreshToken: object["successor"]?.string.map { Secret($0) },
             identity: object["identity"]?.object.flatMap { decodeIdentity($0, reader) },
             subject: object["subject"]?.string, user: object["user"]?.object, scope: object["scope"]?.string,
-            issuer: issuer, tokenEndpointOrigin: origin, signedInAt: signedInAt,
+            issuer: issuer, tokenEndpointOrigin: origin, signedInAt: WallInstant(seconds: signedInAt),
             end: reader.read(object["end"], lifetime: nil), rotates: object["rotates"]?.bool, tokens: tokens)
         session.attachments = attachments(in: object)
         session.endsAll = object["ends_all"]?.bool ?? false

@@ -37,8 +37,8 @@ public struct AccountConfiguration: Sendable, Equatable {
     public let asksConsentForOfflineAccess: Bool
     /// Additional parameters of the authorization request from preset and configuration, sorted by name.
     public let authorizationParameters: [FormEncoding.Pair]
-    /// The time limit of a sign-in in seconds.
-    public let flowTimeout: Int
+    /// The time limit of a sign-in.
+    public let flowTimeout: Duration
     /// How many seconds before expiry a token is refreshed; nil for the default.
     public let refreshMargin: Int?
     /// How many seconds before a session's end a warning is given, largest first; nil for the defaults.

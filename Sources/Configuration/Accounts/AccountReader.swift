@@ -37,7 +37,8 @@ struct AccountReader {
                 pushedRequests: readPushedRequests(of: provider),
                 asksConsentForOfflineAccess: readOfflineConsent(of: provider),
                 authorizationParameters: parameters,
-                flowTimeout: table.integer("flow_timeout") ?? AccountReader.usualFlowTimeout(of: provider),
+                flowTimeout: table.integer("flow_timeout").map { .seconds($0) }
+                    ?? AccountReader.usualFlowTimeout(of: provider),
                 refreshMargin: table.integer("refresh_margin"), sessionWarnings: warnings,
                 callbackPeerUIDs: readPeers(), trust: trust, route: route,
                 headers: readHeaders(),
@@ -60,8 +61,8 @@ struct AccountReader {
     }
 
     /// The default timeout. Supabase's own flows expire after five minutes.
-    private static func usualFlowTimeout(of provider: AccountProvider) -> Int {
-        if case .supabase = provider { 300 } else { 600 }
+    private static func usualFlowTimeout(of provider: AccountProvider) -> Duration {
+        if case .supabase = provider { .seconds(300) } else { .seconds(600) }
     }
 
     /// The default scopes. With OpenID Connect an ID token is requested.

@@ -81,7 +81,8 @@ struct Key {
         Key(.file, "origin", .list(.origin), "which account's token tools get for a server", isForDropIns: false),
 
         Key(
-            .vault, "key_source", .word(VaultConfiguration.keySources), "where the vault's key is stored: chosen once"),
+            .vault, "key_source", .word(VaultConfiguration.KeySource.allCases.map(\.rawValue)),
+            "where the vault's key is stored: chosen once"),
         Key(.vault, "key_directory", .string, "key-file: the directory of the key files, outside the state"),
         Key(.vault, "lock_with_screen", .boolean, "lock the vault when the screen is locked"),
 

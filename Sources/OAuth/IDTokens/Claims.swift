@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import Encodings
 internal import Secrets
 internal import StrictJSON
 

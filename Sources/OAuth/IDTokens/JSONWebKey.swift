@@ -1,4 +1,5 @@
 public import Cryptography
+internal import Encodings
 public import HTTPMessages
 internal import Secrets
 public import StrictJSON

@@ -1,4 +1,5 @@
 public import Cryptography
+internal import Encodings
 public import Secrets
 public import StrictJSON
 

@@ -1,4 +1,4 @@
-internal import Cryptography
+internal import Encodings
 public import HTTPMessages
 public import Secrets
 

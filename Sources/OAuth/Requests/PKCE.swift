@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import Encodings
 public import Secrets
 
 /// PKCE with S256 (RFC 7636): proof that the client that redeems a code is the one that requested it. The verifier is

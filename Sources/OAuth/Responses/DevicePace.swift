@@ -24,8 +24,8 @@ public struct DevicePace: Sendable, Equatable {
     /// After a `slow_down` the wait is a quarter longer: by a fifth (1 / `faster`) and a twentieth. The provider's
     /// clock may run faster than ours, and otherwise each poll would again be slightly too early.
     private static let faster = 5
-    /// The longest back-off in milliseconds, so that the sign-in continues soon after the network is back.
-    private static let longestPause = 120_000
+    /// The longest back-off, so that the sign-in continues soon after the network is back.
+    private static let longestPause: Duration = .seconds(120)
     /// The longest interval in seconds, whatever the provider adds.
     private static let longestInterval = DeviceAuthorization.longestLife
 
@@ -57,11 +57,11 @@ public struct DevicePace: Sendable, Equatable {
         }
     }
 
-    /// Milliseconds from the last response (or failure) to the next poll.
-    public var pause: Int {
-        var milliseconds = interval * 1_000
-        if isSlowed { milliseconds += milliseconds / DevicePace.faster + milliseconds / 20 }
-        let doubled = min(milliseconds << failures, max(DevicePace.longestPause, milliseconds))
-        return max(doubled, retryAfter * 1_000)
+    /// From the last response (or failure) to the next poll.
+    public var pause: Duration {
+        var pause: Duration = .seconds(interval)
+        if isSlowed { pause += pause / DevicePace.faster + pause / 20 }
+        let doubled = min(pause * (1 << failures), max(DevicePace.longestPause, pause))
+        return max(doubled, .seconds(retryAfter))
     }
 }

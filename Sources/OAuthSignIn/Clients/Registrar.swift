@@ -89,8 +89,9 @@ struct Registrar: Sendable {
         let older = (earlier?.managements ?? []).filter { $0.uri == nil || $0.uri != answer.management?.uri }
         let kept = RegistrationRecord(
             issuer: order.issuer, clientID: client.clientID, secret: client.secret,
-            secretExpiresAt: client.secretExpiresAt, managements: [answer.management].compactMap { $0 } + older,
-            registeredAt: clock.now())
+            secretExpiresAt: client.secretExpiresAt.map { WallInstant(seconds: $0) },
+            managements: [answer.management].compactMap { $0 } + older,
+            registeredAt: clock.wallInstant)
         do throws(BrokerError) {
             try await BrokerError.mapping { () throws(VaultError) in try await vault.store(kept.encoded(), in: slot) }
         } catch {
@@ -119,7 +120,7 @@ struct Registrar: Sendable {
         let earlier = (try? await vault.load(waiting)).flatMap { $0 }.flatMap { RegistrationRecord(decoding: $0.text) }
         var kept = RegistrationRecord(
             issuer: order.issuer, clientID: nil, managements: [management] + (earlier?.managements ?? []),
-            registeredAt: clock.now())
+            registeredAt: clock.wallInstant)
         // Store before deleting: the provider may be slow to respond.
         let isKept = (try? await vault.store(kept.encoded(), in: waiting)) != nil
         guard management.uri != nil else {

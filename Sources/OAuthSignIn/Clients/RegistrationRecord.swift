@@ -13,15 +13,15 @@ struct RegistrationRecord: Sendable, Equatable {
     /// Nil for registrations that cannot be used: the record only has the tokens that delete them.
     let clientID: String?
     var secret: Secret?
-    /// Unix seconds; nil for a secret that does not expire.
-    var secretExpiresAt: Int?
+    /// Nil for a secret that does not expire.
+    var secretExpiresAt: WallInstant?
     /// Newest first. There may be several registrations that cannot be used.
     var managements: [RegistrationManagement]
-    let registeredAt: Int
+    let registeredAt: WallInstant
 
     init(
-        issuer: String, clientID: String?, secret: Secret? = nil, secretExpiresAt: Int? = nil,
-        managements: [RegistrationManagement], registeredAt: Int
+        issuer: String, clientID: String?, secret: Secret? = nil, secretExpiresAt: WallInstant? = nil,
+        managements: [RegistrationManagement], registeredAt: WallInstant
     ) {
         self.issuer = issuer
         self.clientID = clientID
@@ -41,11 +41,11 @@ struct RegistrationRecord: Sendable, Equatable {
     func encoded() -> Secret {
         var object = JSONObject([
             .init("version", .integer(RegistrationRecord.version)), .init("issuer", .string(issuer)),
-            .init("registered_at", .integer(registeredAt)),
+            .init("registered_at", .integer(registeredAt.seconds)),
         ])
         object["client_id"] = clientID.map { .string($0) }
         object["client_secret"] = secret.map { .string($0.revealed()) }
-        object["client_secret_expires_at"] = secretExpiresAt.map { .integer($0) }
+        object["client_secret_expires_at"] = secretExpiresAt.map { .integer($0.seconds) }
         object["managements"] = .array(
             managements.map { management in
                 var member = JSONObject([
@@ -66,12 +66,12 @@ struct RegistrationRecord: Sendable, Equatable {
         self.init(
             issuer: issuer, clientID: json["client_id"]?.string,
             secret: json["client_secret"]?.string.map { Secret($0) },
-            secretExpiresAt: json["client_secret_expires_at"]?.integer,
+            secretExpiresAt: json["client_secret_expires_at"]?.integer.map { WallInstant(seconds: $0) },
             managements: (json["managements"]?.array ?? []).compactMap { member in
                 member["registration_access_token"]?.string.map {
                     RegistrationManagement(token: Secret($0), uri: member["registration_client_uri"]?.string)
                 }
-            }, registeredAt: json["registered_at"]?.integer ?? 0)
+            }, registeredAt: WallInstant(seconds: json["registered_at"]?.integer ?? 0))
     }
 }
 
@@ -94,7 +94,7 @@ extension Account.SecretSource {
             }
             // Reported before the provider rejects the client with `invalid_client`, which does not say that the secret
             // expired (DCR-05).
-            guard !record.hasExpired(at: clock.now()) else { throw RegistrationRecord.expiry(of: name) }
+            guard !record.hasExpired(at: clock.wallInstant) else { throw RegistrationRecord.expiry(of: name) }
             return secret
         }
         let sender = account
@@ -107,7 +107,7 @@ extension Account.SecretSource {
 }
 
 extension RegistrationRecord {
-    func hasExpired(at now: Int) -> Bool { secretExpiresAt.map { $0 <= now } ?? false }
+    func hasExpired(at now: WallInstant) -> Bool { secretExpiresAt.map { $0 <= now } ?? false }
 
     static func expiry(of name: AccountName) -> BrokerError {
         var setting = UnusableSetting(

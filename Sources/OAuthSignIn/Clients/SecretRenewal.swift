@@ -20,7 +20,7 @@ extension Registrar {
             throw RegistrationRecord.expiry(of: sender.name)
         }
         // Another caller has renewed it meanwhile.
-        if let secret = kept.secret, !kept.hasExpired(at: clock.now()) { return secret }
+        if let secret = kept.secret, !kept.hasExpired(at: clock.wallInstant) { return secret }
         guard let read = kept.managements.first?.reading() else { throw RegistrationRecord.expiry(of: sender.name) }
         let found = try await send(read, &kept, in: slot, as: sender)
         if let secret = try await take(found, clientID, &kept, in: slot, host: read.host) { return secret }
@@ -83,7 +83,7 @@ extension Registrar {
         }
         guard let secret = client.secret, client.secretExpiresAt.map({ $0 > clock.now() }) ?? true else { return nil }
         kept.secret = secret
-        kept.secretExpiresAt = client.secretExpiresAt
+        kept.secretExpiresAt = client.secretExpiresAt.map { WallInstant(seconds: $0) }
         let text = kept.encoded()
         try await BrokerError.mapping { () throws(VaultError) in try await vault.store(text, in: slot) }
         return secret

@@ -23,7 +23,7 @@ extension Provider {
         var session = Session(
             refreshToken: tokens.refreshToken, unvalidatedRefreshToken: nil, identity: nil, subject: nil, user: nil,
             scope: tokens.scope(askedFor: scopes) ?? (asked.isEmpty ? nil : asked),
-            issuer: metadata.issuer ?? origin, tokenEndpointOrigin: origin, signedInAt: clock.now(),
+            issuer: metadata.issuer ?? origin, tokenEndpointOrigin: origin, signedInAt: clock.wallInstant,
             end: tokens.refreshExpiresIn.map { Deadline(in: $0, by: clock) }, rotates: nil,
             tokens: [.own: accessToken(tokens, scope: asked)])
         if scopes.contains("openid") {

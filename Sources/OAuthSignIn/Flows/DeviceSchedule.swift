@@ -28,7 +28,7 @@ struct DeviceSchedule: Sendable, Equatable {
     ///   - answeredAt: when the codes were received.
     init(interval: Int, life: Duration, answeredAt: BootInstant) {
         pace = DevicePace(interval: interval)
-        due = answeredAt + .milliseconds(pace.pause)
+        due = answeredAt + pace.pause
         end = answeredAt + life
     }
 
@@ -41,6 +41,6 @@ struct DeviceSchedule: Sendable, Equatable {
     /// Notes the result of a polling request and schedules the next.
     mutating func answered(_ event: DevicePace.Event, at now: BootInstant) {
         pace.note(event)
-        due = now + .milliseconds(pace.pause)
+        due = now + pace.pause
     }
 }

@@ -63,7 +63,7 @@ extension Session {
         var session = Session(
             refreshToken: nil, unvalidatedRefreshToken: nil, identity: nil, subject: nil, user: nil,
             scope: account.scopes.isEmpty ? nil : account.scopes.joined(separator: " "),
-            issuer: account.issuer ?? account.binding.provider, tokenEndpointOrigin: "", signedInAt: clock.now(),
+            issuer: account.issuer ?? account.binding.provider, tokenEndpointOrigin: "", signedInAt: clock.wallInstant,
             end: nil, rotates: nil, tokens: [:])
         session.isConfigured = true
         session.isEphemeral = true

@@ -2,9 +2,22 @@ package import StrictJSON
 
 /// A second factor of a user, at a Supabase project.
 public struct Factor: Sendable, Equatable {
+    /// How the factor is verified. Open, since the daemon may be newer than the app.
+    public struct Kind: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+        public init(stringLiteral value: String) { rawValue = value }
+
+        /// By the code that an authenticator app shows.
+        public static let totp: Kind = "totp"
+        /// By a code that is sent to a phone.
+        public static let phone: Kind = "phone"
+        /// By a security key or a passkey.
+        public static let webAuthn: Kind = "webauthn"
+    }
+
     public var id: String
-    /// `totp`, `phone` or `webauthn`. Open, since the daemon may be newer than the app.
-    public var kind: String
+    public var kind: Kind
     /// Only a verified one counts.
     public var isVerified: Bool
     public var name: String?
@@ -16,7 +29,7 @@ public struct Factor: Sendable, Equatable {
     package init(reading json: JSON) throws(RingbackError) {
         guard let id = json["id"]?.string else { throw .missing("id", in: "factor") }
         self.id = id
-        kind = json["factor_type"]?.string ?? ""
+        kind = Kind(rawValue: json["factor_type"]?.string ?? "")
         isVerified = json["status"]?.string == "verified"
         name = json["friendly_name"]?.string
         phone = json["phone"]?.string

@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import Encodings
 internal import StrictJSON
 
 /// The signed JWTs with which clients authenticated (RFC 7523 section 3, OpenID Connect Core section 9). The audience must

@@ -1,4 +1,4 @@
-internal import Cryptography
+internal import Encodings
 internal import HTTPMessages
 internal import Secrets
 internal import StrictJSON

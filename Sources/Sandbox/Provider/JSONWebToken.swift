@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import Encodings
 internal import StrictJSON
 
 /// A signed JWT in its compact form (RFC 7515 section 7.1), taken apart. Its signature is checked elsewhere.

@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import Encodings
 internal import StrictJSON
 
 /// Checks an authenticator's response as a relying party has to (Web Authentication level 3, sections 7.1 and 7.2): the

@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import Encodings
 internal import StrictJSON
 
 /// SAML assertions for services (RFC 7522). The sandbox trusts only those that it made itself. They have issuer, subject

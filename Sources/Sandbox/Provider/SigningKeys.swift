@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import Encodings
 internal import StrictJSON
 
 /// An issuer's signing keys and the key set it publishes.

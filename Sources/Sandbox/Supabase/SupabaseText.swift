@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import Encodings
 internal import Synchronization
 
 /// The forms in which the real server writes names, times and numbers.
@@ -100,27 +101,9 @@ struct SupabaseInstant: Sendable, Equatable {
     }
 
     var text: String {
-        let (days, second) = (seconds / 86_400, seconds % 86_400)
-        // Howard Hinnant's days-to-civil.
-        let shifted = days + 719_468
-        let era = shifted / 146_097
-        let dayOfEra = shifted - era * 146_097
-        let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let moved = (5 * dayOfYear + 2) / 153
-        let day = dayOfYear - (153 * moved + 2) / 5 + 1
-        let month = moved < 10 ? moved + 3 : moved - 9
-        let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
-        var fraction = SupabaseInstant.padded(nanoseconds, 9)[...]
+        let digits = String(nanoseconds)
+        var fraction = (String(repeating: "0", count: 9 - digits.utf8.count) + digits)[...]
         while fraction.hasSuffix("0") { fraction.removeLast() }
-        let date = [(year, 4), (month, 2), (day, 2)].map { SupabaseInstant.padded($0.0, $0.1) }.joined(separator: "-")
-        let time = [second / 3_600, second / 60 % 60, second % 60].map { SupabaseInstant.padded($0, 2) }
-            .joined(separator: ":")
-        return date + "T" + time + (fraction.isEmpty ? "" : ".\(fraction)") + "Z"
-    }
-
-    private static func padded(_ number: Int, _ width: Int) -> String {
-        let digits = String(number)
-        return String(repeating: "0", count: max(width - digits.count, 0)) + digits
+        return Timestamp.text(of: seconds).dropLast() + (fraction.isEmpty ? "Z" : ".\(fraction)Z")
     }
 }

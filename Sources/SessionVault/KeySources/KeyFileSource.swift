@@ -2,6 +2,7 @@
 // does not contain the key. It does not protect against programs of the same user.
 
 internal import Cryptography
+internal import Encodings
 internal import Glibc
 public import Secrets
 public import StrictJSON

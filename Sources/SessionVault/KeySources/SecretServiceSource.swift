@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import Encodings
 public import Secrets
 public import StrictJSON
 

@@ -1,5 +1,6 @@
 internal import BrokerCore
 internal import Cryptography
+internal import Encodings
 internal import HTTPMessages
 internal import OAuth
 internal import Secrets

@@ -47,7 +47,7 @@ struct ConfigCheck: ParsableCommand {
         }
         for origin in report["origins"]?.array ?? [] {
             let user = origin["match_username"] == nil ? "" : " for \(text(origin, "match_username"))"
-            let kind = text(origin, "kind") == "id_token" ? "ID tokens" : "tokens"
+            let kind = TokenKind(rawValue: text(origin, "kind")) == .idToken ? "ID tokens" : "tokens"
             Output.line("origin \(text(origin, "url"))\(user): \(kind) of \(text(origin, "account"))")
         }
         if accounts.isEmpty {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Encodings
 import RingbackAPI
 import RingbackClient
 import StrictJSON
@@ -9,7 +10,7 @@ struct Audit: ParsableCommand {
         abstract: "Show which program got which token, and what happened to sessions and keys.",
         discussion: "Shows at most the newest 1000 entries; audit.jsonl in the state directory may have more.")
 
-    @Option(help: ArgumentHelp("Since a time ago (90s, 15m, 24h, 7d) or an instant (RFC 3339).", valueName: "when"))
+    @Option(help: ArgumentHelp("Since a time ago (90s, 15m, 24h, 7d, 2w) or an instant (RFC 3339).", valueName: "when"))
     var since: String?
 
     @Option(help: "Only entries about this account.")
@@ -48,7 +49,7 @@ struct Audit: ParsableCommand {
                 for entry in entries { Output.json(entry) }
                 return
             }
-            guard !entries.isEmpty else { return Output.note("There is no such entry.") }
+            guard !entries.isEmpty else { return Output.note("The audit log has no such entry.") }
             var table = Table(columns: ["TIME", "EVENT", "ACCOUNT", "COUNT", "PID", "PROGRAM", "DETAILS"])
             for entry in entries { table.add(Audit.cells(entry)) }
             Output.table(table)
@@ -58,16 +59,9 @@ struct Audit: ParsableCommand {
     /// The instant for the request. A span is subtracted from this machine's clock; other text is passed on for the
     /// daemon to read.
     static func instant(_ text: String, now: Int) -> String? {
-        let units: [Character: Int] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800]
-        guard let unit = text.last.flatMap({ units[$0] }), !text.contains("T") else {
-            return text.contains("-") && text.utf8.contains { $0 | 0x20 == UInt8(ascii: "t") } ? text : nil
-        }
-        let digits = text.dropLast()
-        guard !digits.isEmpty, digits.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }), let count = Int(digits) else {
-            return nil
-        }
-        let (span, overflow) = count.multipliedReportingOverflow(by: unit)
-        return String(overflow ? 0 : max(0, now - span))
+        if let span = TimeSpan.seconds(of: text) { return String(max(0, now - span)) }
+        // Numbers and other text without a date and a time are mistakes.
+        return text.contains("-") && text.utf8.contains { $0 | 0x20 == UInt8(ascii: "t") } ? text : nil
     }
 
     private static func cells(_ entry: JSON) -> [String] {

@@ -20,7 +20,8 @@ struct Unlock: ParsableCommand {
             let calls = try daemon.calls()
             let vault = try calls.call(.getStatus)["vault"]
             var body = JSONObject()
-            if vault?["key_source"]?.string == "passphrase", vault?["locked"]?.bool == true {
+            let source = vault?["key_source"]?.string.flatMap(VaultRekey.Source.init)
+            if source == .passphrase, vault?["locked"]?.bool == true {
                 let isNew = vault?["needs_new_passphrase"]?.bool == true
                 body["passphrase"] = .string(
                     isNew ? try Passphrase.readNew() : try Passphrase.read("Passphrase (it is not shown): "))

@@ -31,7 +31,7 @@ struct OriginAdd: ParsableCommand {
     var resource: String?
 
     @Option(help: "access_token (the default) or id_token.")
-    var kind: String?
+    var kind: TokenKind?
 
     @Option(help: "The user name for tools that want one.")
     var username: String?
@@ -67,7 +67,7 @@ struct OriginAdd: ParsableCommand {
         var lines = ["[[origin]]", "url = \(AccountText.quoted(rule.pattern.text))"]
         let pairs: [(String, String?)] = [
             ("account", account), ("match_username", matchUsername), ("scope", scope), ("audience", audience),
-            ("resource", resource), ("kind", kind), ("username", username),
+            ("resource", resource), ("kind", kind?.rawValue), ("username", username),
         ]
         for case (let key, let value?) in pairs { lines.append("\(key) = \(AccountText.quoted(value))") }
         switch header.count {

@@ -25,8 +25,7 @@ struct ConfigurationOption: ParsableArguments {
 struct OriginEntry {
     let rule: OriginRule
     let account: String
-    /// `access_token` or `id_token`.
-    let kind: String
+    let kind: TokenKind
     let scope: String?
     let headers: [String]
     let source: AccountSource
@@ -35,11 +34,12 @@ struct OriginEntry {
     /// Nil for what this version cannot read.
     init?(_ json: JSON) {
         guard let url = json["url"]?.string, let pattern = try? OriginPattern(parsing: url),
-            let account = json["account"]?.string
+            let account = json["account"]?.string,
+            let kind = TokenKind(rawValue: json["kind"]?.string ?? TokenKind.accessToken.rawValue)
         else { return nil }
         rule = OriginRule(pattern, username: json["match_username"]?.string)
         self.account = account
-        kind = json["kind"]?.string ?? "access_token"
+        self.kind = kind
         scope = json["scope"]?.string
         headers = (json["headers"]?.array ?? []).compactMap(\.string)
         source = AccountSource(parsing: json["source"]?.string ?? "")
@@ -64,7 +64,7 @@ struct OriginEntry {
     /// What is given: tokens of an account.
     var given: String {
         let scope = scope.map { " with the scope \($0)" } ?? ""
-        return "\(kind == "id_token" ? "the ID token" : "the token") of \(account)\(scope)"
+        return "\(kind == .idToken ? "the ID token" : "the token") of \(account)\(scope)"
     }
 }
 
@@ -85,7 +85,7 @@ struct OriginList: ParsableCommand {
             var table = Table(columns: ["URL", "USER", "ACCOUNT", "TOKEN", "SCOPE", "FILE"])
             for entry in entries {
                 table.add([
-                    entry.rule.pattern.text, entry.rule.username ?? "any", entry.account, entry.kind,
+                    entry.rule.pattern.text, entry.rule.username ?? "any", entry.account, entry.kind.rawValue,
                     entry.scope ?? "", entry.source.text,
                 ])
             }

@@ -21,13 +21,13 @@ struct FactorProof {
     /// - Throws: `cancelled` without a code or a credential; the project's error for a wrong one, if there is no user to
     ///   ask again.
     func give(_ factor: Factor, channel: String?) throws(RingbackError) -> JSON {
-        if factor.kind == "webauthn" { return try give(to: factor) }
+        if factor.kind == .webAuthn { return try give(to: factor) }
         guard credentialDescriptor == nil else {
             throw RingbackError(
                 "validation_failed",
                 "--credential-fd is for a security key; this factor is verified by a code (--code-fd).")
         }
-        let isPhone = factor.kind == "phone"
+        let isPhone = factor.kind == .phone
         var challenge = isPhone ? try send(factor, channel) : nil
         let question = isPhone ? "code (“resend” sends another)" : "code that the app shows"
         while true {

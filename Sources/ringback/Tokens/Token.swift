@@ -72,7 +72,7 @@ struct Token: ParsableCommand {
     var issuer: String?
 
     @Option(help: "access_token or id_token.")
-    var kind: String?
+    var kind: TokenKind?
 
     @Option(help: "raw, header, json-headers, xoauth2, oauthbearer or json.")
     var format: TokenFormat = .raw
@@ -88,16 +88,13 @@ struct Token: ParsableCommand {
             throw ValidationError("Name an account, or an issuer by --issuer.")
         }
         if signIn, account == nil { throw ValidationError("--sign-in needs an account's name.") }
-        guard [nil, "access_token", "id_token"].contains(kind) else {
-            throw ValidationError("--kind must be access_token or id_token.")
-        }
     }
 
     func run() throws {
         var options = TokenOptions()
         options.request = choice.request(account)
         options.request.issuer = issuer
-        options.request.kind = kind == "access_token" ? nil : kind
+        options.request.kind = kind == .accessToken ? nil : kind
         options.socket = daemon.socket
         options.format = json.isWanted ? .json : format
         options.signsIn = signIn
@@ -107,3 +104,4 @@ struct Token: ParsableCommand {
 }
 
 extension TokenFormat: ExpressibleByArgument {}
+extension TokenKind: ExpressibleByArgument {}

@@ -1,3 +1,4 @@
+import Encodings
 import RingbackClient
 import StrictJSON
 
@@ -23,9 +24,9 @@ enum TokenFormat: String, CaseIterable, Sendable {
     ///
     /// - Throws: `bad_response` for a token with characters that are not allowed in a token: in a header or in a line
     ///   of a protocol, they would add something to it.
-    func line(_ answer: JSON, kind: String?) throws(RingbackError) -> String {
+    func line(_ answer: JSON, kind: TokenKind?) throws(RingbackError) -> String {
         if self == .json { return answer.visibleText }
-        let member = kind == "id_token" ? "id_token" : "access_token"
+        let member = (kind ?? .accessToken).rawValue
         guard let token = answer[member]?.string, !token.isEmpty else {
             throw RingbackError(.badResponse, "The daemon's response has no “\(member)”.")
         }
@@ -41,13 +42,13 @@ enum TokenFormat: String, CaseIterable, Sendable {
             return field.visibleText
         case .xoauth2:
             let address = try TokenFormat.address(answer, "XOAUTH2")
-            return TokenFormat.base64("user=\(address)\u{1}auth=Bearer \(token)\u{1}\u{1}")
+            return Base64.encode("user=\(address)\u{1}auth=Bearer \(token)\u{1}\u{1}".utf8)
         case .oauthbearer:
             // The two characters that the name of RFC 5801 section 4 cannot contain.
             let name = try TokenFormat.address(answer, "OAUTHBEARER").utf8.map { byte in
                 byte == UInt8(ascii: ",") ? "=2C" : byte == UInt8(ascii: "=") ? "=3D" : String(UnicodeScalar(byte))
             }
-            return TokenFormat.base64("n,a=\(name.joined()),\u{1}auth=Bearer \(token)\u{1}\u{1}")
+            return Base64.encode("n,a=\(name.joined()),\u{1}auth=Bearer \(token)\u{1}\u{1}".utf8)
         }
     }
 
@@ -67,20 +68,5 @@ enum TokenFormat: String, CaseIterable, Sendable {
                 .badResponse, "\(mechanism) needs the account's mail address, and the provider names none.")
         }
         return address
-    }
-
-    /// RFC 4648 section 4.
-    static func base64(_ text: String) -> String {
-        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-        let bytes = Array(text.utf8)
-        var output: [UInt8] = []
-        for start in stride(from: 0, to: bytes.count, by: 3) {
-            let group = bytes[start..<min(start + 3, bytes.count)]
-            let bits = group.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - group.count))
-            for place in 0..<4 {
-                output.append(place <= group.count ? alphabet[bits >> (18 - 6 * place) & 63] : UInt8(ascii: "="))
-            }
-        }
-        return String(decoding: output, as: UTF8.self)
     }
 }

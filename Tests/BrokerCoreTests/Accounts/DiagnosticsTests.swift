@@ -99,7 +99,7 @@ import Testing
         for (uri, level, word) in [
             ("swisscoin://auth-callback", Finding.Level.warning, "any other app may claim"),
             ("org.example.app:/cb", .ok, "org.example.app"), ("https://app.example/cb", .warning, "has to be pasted"),
-            ("http://127.0.0.1:8400/callback", .ok, "can be had"),
+            ("http://127.0.0.1:8400/callback", .ok, "is free"),
         ] {
             var account = House.account()
             account.redirectURI = uri

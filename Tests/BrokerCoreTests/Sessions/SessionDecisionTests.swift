@@ -14,7 +14,8 @@ private func session(
     return Session(
         refreshToken: refreshToken, unvalidatedRefreshToken: nil, identity: nil, subject: subject, user: nil,
         scope: nil,
-        issuer: "https://id.example", tokenEndpointOrigin: "https://id.example", signedInAt: 5, end: nil, rotates: nil,
+        issuer: "https://id.example", tokenEndpointOrigin: "https://id.example", signedInAt: WallInstant(seconds: 5),
+        end: nil, rotates: nil,
         tokens: [
             .own: AccessToken(
                 value: Secret("access"), type: "Bearer", scope: nil, expiry: expiry,

@@ -16,7 +16,7 @@ import Testing
             authorizedParty: "a", nonce: Secret("n"), issuer: "https://id.example/d",
             nonceSource: Secret("s")),
         subject: "alice", user: JSONObject([.init("email", "a@example.org"), .init("name", "Алиса")]), scope: "openid",
-        issuer: "https://id.example", tokenEndpointOrigin: "https://id.example", signedInAt: 3,
+        issuer: "https://id.example", tokenEndpointOrigin: "https://id.example", signedInAt: WallInstant(seconds: 3),
         end: Deadline(at: WallInstant(seconds: 10), boot: BootInstant(milliseconds: 9_000)), rotates: true,
         tokens: [
             .own: AccessToken(

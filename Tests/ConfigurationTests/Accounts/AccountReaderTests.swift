@@ -120,7 +120,7 @@ import Testing
                 policy = "same-uid"
                 """
         let account = try #require(try account(lines))
-        #expect(account.flowTimeout == 10)
+        #expect(account.flowTimeout == .seconds(10))
         #expect(account.refreshMargin == 0)
         #expect(account.sessionWarnings == [600, 60])
         #expect(account.callbackPeerUIDs == [0, 1_001])
@@ -161,7 +161,7 @@ import Testing
         #expect(try account(lines)?.redirect == .https(uri: "https://example.org/cb"))
     }
 
-    @Test func `may have any name the contract allows`() throws {
+    @Test func `an account may have any name that the socket API allows`() throws {
         let folder = try Folder()
         let names = ["a", "0", "a-b_c.d", String(repeating: "a", count: 64)]
         try folder.write(names.map { "[accounts.\"\($0)\"]\n\(Self.oidc)" }.joined())

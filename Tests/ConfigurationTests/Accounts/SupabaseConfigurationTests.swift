@@ -87,7 +87,7 @@ import Testing
         #expect(bare.profileTable == nil)
         #expect(bare.profileFunction == nil)
         #expect(bare.functions == [])
-        #expect(try account(Self.lines + Self.url)?.flowTimeout == 300)
+        #expect(try account(Self.lines + Self.url)?.flowTimeout == .seconds(300))
         let full = try project(
             """
             oauth_provider = "custom:acme"

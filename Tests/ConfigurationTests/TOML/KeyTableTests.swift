@@ -9,16 +9,6 @@ import Testing
         #expect(Key.all.allSatisfy { !$0.meaning.isEmpty && !$0.meaning.contains("\n") })
     }
 
-    @Test func `knows the keys that the documentation shows`() {
-        let shown = [
-            "issuer", "client_id", "scopes", "provider", "tenant", "client_secret_file", "client_secret_command",
-            "client_secret", "url", "api_key", "redirect_uri", "redirect_flow_key", "client_authentication",
-            "authorization_params", "endpoints", "ca_file", "pinned_public_keys", "headers", "flow_timeout",
-            "refresh_margin", "session_warnings", "callback_peer_uids", "policy",
-        ]
-        #expect(Set(shown).isSubset(of: Key.allowed(in: .account).keys))
-    }
-
     @Test func `lets drop-ins offer accounts and schemes and nothing else`() {
         #expect(Set(Key.allowed(in: .file).values.filter(\.isForDropIns).map(\.name)) == ["accounts", "schemes"])
     }

@@ -1,6 +1,7 @@
 // The manual pages: their examples are run, their options exist, and `make install` brings them along.
 
 import Glibc
+import RingbackAPI
 import StrictJSON
 import Testing
 
@@ -82,6 +83,43 @@ import Testing
         #expect(Set(heads).subtracting(keys.map(\.name)).isEmpty, "\(Set(heads).subtracting(keys.map(\.name)))")
     }
 
+    @Test func `docs/configuration.md has a row for every key of the configuration`() throws {
+        let rows = try Document(path: "docs/configuration.md").lines.filter { $0.hasPrefix("| `") }
+        // A row begins with the table that its keys belong to; without one, they belong to an account.
+        let tables = [
+            "vault": "vault", "network": "network", "notifications": "notifications", "schemes": "scheme",
+            "expose": "expose", "origin": "origin", "accounts": "account", "profile": "profile",
+            "endpoints": "endpoints",
+        ]
+        var documented: [String: Set<String>] = [:]
+        for row in rows {
+            let words = Manual.codeWords(row)
+            let table = row.hasPrefix("| `[") ? words.prefix { tables[$0] != nil || $0 == "NAME" } : []
+            let section = table.last { $0 != "NAME" }.flatMap { tables[$0] } ?? "account"
+            documented[section, default: []].formUnion(words.dropFirst(table.count))
+            documented["file", default: []].formUnion(table.prefix(1))
+            // `accounts.NAME.profile` is the key `profile` of an account.
+            documented["account", default: []].formUnion(table.dropFirst())
+        }
+        for key in try Manual.keys() {
+            #expect(documented[key.section]?.contains(key.name) == true, "\(key.section): \(key.name)")
+        }
+    }
+
+    @Test func `docs/api.md has a row for every route, and no other`() async throws {
+        let rows = try Document(path: "docs/api.md").lines.filter { $0.hasPrefix("| `") }
+        let documented = rows.flatMap { row in
+            Manual.codeSpans(row).compactMap { span -> String? in
+                let parts = span.split(separator: " ", maxSplits: 1)
+                guard parts.count == 2, parts[1].hasPrefix("/v1/") else { return nil }
+                return "\(parts[0]) \(parts[1].prefix { $0 != "?" })"
+            }
+        }
+        let routes = Endpoint.allCases.map { "\($0.method.rawValue) \($0.path)" }
+        #expect(Set(routes).subtracting(documented).sorted() == [])
+        #expect(Set(documented).subtracting(routes).sorted() == [])
+    }
+
     @Test func `the daemon knows each of these keys`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             let tables = [
@@ -155,6 +193,19 @@ private enum Manual {
             guard start.hasPrefix("."), let quote = start.firstIndex(of: "\"") else { return nil }
             let section = start.dropFirst().prefix { $0.isLetter }
             return (String(section), String(start[start.index(after: quote)...].prefix { $0 != "\"" }))
+        }
+    }
+
+    /// What stands between backquotes in a line of Markdown.
+    static func codeSpans(_ line: some StringProtocol) -> [Substring] {
+        let parts = Substring(line).split(separator: "`", omittingEmptySubsequences: false)
+        return parts.enumerated().filter { !$0.offset.isMultiple(of: 2) }.map(\.element)
+    }
+
+    /// The words between backquotes in a line of Markdown, without marks between them.
+    static func codeWords(_ line: some StringProtocol) -> [String] {
+        codeSpans(line).flatMap { span in
+            span.split { !($0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_")) }.map(String.init)
         }
     }
 

@@ -142,7 +142,7 @@ private struct Mistake: Sendable, CustomTestStringConvertible {
             #expect(try await answer.location == "/failed")
             let ended = try await login.end()
             #expect(ended.status == 5, "\(ended)")
-            #expect(ended.err.contains("no answer within the time allowed"), "\(ended)")
+            #expect(ended.err.contains("no response within the time allowed"), "\(ended)")
             try await stage.expectNothingHeld(error: "provider_unreachable")
         }
     }

@@ -1,4 +1,4 @@
-// D.2 and D.3, the rows whose session is dead: the refresh's answer, the account, the events and what is kept, each with
+// Responses to a refresh that prove the session dead: the refresh's answer, the account, the events and what is kept, each with
 // the project's own word for why.
 
 import StrictJSON
@@ -41,34 +41,34 @@ struct EndedRow: Sendable, CustomTestStringConvertible {
     private static let mira: JSON = ["mira@example.org"]
 
     static let all: [EndedRow] =
-        switched("D.2 the session was ended", "refresh_token_not_found", ["end_sessions": true])
-        + switched("D.2 the user was deleted", "refresh_token_not_found", ["delete_users": mira])
-        + switched("D.2 the database was restored", "refresh_token_not_found", ["rewind": 1], ["v1"])
-        + switched("D.2 the counter is behind the token", "validation_failed", ["rewind": 1], ["v2"])
-        + switched("D.2 a token without a session", "session_not_found", ["stray_sessions": true], ["v1"])
-        + switched("D.2 past not_after", "session_expired", ["not_after": 60])
-        + switched("D.2 timebox", "session_expired", ["session_timebox": 60])
-        + switched("D.2 inactivity", "session_expired", ["session_inactivity": 60])
-        + switched("D.2 banned", "user_banned", ["ban": mira])
-        + switched("D.2 of an OAuth client", "invalid_client", ["bind_sessions": true])
-        + done("D.2 single session", "session_expired") { stage, program in
+        switched("the session was ended", "refresh_token_not_found", ["end_sessions": true])
+        + switched("the user was deleted", "refresh_token_not_found", ["delete_users": mira])
+        + switched("the database was restored", "refresh_token_not_found", ["rewind": 1], ["v1"])
+        + switched("the counter is behind the token", "validation_failed", ["rewind": 1], ["v2"])
+        + switched("a token without a session", "session_not_found", ["stray_sessions": true], ["v1"])
+        + switched("past not_after", "session_expired", ["not_after": 60])
+        + switched("timebox", "session_expired", ["session_timebox": 60])
+        + switched("inactivity", "session_expired", ["session_inactivity": 60])
+        + switched("banned", "user_banned", ["ban": mira])
+        + switched("of an OAuth client", "invalid_client", ["bind_sessions": true])
+        + done("single session", "session_expired") { stage, program in
             try await stage.setProject(["single_session": true])
             try await stage.advance(10)
             try await program.signIn()
         }
-        + done("D.3 refresh_token_already_used", "refresh_token_already_used") { stage, program in
+        + done("refresh_token_already_used", "refresh_token_already_used") { stage, program in
             for _ in 0..<3 { #expect(try await program.refresh().status == 200) }
             try await stage.advance(2)
         }
-        + said("D.3 session_not_found", "session_not_found", status: 400)
-        + said("D.3 validation_failed", "validation_failed", status: 400)
-        + said("D.3 user_not_found", "user_not_found", status: 400)
-        + said("D.3 user_not_found, as of an access token", "user_not_found", status: 403)
+        + said("session_not_found", "session_not_found", status: 400)
+        + said("validation_failed", "validation_failed", status: 400)
+        + said("user_not_found", "user_not_found", status: 400)
+        + said("user_not_found, as of an access token", "user_not_found", status: 403)
 }
 
 @Suite struct `A project's session that is dead` {
     @Test(arguments: EndedRow.all)
-    func `D.3 dead: it goes, and everybody is told why, over a restart too`(row: EndedRow) async throws {
+    func `dead: it goes, and everybody is told why, over a restart too`(row: EndedRow) async throws {
         try await Stage.playShared(row.kind) { stage, program in
             let subject = try await stage.account("app")["subject"]
             let events = try await stage.listen()
@@ -94,7 +94,7 @@ struct EndedRow: Sendable, CustomTestStringConvertible {
     private static let ended = "Session expired. Please sign in again."
 
     @Test(arguments: Stage.tokenKinds, ["session_not_found", "session_expired", "user_not_found", "bad_jwt"])
-    func `D.3 at other endpoints: dead by some words, and a token old by another`(
+    func `at other endpoints: dead by some words, and a token old by another`(
         kind: String, word: String
     ) async throws {
         try await Stage.playShared(kind) { stage, _ in
@@ -117,7 +117,7 @@ struct EndedRow: Sendable, CustomTestStringConvertible {
     }
 
     @Test(arguments: Stage.tokenKinds)
-    func `D.3 bad_jwt that stays: one refresh, then the server's word, and the session stays`(
+    func `bad_jwt that stays: one refresh, then the server's word, and the session stays`(
         kind: String
     ) async throws {
         try await Stage.playShared(kind) { stage, _ in

@@ -1,6 +1,7 @@
-// D.1: what a project's refresh tokens look like, and what becomes of one that looks otherwise, or changes its looks.
+// What a project's refresh tokens look like, and what becomes of one that looks otherwise, or changes its looks.
 
 import Cryptography
+import Encodings
 import StrictJSON
 import Testing
 
@@ -14,7 +15,7 @@ import Testing
     }
 
     @Test(arguments: Stage.tokenKinds)
-    func `D.1 look and rotation: each refresh is made with another token of the same kind`(kind: String) async throws {
+    func `look and rotation: each refresh is made with another token of the same kind`(kind: String) async throws {
         try await Stage.playShared(kind) { stage, _ in
             for _ in 0..<3 { try await stage.expectAlive() }
             let tokens = try await stage.presented()
@@ -23,7 +24,7 @@ import Testing
         }
     }
 
-    @Test func `D.1 upgrade: a session of the first kind goes on with the second, and over a restart`() async throws {
+    @Test func `upgrade: a session of the first kind goes on with the second, and over a restart`() async throws {
         try await Stage.playShared("v1") { stage, _ in
             try await stage.setProject(["refresh_tokens": "v2", "upgrade": 100])
             try await stage.expectAlive()
@@ -36,7 +37,7 @@ import Testing
         }
     }
 
-    @Test func `D.1 upgrade: none, where no share of the sessions is to have it`() async throws {
+    @Test func `upgrade: none, where no share of the sessions is to have it`() async throws {
         try await Stage.playShared("v1") { stage, _ in
             try await stage.setProject(["refresh_tokens": "v2", "upgrade": 0])
             for _ in 0..<3 { try await stage.expectAlive() }
@@ -44,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func `D.1 upgrade: an answer that was lost is asked for again at once, by nobody's wish`() async throws {
+    @Test func `upgrade: an answer that was lost is asked for again at once, by nobody's wish`() async throws {
         try await Stage.playShared("v1", [("reuse_interval", 600)]) { stage, _ in
             try await stage.setProject(["refresh_tokens": "v2", "upgrade": 100])
             let before = try await stage.sandbox.counters(issuer: "/supabase")["refreshes"]
@@ -64,8 +65,7 @@ import Testing
         }
     }
 
-    @Test func `D.1 upgrade: an answer that was lost with the daemon ends the session after the interval`() async throws
-    {
+    @Test func `upgrade: an answer that was lost with the daemon ends the session after the interval`() async throws {
         try await Stage.playShared("v1") { stage, _ in
             try await stage.setProject(["refresh_tokens": "v2", "upgrade": 100])
             try await stage.fault(["kind": "gate", "processed": true])
@@ -82,7 +82,7 @@ import Testing
     }
 
     @Test(arguments: Stage.tokenKinds)
-    func `D.1 malformed: a token of long ago ends its session`(kind: String) async throws {
+    func `malformed: a token of long ago ends its session`(kind: String) async throws {
         try await Stage.playShared("v0") { stage, program in
             #expect(program.refreshToken.utf8.count == 22)
             try await stage.expectAlive()
@@ -94,8 +94,7 @@ import Testing
     @Test(
         arguments: Stage.tokenKinds,
         ["short", "ABCDEFGHIJKL", "abcdefghijk-", "abcdefghijklmnopqrstuv", "changed", "abcdefghijkl", "forged"])
-    func `D.1 malformed, D.2 unknown: a token that is handed in so is not kept`(kind: String, text: String) async throws
-    {
+    func `malformed or unknown: a token that is handed in so is not kept`(kind: String, text: String) async throws {
         try await Stage.playShared("v2") { stage, program in
             #expect(try await stage.api("DELETE", "/v1/accounts/app/session").status == 200)
             try await stage.setProject(["refresh_tokens": .string(kind)])

@@ -1,4 +1,4 @@
-// D.5: when the daemon refreshes a project's session, and what a failure, another account or a sign-out does to it, where
+// When the daemon refreshes a project's session, and what a failure, another account or a sign-out does to it, where
 // Supabase's own libraries differ from one another.
 
 import StrictJSON
@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test(arguments: Stage.tokenKinds)
-    func `D.5 refresh when: before the token ends, and nobody asks for it`(kind: String) async throws {
+    func `refresh when: before the token ends, and nobody asks for it`(kind: String) async throws {
         try await Stage.playShared(kind) { stage, _ in
             let before = try await stage.refreshes()
             try await shorten(stage, to: 2)
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test(arguments: Stage.tokenKinds)
-    func `D.5 auto-start: a daemon that finds a token that has ended refreshes it at once`(kind: String) async throws {
+    func `auto-start: a daemon that finds a token that has ended refreshes it at once`(kind: String) async throws {
         try await Stage.playShared(kind) { stage, _ in
             try await shorten(stage, to: 0)
             let before = try await stage.refreshes()
@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(arguments: Stage.tokenKinds)
-    func `D.5 expired on read: who asks for a token that has ended waits for another`(kind: String) async throws {
+    func `expired on read: who asks for a token that has ended waits for another`(kind: String) async throws {
         try await Stage.playShared(kind) { stage, _ in
             try await shorten(stage, to: 0)
             let before = try await stage.refreshes()
@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test(arguments: Stage.tokenKinds)
-    func `D.5 single flight: an account's refresh waits for its own, and for nobody else's`(kind: String) async throws {
+    func `single flight: an account's refresh waits for its own, and for nobody else's`(kind: String) async throws {
         let other =
             "[accounts.other]\nprovider = \"supabase\"\nurl = \"{sandbox}/tenant-a\"\n"
             + "api_key = \"sb_publishable_sandbox\"\n"
@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test(arguments: Stage.tokenKinds)
-    func `D.5 retry: a refresh that failed for now is tried again, and nobody asks for it`(kind: String) async throws {
+    func `retry: a refresh that failed for now is tried again, and nobody asks for it`(kind: String) async throws {
         try await Stage.playShared(kind) { stage, _ in
             let before = try await stage.refreshes()
             try await stage.fault(["kind": "status", "status": 503])
@@ -81,7 +81,7 @@ import Testing
     }
 
     @Test(arguments: Stage.tokenKinds, [429, 503])
-    func `D.5 a failure takes no session away, even of a token that has ended`(kind: String, status: Int) async throws {
+    func `a failure takes no session away, even of a token that has ended`(kind: String, status: Int) async throws {
         try await Stage.playShared(kind) { stage, _ in
             try await shorten(stage, to: 0)
             try await stage.fault(["kind": "status", "status": .integer(status)], isLasting: true)
@@ -95,7 +95,7 @@ import Testing
     }
 
     @Test(arguments: Stage.tokenKinds)
-    func `D.5 race with a sign-out: what the refresh brings is thrown away, and ended at the project`(
+    func `race with a sign-out: what the refresh brings is thrown away, and ended at the project`(
         kind: String
     ) async throws {
         try await Stage.playShared(kind) { stage, program in

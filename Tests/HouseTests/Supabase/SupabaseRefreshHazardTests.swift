@@ -1,4 +1,4 @@
-// D.4: what goes wrong where refreshes, proofs of second factors and other programs meet, and where an answer is lost.
+// What goes wrong where refreshes, proofs of second factors and other programs meet, and where an answer is lost.
 
 import StrictJSON
 import Testing
@@ -24,7 +24,7 @@ import Testing
     // MARK: Second factors
 
     @Test(arguments: Stage.tokenKinds)
-    func `D.4 second factor: it waits for the refresh before it`(kind: String) async throws {
+    func `second factor: it waits for the refresh before it`(kind: String) async throws {
         try await Stage.playShared(kind) { stage, _ in
             let (path, proof) = try await question(stage)
             let old = try #require(try await stage.token("app"))
@@ -53,8 +53,7 @@ import Testing
     }
 
     @Test(arguments: Stage.tokenKinds)
-    func `D.4 second factor: eight refreshes wait for it, and take the token that it brings`(kind: String) async throws
-    {
+    func `second factor: eight refreshes wait for it, and take the token that it brings`(kind: String) async throws {
         try await Stage.playShared(kind) { stage, _ in
             let (path, proof) = try await question(stage)
             let before = try await stage.refreshes()
@@ -88,7 +87,7 @@ import Testing
     }
 
     @Test(arguments: Stage.tokenKinds, [0, 600])
-    func `D.4 second factor, its answer lost: survived as far as the server's rules go`(
+    func `second factor, its answer lost: survived as far as the server's rules go`(
         kind: String, interval: Int
     ) async throws {
         try await Stage.playShared(kind, [("reuse_interval", .integer(interval))]) { stage, _ in
@@ -117,7 +116,7 @@ import Testing
     // MARK: Lost answers
 
     @Test(arguments: Stage.tokenKinds)
-    func `D.4 an answer that was lost is made up for by the next`(kind: String) async throws {
+    func `an answer that was lost is made up for by the next`(kind: String) async throws {
         try await Stage.playShared(kind) { stage, _ in
             for trouble in ["status", "invalid_json", "truncated"] {
                 try await stage.fault(["kind": .string(trouble), "status": 504, "processed": true])
@@ -129,7 +128,7 @@ import Testing
     }
 
     @Test(arguments: Stage.tokenKinds)
-    func `D.4 durable: a daemon that dies before the answer comes goes on with the token it has`(
+    func `durable: a daemon that dies before the answer comes goes on with the token it has`(
         kind: String
     ) async throws {
         try await Stage.playShared(kind) { stage, _ in
@@ -148,7 +147,7 @@ import Testing
     }
 
     @Test(arguments: Stage.tokenKinds)
-    func `D.4 durable: what was answered is on the disk before anybody hears of it`(kind: String) async throws {
+    func `durable: what was answered is on the disk before anybody hears of it`(kind: String) async throws {
         try await Stage.playShared(kind) { stage, _ in
             for _ in 0..<3 {
                 try await stage.expectAlive()
@@ -166,7 +165,7 @@ import Testing
     // MARK: Many at once
 
     @Test(arguments: Stage.tokenKinds)
-    func `D.4 parallel: eight refreshes at once are one request`(kind: String) async throws {
+    func `parallel: eight refreshes at once are one request`(kind: String) async throws {
         try await Stage.playShared(kind) { stage, _ in
             let before = try await stage.refreshes()
             try await stage.fault(["kind": "gate"])
@@ -184,7 +183,7 @@ import Testing
     }
 
     @Test(arguments: Stage.tokenKinds)
-    func `D.4 parallel: eight other programs with one token leave the daemon its session`(kind: String) async throws {
+    func `parallel: eight other programs with one token leave the daemon its session`(kind: String) async throws {
         try await Stage.playShared(kind, [("reuse_interval", 10)]) { stage, program in
             // Now the others' token is the daemon's.
             #expect(try await program.refresh().status == 200)
@@ -209,7 +208,7 @@ import Testing
     // MARK: What is done elsewhere
 
     @Test(arguments: Stage.tokenKinds, ["logout?scope=others", "logout?scope=global", "user", "factors"])
-    func `D.4 elsewhere: what another program ends is told by the next refresh`(
+    func `elsewhere: what another program ends is told by the next refresh`(
         kind: String, path: String
     ) async throws {
         try await Stage.playShared(kind) { stage, program in

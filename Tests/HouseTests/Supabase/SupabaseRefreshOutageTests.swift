@@ -1,5 +1,5 @@
-// D.2 and D.3, the rows in which nothing is proved: whatever comes in place of an answer, the session stays and is served,
-// the account says what is wrong, and the next refresh works once it is over.
+// Failures of a refresh at a project that do not prove the session dead: the session is kept and served, the account says
+// what is wrong, and the next refresh works once the failure is over.
 
 import StrictJSON
 import Testing
@@ -48,53 +48,53 @@ struct OutageRow: Sendable, CustomTestStringConvertible {
     }
 
     private static let statuses: [OutageRow] = ([408] + Array(500...504) + Array(520...530)).flatMap {
-        away("D.3 \($0)", text($0))
+        away("\($0)", text($0))
     }
 
     private static let words: [OutageRow] =
-        away("D.2 a row that is locked: 409 conflict", said(409, "conflict"))
-        + away("D.3 500 unexpected_failure", said(500, "unexpected_failure"))
-        + away("D.3 504 request_timeout", said(504, "request_timeout"))
-        + away("D.3 409 with a word that would be an end", said(409, "refresh_token_already_used"))
-        + away("D.3 500 with a word that would be an end", said(500, "session_not_found"))
-        + row("D.3 429 with a word that would be an end", said(429, "refresh_token_not_found"), 429, "rate_limited")
-        + row("D.3 429 over_request_rate_limit", said(429, "over_request_rate_limit"), 429, "rate_limited")
-        + row("D.3 429 without a shape", text(429), 429, "rate_limited")
+        away("a row that is locked: 409 conflict", said(409, "conflict"))
+        + away("500 unexpected_failure", said(500, "unexpected_failure"))
+        + away("504 request_timeout", said(504, "request_timeout"))
+        + away("409 with a word that would be an end", said(409, "refresh_token_already_used"))
+        + away("500 with a word that would be an end", said(500, "session_not_found"))
+        + row("429 with a word that would be an end", said(429, "refresh_token_not_found"), 429, "rate_limited")
+        + row("429 over_request_rate_limit", said(429, "over_request_rate_limit"), 429, "rate_limited")
+        + row("429 without a shape", text(429), 429, "rate_limited")
 
     private static let strangers: [OutageRow] =
-        misread("D.3 captive portal: a page", ["kind": "html", "status": 200])
-        + misread("D.3 captive portal: a page that refuses", ["kind": "html", "status": 403])
-        + misread("D.3 captive portal: a redirect", ["kind": "redirect", "to": "http://127.0.0.1:1/portal"])
-        + away("D.3 captive portal: 511", fault(["kind": "html", "status": 511]))
-        + misread("D.3 not JSON: a text", ["kind": "status", "status": 200])
-        + misread("D.3 not JSON: nothing at all", ["kind": "empty", "status": 200])
-        + misread("D.3 not JSON: nothing, and a refusal", ["kind": "empty", "status": 400])
-        + misread("D.3 JSON of nobody's", ["kind": "error", "status": 200, "body": ["hello": "world"]])
+        misread("captive portal: a page", ["kind": "html", "status": 200])
+        + misread("captive portal: a page that refuses", ["kind": "html", "status": 403])
+        + misread("captive portal: a redirect", ["kind": "redirect", "to": "http://127.0.0.1:1/portal"])
+        + away("captive portal: 511", fault(["kind": "html", "status": 511]))
+        + misread("not JSON: a text", ["kind": "status", "status": 200])
+        + misread("not JSON: nothing at all", ["kind": "empty", "status": 200])
+        + misread("not JSON: nothing, and a refusal", ["kind": "empty", "status": 400])
+        + misread("JSON of nobody's", ["kind": "error", "status": 200, "body": ["hello": "world"]])
 
     private static let gateway: [OutageRow] =
-        misconfigured("D.3 401: a key that the gateway does not know", ["supabase": ["api_keys": ["another"]]])
-        + misconfigured("D.3 401: a page", fault(["kind": "html", "status": 401]))
-        + misconfigured("D.3 404: no Auth server there", text(404))
-        + misconfigured("D.3 540: the project is paused", text(540))
+        misconfigured("401: a key that the gateway does not know", ["supabase": ["api_keys": ["another"]]])
+        + misconfigured("401: a page", fault(["kind": "html", "status": 401]))
+        + misconfigured("404: no Auth server there", text(404))
+        + misconfigured("540: the project is paused", text(540))
 
     private static let hooks: [OutageRow] =
-        away("D.2 hook: its own no without a status", ["supabase": ["token_hook": ["message": "No."]]])
-        + away("D.2 hook: 503", ["supabase": ["token_hook": ["status": 503, "message": "Later."]]])
-        + hook("D.2 hook: 400", ["status": 400, "message": "No."], "unknown")
-        + hook("D.2 hook: 401", ["status": 401, "message": "No."], "unknown")
-        + hook("D.2 hook: 403", ["status": 403, "message": "Not on Sundays."], "unknown")
-        + hook("D.2 hook: 404", ["status": 404, "message": "No."], "unknown")
-        + hook("D.2 hook_timeout", ["code": "hook_timeout"], "hook_timeout")
-        + hook("D.2 hook_timeout_after_retry", ["code": "hook_timeout_after_retry"], "hook_timeout_after_retry")
-        + hook("D.2 hook's size", ["code": "hook_payload_over_size_limit"], "hook_payload_over_size_limit")
-        + hook("D.2 hook's type", ["code": "hook_payload_invalid_content_type"], "hook_payload_invalid_content_type")
+        away("hook: its own no without a status", ["supabase": ["token_hook": ["message": "No."]]])
+        + away("hook: 503", ["supabase": ["token_hook": ["status": 503, "message": "Later."]]])
+        + hook("hook: 400", ["status": 400, "message": "No."], "unknown")
+        + hook("hook: 401", ["status": 401, "message": "No."], "unknown")
+        + hook("hook: 403", ["status": 403, "message": "Not on Sundays."], "unknown")
+        + hook("hook: 404", ["status": 404, "message": "No."], "unknown")
+        + hook("hook_timeout", ["code": "hook_timeout"], "hook_timeout")
+        + hook("hook_timeout_after_retry", ["code": "hook_timeout_after_retry"], "hook_timeout_after_retry")
+        + hook("hook's size", ["code": "hook_payload_over_size_limit"], "hook_payload_over_size_limit")
+        + hook("hook's type", ["code": "hook_payload_invalid_content_type"], "hook_payload_invalid_content_type")
 
     private static let database: [OutageRow] =
         away(
-            "D.2 database: a trigger",
+            "database: a trigger",
             fault(["kind": "error", "status": 500, "body": ["code": "P0001", "message": "no more seats"]]))
         + row(
-            "D.2 database: a status of its own",
+            "database: a status of its own",
             fault(["kind": "error", "status": 403, "body": ["code": "PT403", "message": "not here"]]), 422,
             "provider_error", "database_error")
 
@@ -120,7 +120,7 @@ struct OutageRow: Sendable, CustomTestStringConvertible {
     }
 
     @Test(arguments: OutageRow.all)
-    func `D.3 retry: it is kept and served, over a restart too, and refreshed when that is over`(
+    func `retry: it is kept and served, over a restart too, and refreshed when that is over`(
         row: OutageRow
     ) async throws {
         try await Stage.playShared(row.kind) { stage, _ in
@@ -146,7 +146,7 @@ struct OutageRow: Sendable, CustomTestStringConvertible {
     }
 
     @Test(arguments: Stage.tokenKinds)
-    func `D.3 429 with a time: nobody asks before it`(kind: String) async throws {
+    func `429 with a time: nobody asks before it`(kind: String) async throws {
         try await Stage.playShared(kind) { stage, _ in
             try await stage.fault(["kind": "status", "status": 429, "retry_after": 600])
             let before = try await stage.refreshes()
@@ -161,7 +161,7 @@ struct OutageRow: Sendable, CustomTestStringConvertible {
     }
 
     @Test(arguments: Stage.tokenKinds)
-    func `D.3 transport: a project that cannot be reached takes nothing away`(kind: String) async throws {
+    func `transport: a project that cannot be reached takes nothing away`(kind: String) async throws {
         // Not the usual stage: at its end the project is asked what it was shown.
         try await Stage.play(Stage.project) { stage in
             try await stage.setProject(["refresh_tokens": .string(kind)])

@@ -1,4 +1,4 @@
-// D.2: what a project does with a refresh token, row by row, for both kinds of them, and what the daemon makes of that.
+// What a project does with a refresh token, row by row, for both kinds of them, and what the daemon makes of that.
 // Rows whose session ends stand in SupabaseRefreshEndTests, rows without an answer in SupabaseRefreshOutageTests.
 
 import StrictJSON
@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct `A project's refresh tokens` {
     @Test(arguments: Stage.tokenKinds)
-    func `D.2 current: the current token brings another, each time`(kind: String) async throws {
+    func `current: the current token brings another, each time`(kind: String) async throws {
         try await Stage.playShared(kind) { stage, _ in
             var tokens: Set<String> = [try #require(try await stage.token("app"))]
             for _ in 0..<3 {
@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test(arguments: Stage.tokenKinds)
-    func `D.2 parent of the active token, one behind: answered at any time`(kind: String) async throws {
+    func `parent of the active token, one behind: answered at any time`(kind: String) async throws {
         try await Stage.playShared(kind) { stage, program in
             // Twice: to the daemon's token, and one further. Now the daemon is one step behind.
             #expect(try await program.refresh().status == 200)
@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test(arguments: Stage.tokenKinds)
-    func `D.2 older, within the interval: answered`(kind: String) async throws {
+    func `older, within the interval: answered`(kind: String) async throws {
         try await Stage.playShared(kind, [("reuse_interval", 600)]) { stage, program in
             for _ in 0..<4 { #expect(try await program.refresh().status == 200) }
             try await stage.expectAlive()
@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test(arguments: Stage.tokenKinds)
-    func `D.2 older, after the interval: the session ends, for everybody`(kind: String) async throws {
+    func `older, after the interval: the session ends, for everybody`(kind: String) async throws {
         try await Stage.playShared(kind) { stage, program in
             for _ in 0..<3 { #expect(try await program.refresh().status == 200) }
             // The interval of the first kind counts whole seconds, and includes its end.
@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test(arguments: Stage.tokenKinds)
-    func `D.2 older, where nothing rotates: the daemon's session ends, and nobody else's`(kind: String) async throws {
+    func `older, where nothing rotates: the daemon's session ends, and nobody else's`(kind: String) async throws {
         try await Stage.playShared(kind) { stage, program in
             try await stage.setProject(["rotation": false])
             for _ in 0..<3 { #expect(try await program.refresh().status == 200) }
@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test(arguments: Stage.tokenKinds)
-    func `D.2 older, where reuse is allowed: answered for ever, for a token of the second kind`(
+    func `older, where reuse is allowed: answered for ever, for a token of the second kind`(
         kind: String
     ) async throws {
         try await Stage.playShared(kind) { stage, program in
@@ -95,7 +95,7 @@ import Testing
     }
 
     @Test(arguments: Stage.tokenKinds)
-    func `D.2 low AAL: a session without the second factor lives as long as the project says`(
+    func `low AAL: a session without the second factor lives as long as the project says`(
         kind: String
     ) async throws {
         try await playLow(kind) { stage, _, _ in
@@ -113,7 +113,7 @@ import Testing
     }
 
     @Test(arguments: Stage.tokenKinds)
-    func `D.2 low AAL: a proof in time takes the limit away`(kind: String) async throws {
+    func `low AAL: a proof in time takes the limit away`(kind: String) async throws {
         try await playLow(kind) { stage, _, factor in
             let path = "/v1/accounts/app/factors/\(factor.id)"
             let challenge = try await stage.api("POST", "\(path)/challenge", [:])

@@ -1,5 +1,5 @@
-// The reference page's table of requests (F.1, A.5 to A.9), replayed: what a person does about themselves, by the command
-// line where there is a verb, and what the project gets of it.
+// The requests of Supabase's own libraries for what users do about themselves, made by the command line where there is a
+// verb: what the project gets.
 
 import StrictJSON
 import Testing
@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test func `A.7: the person, and changes of them`() async throws {
+    @Test func `the person, and changes of them`() async throws {
         try await Stage.playProject(["mail_interval": 0, "sms_interval": 0]) { stage in
             try await stage.signUp()
             let user = Wire("GET user", signedIn: true)
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test func `A.7, A.6: another address and another number, and their codes`() async throws {
+    @Test func `another address and another number, and their codes`() async throws {
         try await Stage.playProject(["mail_interval": 0, "sms_interval": 0]) { stage in
             try await stage.signUp()
             // Confirmed at once up to here; from now on by codes.
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test func `A.5, A.6: a forgotten password`() async throws {
+    @Test func `a forgotten password`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
             try await stage.expectSignOut()
@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test func `A.7: what belongs to the person`() async throws {
+    @Test func `what belongs to the person`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
             let user = Wire("GET user", signedIn: true)
@@ -157,7 +157,7 @@ import Testing
         }
     }
 
-    @Test func `A.8: second factors`() async throws {
+    @Test func `second factors`() async throws {
         try await Stage.playProject(["sms_interval": 0]) { stage in
             try await stage.signUp()
             // What the person has then is asked for, and a session that may be worth less is refreshed.
@@ -213,7 +213,7 @@ import Testing
         }
     }
 
-    @Test func `A.9: passkeys`() async throws {
+    @Test func `passkeys`() async throws {
         try await Stage.playProject(["passkeys": true]) { stage in
             let key = try SecurityKey()
             try await stage.signUp()

@@ -1,5 +1,5 @@
-// The reference page's table of requests (F.1, A.2 to A.10), replayed: each way in by the command line, and what the
-// project gets of it, to the last parameter and header field.
+// The requests of Supabase's own libraries for each sign-in method, made by the command line: what the project gets, to the
+// last parameter and header field.
 
 import StrictJSON
 import Testing
@@ -26,7 +26,7 @@ import Testing
         try await stage.expectSignOut(sourceLocation: sourceLocation)
     }
 
-    @Test func `A.5, A.4: sign-up, password and anonymous`() async throws {
+    @Test func `sign-up, password and anonymous`() async throws {
         let settings: JSON = ["captcha": "right", "phone_autoconfirm": true]
         try await Stage.playProject(settings) { stage in
             let mail = ["--email", " Mira@Example.org ", "--captcha-token-fd", "0"]
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test func `A.5, A.6: codes and links in messages`() async throws {
+    @Test func `codes and links in messages`() async throws {
         let settings: JSON = ["configuration": "B", "captcha": "right", "mail_interval": 0, "sms_interval": 0]
         try await Stage.playProject(settings) { stage in
             let person: JSON = [
@@ -141,7 +141,7 @@ import Testing
         try await stage.expectSignOut(sourceLocation: sourceLocation)
     }
 
-    @Test func `A.2, A.4, A.10: pages, ID tokens, and sessions from elsewhere`() async throws {
+    @Test func `pages, ID tokens, and sessions from elsewhere`() async throws {
         try await Stage.playProject { stage in
             let code = Wire(
                 "POST token", query: ["grant_type": "pkce"],
@@ -177,7 +177,7 @@ import Testing
         return .object(object)
     }
 
-    @Test func `A.4, A.7: a session from elsewhere, refreshes and sign-outs`() async throws {
+    @Test func `a session from elsewhere, refreshes and sign-outs`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
             try await stage.expectSignOut()

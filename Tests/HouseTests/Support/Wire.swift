@@ -1,5 +1,4 @@
-// A request as a project got it, in the form in which the reference page's table writes it: a row of the table is a
-// line of a test, whatever asked for it.
+// A request as a project got it, in the form of a line of a test, whatever made the request.
 
 import StrictJSON
 import Testing

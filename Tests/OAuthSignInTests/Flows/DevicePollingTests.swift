@@ -99,7 +99,7 @@ import Testing
     }
 
     @Test func `DEV-15: after a suspend there is one question, and then the usual pause`() async throws {
-        let house = try await DeviceHouse { $0.flowTimeout = 900 }
+        let house = try await DeviceHouse { $0.flowTimeout = .seconds(900) }
         let flow = try await house.begin()
         await house.live(flow.id, questions: 1)
         #expect(await house.settles(flow.id))

@@ -10,14 +10,16 @@ import Testing
 @Suite struct `A registration's record` {
     @Test func `comes back as it was, whole or bare`() {
         let whole = RegistrationRecord(
-            issuer: "https://id.example", clientID: "c \"1\"", secret: Secret("s"), secretExpiresAt: 5,
-            managements: [RegistrationManagement(token: Secret("t"), uri: "https://id.example/r")], registeredAt: 7)
+            issuer: "https://id.example", clientID: "c \"1\"", secret: Secret("s"),
+            secretExpiresAt: WallInstant(seconds: 5),
+            managements: [RegistrationManagement(token: Secret("t"), uri: "https://id.example/r")],
+            registeredAt: WallInstant(seconds: 7))
         let bare = RegistrationRecord(
             issuer: "https://id.example", clientID: nil,
             managements: [
                 RegistrationManagement(token: Secret("t"), uri: nil),
                 RegistrationManagement(token: Secret("u"), uri: "v"),
-            ], registeredAt: 7)
+            ], registeredAt: WallInstant(seconds: 7))
         for record in [whole, bare] { #expect(RegistrationRecord(decoding: record.encoded()) == record) }
     }
 

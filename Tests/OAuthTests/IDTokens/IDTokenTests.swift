@@ -1,4 +1,5 @@
 import Cryptography
+import Encodings
 import OAuth
 import Secrets
 import StrictJSON

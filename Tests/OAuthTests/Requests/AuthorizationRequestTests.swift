@@ -48,7 +48,7 @@ private func request(
         #expect(try !request(scopes: []).url().contains("scope="))
     }
 
-    @Test func `the reserved parameters are those of the contract`() {
+    @Test func `the reserved parameters are those of docs/api.md`() {
         #expect(
             AuthorizationRequest.reservedParameters == [
                 "client_id", "client_secret", "redirect_uri", "redirect_to", "response_type", "response_mode", "state",

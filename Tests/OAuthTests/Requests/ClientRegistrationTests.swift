@@ -1,4 +1,4 @@
-import Cryptography
+import Encodings
 import HTTPMessages
 import Secrets
 import Testing

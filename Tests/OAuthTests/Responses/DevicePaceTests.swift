@@ -6,14 +6,14 @@ import Testing
 @Suite struct `The pace of questions` {
     @Test func `DEV-06: each slow_down adds five seconds, for good`() {
         var pace = DevicePace(interval: 5)
-        #expect(pace.pause == 5_000)
+        #expect(pace.pause == .milliseconds(5_000))
         pace.note(.slowDown(interval: nil))
         pace.note(.pending)
-        #expect(pace.interval == 10 && pace.pause >= 10_000)
+        #expect(pace.interval == 10 && pace.pause >= .milliseconds(10_000))
         pace.note(.slowDown(interval: nil))
-        #expect(pace.interval == 15 && pace.pause >= 15_000)
+        #expect(pace.interval == 15 && pace.pause >= .milliseconds(15_000))
         for _ in 0..<10 { pace.note(.pending) }
-        #expect(pace.interval == 15 && pace.pause >= 15_000)
+        #expect(pace.interval == 15 && pace.pause >= .milliseconds(15_000))
     }
 
     @Test func `an interval that comes with slow_down counts if it is longer`() {
@@ -28,21 +28,21 @@ import Testing
 
     @Test func `DEV-08: without an answer the pauses double, up to two minutes, until there is one`() {
         var pace = DevicePace(interval: 5)
-        let pauses = (0..<6).map { _ in
+        let pauses: [Duration] = (0..<6).map { _ in
             pace.note(.unanswered(retryAfter: nil))
             return pace.pause
         }
-        #expect(pauses == [10_000, 20_000, 40_000, 80_000, 120_000, 120_000])
+        #expect(pauses == [10, 20, 40, 80, 120, 120].map { .seconds($0) })
         pace.note(.pending)
-        #expect(pace.pause == 5_000)
+        #expect(pace.pause == .milliseconds(5_000))
         pace.note(.unanswered(retryAfter: 400))
-        #expect(pace.pause == 400_000)
+        #expect(pace.pause == .milliseconds(400_000))
     }
 
     @Test func `a pause is never shorter than the interval, however long that is`() {
         var pace = DevicePace(interval: 600)
         pace.note(.unanswered(retryAfter: nil))
-        #expect(pace.pause == 600_000)
+        #expect(pace.pause == .milliseconds(600_000))
     }
 
     @Test func `DEV-13: a provider whose clock is a fifth too slow is satisfied after one slow_down`() {
@@ -50,7 +50,7 @@ import Testing
             var pace = DevicePace(interval: start)
             var wanted = start
             var count = 0
-            while pace.pause < wanted * 1_200, count < 10 {
+            while pace.pause < .milliseconds(wanted * 1_200), count < 10 {
                 count += 1
                 wanted += 5
                 pace.note(.slowDown(interval: nil))
@@ -88,9 +88,9 @@ import Testing
                     pace.note(.pending)
                     silent = 0
                 }
-                #expect(pace.pause >= least, "seed \(seed)")
+                #expect(pace.pause >= .milliseconds(least), "seed \(seed)")
                 // Nor is anybody kept waiting without end.
-                #expect(pace.pause <= max(required * 1_250, 300_000), "seed \(seed)")
+                #expect(pace.pause <= .milliseconds(max(required * 1_250, 300_000)), "seed \(seed)")
             }
         }
     }

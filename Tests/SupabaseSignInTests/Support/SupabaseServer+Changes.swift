@@ -1,4 +1,4 @@
-import Cryptography
+import Encodings
 import StrictJSON
 
 @testable import BrokerCore

@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import Encodings
 internal import StrictJSON
 
 /// What a project signs access tokens with: a shared secret, or a key whose public half it publishes.

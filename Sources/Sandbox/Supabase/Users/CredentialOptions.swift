@@ -1,4 +1,4 @@
-internal import Cryptography
+internal import Encodings
 internal import StrictJSON
 
 /// What an authenticator is asked, as JSON (Web Authentication level 3, sections 5.1.9 and 5.1.10).

@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import Encodings
 internal import StrictJSON
 
 /// What was asked of an authenticator for a second factor: to make a key for one that is not verified yet, else to use one

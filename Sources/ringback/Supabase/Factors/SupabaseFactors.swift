@@ -26,7 +26,8 @@ struct SupabaseFactors: ParsableCommand {
             var table = Table(columns: ["TYPE", "NAME", "STATUS", "SINCE", "ID"])
             for factor in factors {
                 table.add([
-                    factor.kind, factor.name ?? factor.phone ?? "-", factor.isVerified ? "verified" : "unverified",
+                    factor.kind.rawValue, factor.name ?? factor.phone ?? "-",
+                    factor.isVerified ? "verified" : "unverified",
                     factor.createdAt ?? "-", factor.id,
                 ])
             }
