@@ -51,7 +51,7 @@ public struct Broker: Sendable {
         await revocations.lookAgain()
     }
 
-    /// Refreshes sessions before they expire and does everything else that nobody asks for, until it is cancelled.
+    /// Refreshes sessions before they expire and runs every other scheduled task, until it is cancelled.
     public func keepFresh() async {
         _ = await sessionManager.firstOpening.wait()
         while !Task.isCancelled {
@@ -77,7 +77,7 @@ public struct Broker: Sendable {
     /// The time by the broker's clock, Unix seconds: what its instants are to be compared with.
     public var now: Int { clock.now() }
 
-    /// When a token expires, in Unix seconds, and in how many seconds; nil where nobody knows.
+    /// When a token expires, in Unix seconds, and in how many seconds; nil if the provider states no lifetime.
     public func expiry(of token: AccessToken) -> (at: Int, remaining: Int)? {
         token.expiry.map { ($0.wall(by: clock).seconds, $0.remaining(at: clock.bootInstant)) }
     }
@@ -89,8 +89,8 @@ public struct Broker: Sendable {
         try await sessionManager.issuedToken(name, query)
     }
 
-    /// A token; if the account is signed out, a sign-in is started or joined and waited for. Nothing is opened here:
-    /// whoever shows the flow to the person does. A person who has just said no is not asked again.
+    /// A token; if the account is signed out, a sign-in is started or joined and waited for. No page is opened here:
+    /// the program that shows the flow to the user does that. A user who has just declined is not asked again.
     public func sessionAfterSignIn(_ name: AccountName, _ query: SessionQuery) async throws(BrokerError) -> IssuedToken
     {
         let end = ContinuousClock.now + query.timeout
@@ -110,7 +110,7 @@ public struct Broker: Sendable {
         } else {
             flow = try await signIn(name, SignInRequest(), isInterested: false, waitingAtMost: end - .now).flow
         }
-        // Somebody who asked for a sign-in has shown its page to the person, or will.
+        // A program that asked for this sign-in has shown its page to the user, or will.
         if await !flowRegistry.isAskedFor(flow.id) { record(.signInWanted(name)) }
         var rest = query
         rest.timeout = max(end - .now, .zero)
@@ -151,8 +151,8 @@ public struct Broker: Sendable {
 
     // MARK: Flows
 
-    /// Starts a sign-in that is a flow, or joins an equal one that is pending. The bound is on what happens before there
-    /// is a flow.
+    /// Starts a sign-in that is a flow, or joins an equal one that is pending. The bound is on what happens before
+    /// there is a flow.
     public func signIn(
         _ name: AccountName, _ request: SignInRequest, isInterested: Bool = true,
         waitingAtMost bound: Duration = .seconds(90)

@@ -52,7 +52,7 @@ public struct Account: Sendable {
     public var name: AccountName
     /// `oidc`, `oauth2`, `supabase` or a preset's name.
     public var provider: String
-    /// Where it is configured, for people.
+    /// Where it is configured, for messages.
     public var source: String
     /// What only this kind of account has.
     public var kind: any AccountKind
@@ -68,9 +68,9 @@ public struct Account: Sendable {
     public var headers: [(String, String)]
     /// Seconds before its expiry that a token is refreshed; nil for the usual margin.
     public var refreshMargin: Int?
-    /// Seconds before the session's own end that its people are warned.
+    /// How many seconds before the end of the session `session_ending` is posted.
     public var sessionWarnings: [Int]
-    /// The way to the provider.
+    /// Directly or through which proxy the provider is reached.
     public var route = HTTPRoute.standard
     /// Where the provider sends the browser after a sign-out there.
     public var postLogoutRedirectURI: String?

@@ -1,7 +1,7 @@
 internal import HTTPMessages
 
-/// One thing that was looked at, in a sentence for people, with what a client needs to advise them. Holds names, hosts,
-/// numbers and addresses of the provider's documents; no secret.
+/// The result of one check: a sentence for the user, and what a client needs to advise the user. It holds names, hosts,
+/// numbers and addresses of the provider's documents, and no secret.
 public struct Finding: Sendable, Equatable {
     /// How bad it is.
     public enum Level: String, Sendable, CaseIterable {
@@ -16,13 +16,13 @@ public struct Finding: Sendable, Equatable {
         case unreachable
         /// The server's certificate.
         case untrusted
-        /// Somebody answers, who is not what the account needs.
+        /// The response is not one of a provider that the account can use.
         case badResponse = "bad_response"
         /// ``Finding/setting`` names the key, where there is one.
         case configuration
         case clientRefused = "client_refused"
         case clockDiffers = "clock_differs"
-        /// A person has to paste each callback.
+        /// The user has to paste each callback.
         case callbackIsPasted = "callback_is_pasted"
         /// Any other app may claim the redirect URI's scheme.
         case schemeNotReserved = "scheme_not_reserved"

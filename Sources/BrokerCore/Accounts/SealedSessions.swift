@@ -48,7 +48,7 @@ public protocol AccountRestoring: Sendable {
     /// True if ``account(_:for:)`` can make an account of what is left.
     func canRestore(_ session: Session, of binding: SessionBinding) -> Bool
 
-    /// An account that can revoke a session of the binding. It is not configured, and signs nobody in.
+    /// An account that can revoke a session of the binding. It is not configured, and has no sign-ins.
     func account(_ name: AccountName, for binding: SessionBinding) async -> Account
 }
 

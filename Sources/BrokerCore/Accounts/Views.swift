@@ -28,7 +28,8 @@ public struct AccountView: Sendable {
     public let error: BrokerError?
     /// Scopes that the session lost when a downscoped token was requested, sorted; a sign-in brings them back.
     public let lostScopes: [String]
-    /// What a person should know of a session that works: that nothing renews it, and what to do. One or two sentences.
+    /// A note for the user about a session that works, such as that it has no refresh token, and what to do. One or two
+    /// sentences.
     public let notice: String?
 }
 
@@ -42,7 +43,7 @@ public struct SessionQuery: Sendable {
     public var minValid: Int?
     public var timeout: Duration = .seconds(30)
     public var subject: String?
-    /// Bounds what the caller makes us ask of the provider; nil for whoever may do anything anyhow.
+    /// Limits the requests to the provider that this caller may cause; nil at the daemon's own socket.
     public var allowance: Allowance?
 
     public init() {}

@@ -19,10 +19,9 @@ public enum BrokerFact: Sendable {
 
     /// How Ringback learned that an identity is linked.
     public enum IdentitySight: Sendable, Equatable {
-        /// Somebody asked for it here.
+        /// A program asked for it here.
         case asked
-        /// A comparison shows it, and nobody asked for it here: the provider linked it by itself, or it was linked
-        /// elsewhere.
+        /// Found by comparison, without a request here: the provider linked it by itself, or it was linked elsewhere.
         case inferred
         /// It was linked already when the user first signed in here. `at` is when it was made, in Unix seconds by the
         /// provider's clock.
@@ -40,8 +39,8 @@ public enum BrokerFact: Sendable {
     case sessionOpened(AccountName, subject: String?, replacing: String??)
     /// Signed out here.
     case sessionClosed(AccountName, subject: String?)
-    /// A program waits for a sign-in that the user has not been offered. Whoever can show the user its page should
-    /// offer it.
+    /// A program waits for a sign-in that the user has not been offered. A program that can show the
+    /// user its page should offer it.
     case signInWanted(AccountName)
     /// The session itself ends at this time (Unix seconds). Only a sign-in brings another.
     case sessionEnding(AccountName, at: Int)

@@ -1,5 +1,5 @@
-/// An exposed socket that is closed, though somebody may look for it. It is listed with the open ones until it is open
-/// again, revoked, or no longer asked for.
+/// An exposed socket that is closed although programs may expect it. It is listed with the open ones until it is open
+/// again, is revoked, or is removed from the configuration.
 public struct ClosedSocket: Sendable, Equatable {
     public enum Reason: String, Sendable, CaseIterable {
         /// Its table is still in the configuration. The socket stays closed until the table changes.

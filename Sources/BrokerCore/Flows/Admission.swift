@@ -4,9 +4,10 @@ extension FlowRegistry {
     /// How a sign-in begins.
     enum Admission {
         case existing(FlowView)
-        /// Somebody else's equal request is about to become a flow.
+        /// An equal request of another caller is about to become a flow.
         case joining(Promise<Result<FlowView?, BrokerError>>)
-        /// The caller must make the flow, or say why not, with ``begin(_:fulfilling:)`` or ``abandon(_:with:fulfilling:)``.
+        /// The caller must make the flow, or say why not, with ``begin(_:fulfilling:)`` or
+        /// ``abandon(_:with:fulfilling:)``.
         case begin(Promise<Result<FlowView?, BrokerError>>)
     }
 
@@ -17,7 +18,7 @@ extension FlowRegistry {
         var callers: Set<Int32>
     }
 
-    /// When a pending flow that nobody waits for gives way to another sign-in.
+    /// How long after its last caller stopped waiting a pending flow may be replaced by another sign-in.
     private static let abandonment: Duration = .seconds(30)
 
     /// Joins an equal pending sign-in, or reserves the account's place for a new one. Who is not interested waits for
@@ -64,8 +65,8 @@ extension FlowRegistry {
         return .begin(start.promise)
     }
 
-    /// True if a pending flow gives way to a different sign-in: if that says so, if the flow only waits for a mail, an
-    /// hour maybe, or if a user asks and nobody waits for the flow any more.
+    /// True if a different sign-in replaces a pending flow: if its request says so, if the flow only waits for a mail
+    /// (which may take an hour), or if a user asks and no caller waits for the flow any more.
     private func givesWay(_ entry: Entry, to request: SignInRequest, isInterested: Bool) -> Bool {
         guard !entry.isSettling else { return false }
         if request.replaces || entry.flow.awaited.waitsForMail { return true }

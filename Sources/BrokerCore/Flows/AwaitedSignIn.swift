@@ -19,10 +19,10 @@ public protocol AwaitedSignIn: Sendable {
     /// Says whether a callback is this flow's. `standing` is the flow's at this moment.
     func recognize(_ arrival: Arrival, of standing: FlowStanding) -> Recognition
 
-    /// What is said when nobody came in time.
+    /// The error text if the user did not finish in time.
     func expiry(of flow: Flow) -> String
 
-    /// Its callback has no key: whatever arrives at its redirect URI may be it.
+    /// Its callback has no key, so that any callback at its redirect URI may be the one.
     var isKeyless: Bool { get }
     /// For how long its page can be opened, where that is bounded.
     var pageLife: PageLife? { get }
@@ -114,7 +114,7 @@ public struct AuthenticatorChallenge: Sendable {
     }
 }
 
-/// Where a code came from, as far as whoever types it says so.
+/// Where a code came from, as far as the caller says so.
 public struct CodeOrigin: Sendable {
     public var email: String?
     public var phone: String?

@@ -4,16 +4,16 @@ public import Secrets
 public import StrictJSON
 
 /// Where loopback, custom scheme and paste meet, and where every proof is redeemed: a callback, what the user typed, a
-/// provider's response. What is not the genuine proof of a pending flow changes nothing; the genuine one is worked on
-/// once, whoever waits for it.
+/// provider's response. A proof that is not genuine changes nothing. The genuine proof of a pending flow is
+/// redeemed once, for all callers that wait for it.
 extension Broker {
     /// What became of a callback that came by any way; its form is the body where it was posted.
     public func receive(_ text: String, form: [UInt8]? = nil) async -> CallbackVerdict {
         guard let arrival = try? Arrival(text, form: form) else { return .ignored("It is not a URL.") }
         var claim = await flowRegistry.claim(arrival)
         while case .busy(let verdict) = claim {
-            // Whoever knows the key can send a code: the genuine one is not lost for coming beside it.
-            guard await verdict.wait() != nil else { return .ignored("The caller went away.") }
+            // Any program that knows the key can send a code. A genuine code that arrives at the same time is not lost.
+            guard await verdict.wait() != nil else { return .ignored("The caller disconnected.") }
             claim = await flowRegistry.claim(arrival)
         }
         switch claim {
@@ -22,11 +22,11 @@ extension Broker {
         case .noted(let flow): return .noted(flow: flow)
         case .outdated(let flow): return .outdated(flow: flow)
         case .ended: return .ended
-        case .repeated(let verdict): return await verdict.wait() ?? .ignored("The caller went away.")
+        case .repeated(let verdict): return await verdict.wait() ?? .ignored("The caller disconnected.")
         case .claimed(let flow, let verdict):
             // The user may close the browser's tab: the exchange goes on.
             work.start { verdict.fulfil(await Redeemer(broker: self).redeem(.callback(arrival), of: flow)) }
-            return await verdict.wait() ?? .ignored("The caller went away.")
+            return await verdict.wait() ?? .ignored("The caller disconnected.")
         }
     }
 
@@ -65,7 +65,7 @@ extension Broker {
         return try await self.flow(id)
     }
 
-    /// Nothing will come of the flow: nobody waits for its callback any more.
+    /// Closes what was opened for the callback of a flow that has ended.
     func close(_ flow: Flow) async {
         if !flow.redirectURI.isEmpty { await callbackReceiver.close(flow.redirectURI) }
         if let upstream = flow.awaited.upstream { _ = try? await flowRegistry.cancel(upstream.flow, isForAll: false) }

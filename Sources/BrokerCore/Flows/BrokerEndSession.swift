@@ -25,8 +25,8 @@ public struct EndingSession: Sendable {
 }
 
 extension Broker {
-    /// Whose session a sign-out is about to end. Taken before it is closed, for after that nobody knows; taken at once,
-    /// for readers stop at once.
+    /// The session that a sign-out is about to end. It is read before the sign-out, since it is not known afterwards,
+    /// and without waiting, since readers see no session from then on.
     public func ending(of name: AccountName) async throws(BrokerError) -> EndingSession {
         EndingSession(account: try await sessionManager.account(name), session: await sessionManager.held(name))
     }

@@ -24,7 +24,7 @@ public struct OpenAddress: Sendable, Equatable {
         case none
         /// A browser of the user was sent on to the sign-in page.
         case fetched
-        /// Another user asked for it, or nobody can say who, and was sent nowhere.
+        /// Another user requested it, or a user who is not known. It was not redirected.
         case foreign(uid: UInt32?)
     }
 
@@ -39,7 +39,7 @@ extension FlowRegistry.Entry {
     /// Everything that its callbacks are found by.
     var keys: [[UInt8]] { [flow.awaited.key] + requests.map(\.key) }
 
-    /// Every address of ours that somebody listens behind for it.
+    /// Every local address at which the daemon listens for it.
     var addresses: [String] {
         // A request at a provider shares the flow's redirect URI, which was opened once.
         let own = requests.map(\.redirectURI).filter { $0 != flow.redirectURI }
@@ -74,7 +74,7 @@ extension FlowRegistry {
         return owner.flow
     }
 
-    /// Somebody else asked for it.
+    /// Notes that another user requested it.
     func noteForeign(entrance key: String, uid: UInt32?) {
         guard let (id, index) = place(ofEntrance: key), entries[id]?.entrances[index].isSpent == false else { return }
         entries[id]?.entrances[index].visit = .foreign(uid: uid)
@@ -137,7 +137,7 @@ extension Broker {
         return page
     }
 
-    /// Another user asked for an entrance, or nobody can say who.
+    /// Notes that another user, or a user who is not known, requested an entrance.
     public func noteForeign(entrance key: String, uid: UInt32?) async {
         await flowRegistry.noteForeign(entrance: key, uid: uid)
     }

@@ -57,10 +57,10 @@ public struct Flow: Sendable {
     /// When the message may be sent again; nil where none was sent.
     var firstResendAt: BootInstant? { awaited.resendInterval.map { beganAt + $0 } }
 
-    /// What is said when nobody came in time.
+    /// The error if the user did not finish in time.
     var expiry: BrokerError { .flowExpired(awaited.expiry(of: self)) }
 
-    /// What the records are told of its end.
+    /// What the audit log says of its end.
     func ending(as status: FlowView.Status, after duration: Duration) -> BrokerFact {
         let (outcome, error): (BrokerFact.Outcome, BrokerError?) =
             switch status {
@@ -131,8 +131,8 @@ public enum CallbackVerdict: Sendable, Equatable {
 public struct CallbackReceiver: Sendable {
     /// Makes the redirect of a configured template (nil: the default) reachable and returns it as it is to be sent.
     public let open: @Sendable (_ template: String?, AccountName) async throws(BrokerError) -> String
-    /// Makes an address with the key reachable that a program is to open, beside a redirect URI (empty: none); nil where
-    /// that cannot be.
+    /// Makes an address with the key reachable that a program is to open, beside a redirect URI (empty: none); nil
+    /// where that cannot be.
     public let openEntrance: @Sendable (_ key: String, _ redirectURI: String, AccountName) async -> String?
     /// No flow waits behind this redirect URI or this address to open any more.
     public let close: @Sendable (_ redirectURI: String) async -> Void

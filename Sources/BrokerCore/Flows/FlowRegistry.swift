@@ -24,7 +24,7 @@ actor FlowRegistry {
         var attempts = 0
         /// The processes that asked for it.
         var callers: Set<Int32> = []
-        /// Long polls that are open, and when the last one ended or somebody asked for it.
+        /// Long polls that are open, and when the last one ended or a caller last asked for it.
         var waiters = 0
         var watchedAt: BootInstant
         /// How many began before it: two may begin within one tick of any clock.
@@ -48,7 +48,7 @@ actor FlowRegistry {
     static let maxFlows = 16
     /// Identical copies get the first one's verdict this long.
     static let repeatWindow: Duration = .seconds(5)
-    /// A user who has declined is not asked again this long, unless somebody asks for the sign-in itself.
+    /// A user who has declined is not asked again for this long, except by an explicit sign-in call.
     static let quietTime: Duration = .seconds(300)
     /// An ended flow stays readable.
     private static let memory: Duration = .seconds(600)
@@ -122,7 +122,7 @@ actor FlowRegistry {
     // MARK: Ending
 
     /// The exchange has yielded a session. True if the flow is still wanted: from here on only ``finish(_:as:)`` ends
-    /// it, so that nobody reads "cancelled" and is signed in all the same.
+    /// it, so that no caller reads "cancelled" of a sign-in that succeeds.
     func settle(_ id: String) -> Bool {
         guard entries[id]?.status == .pending else { return false }
         entries[id]?.isSettling = true
@@ -137,7 +137,7 @@ actor FlowRegistry {
         entries[id] = entry
         if !entry.flow.request.changesUser {
             record(entry.flow.ending(as: status, after: clock.bootInstant - entry.flow.beganAt))
-            // Whoever waits for the end finds the account's error when it looks.
+            // A caller that waits for the end then finds the account's error.
             switch status {
             case .failed(let error), .expired(let error):
                 guard !entry.flow.request.concernsHeldUser else { break }

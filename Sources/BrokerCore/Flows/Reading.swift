@@ -44,7 +44,7 @@ extension FlowRegistry {
         pendingID(of: account).flatMap { entries[$0] }.map { view(of: $0) }
     }
 
-    /// True if somebody asked for the sign-in, and not only for what it yields.
+    /// True if a caller asked for the sign-in itself, and not only for a token.
     func isAskedFor(_ id: String) -> Bool { (entries[id]?.interest ?? 0) > 0 }
 
     func isPending(_ id: String) -> Bool { entries[id]?.status == .pending }

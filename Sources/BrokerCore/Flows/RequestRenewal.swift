@@ -1,7 +1,7 @@
-/// A request that was pushed (RFC 9126) is known to the provider for a minute or so, and can be opened once; a user may
-/// open the address ten minutes later, or twice. So whoever asks for a flow's address gets one that can be opened:
-/// the same request is pushed again where the last reference has lapsed or somebody may have used it. It stays one flow,
-/// with one state, one deadline and one callback.
+/// A provider keeps a pushed request (RFC 9126) for about a minute, and it can be opened once. But a user may open the
+/// address ten minutes later, or twice. So the same request is pushed again when a caller asks for the flow's address
+/// and the last reference has expired or may have been used. It stays one flow, with one state, one deadline and one
+/// callback.
 extension FlowRegistry {
     /// A flow's request on its way to the provider for another reference.
     struct Renewal {
@@ -22,9 +22,9 @@ extension FlowRegistry {
         case begin(Flow, Promise<Result<Void, BrokerError>>)
     }
 
-    /// A reference this young has been opened by nobody, and one that was just refused is not asked for again.
+    /// A reference younger than this was not used yet. If a push was refused, none is sent again for this long.
     private static let youth: Duration = .seconds(5)
-    /// What is left of a reference's life must be enough to open a page.
+    /// The rest of a reference's lifetime must be long enough to open a page.
     private static let reserve: Duration = .seconds(10)
 
     /// Nil where the flow's address will do. To a newcomer it will not if the one before may have opened it.
@@ -68,10 +68,11 @@ extension FlowRegistry {
 }
 
 extension Broker {
-    /// Whoever only looks does not wait longer for it.
+    /// How long a caller that only reads the flow waits for a new reference.
     private static let lookingTimeout: Duration = .seconds(5)
 
-    /// The flow for somebody who joins it and will open its address. If none can be had, they have not joined.
+    /// The flow for a caller that joins it and will open its address. If there is no usable address, the caller has not
+    /// joined.
     func openable(
         _ view: FlowView, isInterested: Bool, waitingAtMost bound: Duration
     ) async throws(BrokerError) -> FlowView {
@@ -88,7 +89,7 @@ extension Broker {
         throw error
     }
 
-    /// Flows whose addresses have lapsed get others, for somebody who looks at them.
+    /// Gives new addresses to flows whose addresses have expired, for a caller that reads them.
     func renewLapsed(_ ids: [String]) async {
         var renewals: [Promise<Result<Void, BrokerError>>] = []
         for id in ids {

@@ -9,7 +9,8 @@ public struct SignInContext: Sendable {
 
     // MARK: Redirect URIs
 
-    /// Makes the redirect URI of a configured template (nil: the default) reachable, and returns it as it is to be sent.
+    /// Makes the redirect URI of a configured template (nil: the default) reachable, and returns it as it is to be
+    /// sent.
     public func openRedirect(_ template: String?, of account: AccountName) async throws(BrokerError) -> String {
         try await broker.callbackReceiver.open(template, account)
     }
@@ -46,7 +47,7 @@ public struct SignInContext: Sendable {
         try await broker.sessionManager.open(for: account, isEphemeral: isEphemeral, made: make)
     }
 
-    /// Has a session that nobody holds ended at its provider.
+    /// Ends a session at its provider that the daemon does not hold.
     public func endUnheld(_ session: Session, of account: Account) { broker.endUnheld(session, of: account) }
 
     // MARK: Other accounts
@@ -78,8 +79,8 @@ public struct SignInContext: Sendable {
     /// Takes an interest in a flow away; the last one to go cancels it.
     public func cancel(_ flow: String) async { _ = try? await broker.flowRegistry.cancel(flow, isForAll: false) }
 
-    /// Redeems a proof that came otherwise than by a caller. The flow's claim is held meanwhile, and shutdown waits for it.
-    /// Nil if the flow waits no more.
+    /// Redeems a proof that came otherwise than by a caller. The flow's claim is held meanwhile, and shutdown waits for
+    /// it. Nil if the flow waits no more.
     public func redeem(_ proof: Proof, of flow: Flow) async -> CallbackVerdict? {
         let redeeming = broker.work.start { () -> CallbackVerdict? in
             guard case .granted(let promise) = await broker.flowRegistry.take(flow.id, []) else { return nil }
@@ -103,7 +104,8 @@ public struct SessionAccess: Sendable {
     /// Waits until the account's session is loaded.
     public func ready(_ name: AccountName) async throws(BrokerError) { try await sessionManager.ready(name) }
 
-    /// The session that readers may see; nil without one, or while it is being closed. Throws while the vault is locked.
+    /// The session that readers may see; nil without one, or while it is being closed. Throws while the vault is
+    /// locked.
     public func readable(_ name: AccountName) async throws(BrokerError) -> Session? {
         try await sessionManager.readable(name)
     }
@@ -121,7 +123,7 @@ public struct SessionAccess: Sendable {
         try await sessionManager.change(name, operation)
     }
 
-    /// The same with a borrowed token, where nothing of the session changes: a slow response delays nobody.
+    /// The same with a borrowed token, where the session does not change: a slow response delays no other request.
     public func borrow(
         _ name: AccountName, _ operation: SessionOperation
     ) async throws(BrokerError) -> HTTPResponse {
@@ -135,6 +137,6 @@ public struct SessionAccess: Sendable {
         try await sessionManager.edit(name, edit)
     }
 
-    /// Shows a failure that nobody waits for any more.
+    /// Shows an error for which no caller waits.
     public func show(_ error: BrokerError, _ name: AccountName) async { await sessionManager.show(error, name) }
 }

@@ -14,8 +14,8 @@ public protocol SignInProvider: Sendable {
     /// Begins a sign-in: it becomes a flow, or is done at once.
     func begin(_ request: SignInRequest, in context: SignInContext) async throws(BrokerError) -> Beginning
 
-    /// Makes of a proof what it is good for. The flow's claim is held meanwhile, so that nothing else redeems a proof of
-    /// it, and its deadline does not end it.
+    /// Makes of a proof what it is good for. The flow's claim is held meanwhile, so that nothing else redeems a proof
+    /// of it, and its deadline does not end it.
     func redeem(
         _ proof: Proof, of flow: Flow, in context: SignInContext
     ) async throws(RedemptionFailure) -> Redemption
@@ -42,8 +42,8 @@ public protocol SignInProvider: Sendable {
     /// Tells the provider that a session is over. False if it has no place to hear it (RFC 7009).
     func revoke(_ session: Session) async throws(BrokerError) -> Bool
 
-    /// The provider's own name of a session, the same for all its tokens; nil where it tells none. Where two names differ,
-    /// the provider keeps two sessions, and each has to be ended by itself.
+    /// The provider's own name of a session, the same for all its tokens; nil where it tells none. Where two names
+    /// differ, the provider keeps two sessions, and each has to be ended by itself.
     func family(of session: Session) -> String?
 
     /// The page that ends the user's session at the provider; nil if the provider has none.
@@ -113,12 +113,12 @@ public struct TypedCode: Sendable {
     public var origin: CodeOrigin
 }
 
-/// What a proof was good for.
+/// What redeeming a proof yields.
 public enum Redemption: Sendable {
-    /// A session that nobody holds yet.
+    /// A new session.
     case session(Session, SessionOpening)
-    /// A session of the user who is signed in, which `apply` puts in the place of the one that is held. The flow is done
-    /// with it, or goes on with what `next` leaves to be awaited.
+    /// A session of the user who is signed in, which `apply` puts in the place of the one that is held. The flow is
+    /// done with it, or goes on with what `next` leaves to be awaited.
     case change(Session, next: AwaitedChange?, apply: @Sendable () async throws(BrokerError) -> Void)
     /// A part of it: the rest is still awaited.
     case waiting(AwaitedChange?)

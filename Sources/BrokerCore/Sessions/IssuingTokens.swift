@@ -33,7 +33,7 @@ extension SessionManager {
     private func choice(_ name: AccountName, _ query: SessionQuery) throws(BrokerError) -> TokenChoice {
         let (lane, session) = try holding(name)
         if let subject = query.subject, !Session.isSame(subject, session.subject) {
-            throw .conflict("\(name) is signed in as somebody else than \(subject).")
+            throw .conflict("\(name) is signed in as another user than \(subject).")
         }
         return TokenChoice(query: query, account: lane.account, session: session, now: clock.bootInstant)
     }
@@ -75,7 +75,7 @@ extension SessionManager {
         return .signInRequired(name)
     }
 
-    /// Refreshes because somebody asked for it (`POST …/refresh`).
+    /// Refreshes at the request of a caller (`POST …/refresh`).
     ///
     /// - Parameter query: which of the session's tokens.
     func refresh(
@@ -84,7 +84,7 @@ extension SessionManager {
         try await ready(name)
         let (lane, session) = try holding(name)
         if let rejected, let token = query.token(in: session), Digest.sha256(token.value.revealedBytes()) != rejected {
-            return  // Somebody has refreshed it since the caller got it.
+            return  // It was refreshed since the caller got it.
         }
         guard session.isRefreshable else {
             throw .conflict(

@@ -46,7 +46,7 @@ extension LaneState {
         case networkReturned
         /// The configuration changed. That may have fixed what the provider refused.
         case mended
-        /// The configuration was read again. Somebody may have fixed a problem.
+        /// The configuration was read again. That may have fixed a problem.
         case reloaded
     }
 

@@ -80,7 +80,7 @@ extension LaneState {
     /// The error that is shown for the account, if there is one.
     func error(of name: AccountName) -> BrokerError? { problem ?? obstacle ?? absence(of: name) }
 
-    /// Why there is no session, where there is more to say than that nobody is signed in.
+    /// Why there is no session; nil if the user has simply not signed in.
     func absence(of name: AccountName) -> BrokerError? {
         switch presence {
         case .absent(.ended(let code)): .sessionExpired(name, word: code)

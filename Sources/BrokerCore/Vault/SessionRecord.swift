@@ -73,8 +73,8 @@ enum SessionRecord {
         case ended(String?)
     }
 
-    /// The record in the slot of a session that its provider has ended, until somebody signs in or out. If the daemon
-    /// is killed right after that, its next start can still say what happened to the session.
+    /// The record in the slot of a session that its provider has ended, until the next sign-in or sign-out. If the
+    /// daemon is killed right after that, its next start can still say what happened to the session.
     static func ended(_ word: String?) -> Secret {
         var object = JSONObject([.init("version", .integer(version)), .init("ended", true)])
         object["word"] = word.map { .string($0) }

@@ -42,7 +42,7 @@ struct VaultState: Sendable {
 
     /// An attempt has failed.
     ///
-    /// - Parameter pid: of the process that asked for it; nil if nobody did.
+    /// - Parameter pid: of the process that asked for it; nil if none did.
     mutating func failed(_ error: BrokerError, by pid: Int32?, at now: BootInstant) {
         if let pid { refusals[pid, default: []].append(now) }
         // A wrong passphrase does not change why the vault is locked.
