@@ -12,7 +12,7 @@ RELEASE := .build/release
 FORMAT_FLAGS := --configuration .swift-format --recursive Sources Tests Package.swift \
     $(wildcard Examples/*/Package.swift Examples/*/Sources)
 
-.PHONY: help demo check test test-tsan test-browser test-keyring test-sessions test-crash test-faults soak test-canaries test-oidf test-real test-api test-postgres test-qr test-ssh test-desktop test-notices test-systemd test-foreign test-memory fuzz fuzz-ci bench lint format build release install uninstall clean
+.PHONY: help demo check test test-tsan test-browser test-keyring test-sessions test-crash test-faults soak test-canaries test-oidf test-real test-api test-postgres test-qr test-ssh test-tools test-desktop test-notices test-systemd test-foreign test-memory fuzz fuzz-ci bench lint format build release install uninstall clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -106,6 +106,11 @@ test-ssh: ## a restricted socket over ssh -R and a sign-in over ssh -L, with a r
 	@Scripts/needs ssh
 	@Scripts/release >/dev/null
 	@Campaigns/ssh.py --bin "$(RELEASE)"
+
+test-tools: ## git, kubectl, skopeo and curl get their tokens from Ringback, 50 gits at once; SHORT=1 for a part
+	@Scripts/needs tools
+	@Scripts/release >/dev/null
+	@Campaigns/tools.py --bin $(RELEASE) $(if $(SHORT),--short)
 
 test-desktop: ## hand links to ringback by xdg-open, gio and headless Chromium, in a clean home; Chromium as root only
 	@Scripts/needs desktop

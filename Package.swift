@@ -91,7 +91,7 @@ let package = Package(
         library("SchemeRegistration", ["HTTPMessages"]),
         library("Records", ["CLinux", "Encodings", "StrictJSON"]),
         library("NetworkWatch", ["CLinux"]),
-        library("Adapters", ["HTTPMessages"]),
+        library("Adapters", ["Encodings", "HTTPMessages", "StrictJSON"]),
         // Level 2
         library("OAuth", ["Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
         library("CallbackListener", ["LocalHTTP", "HTTPMessages", "CLinux", lifecycle]),
@@ -178,7 +178,7 @@ let package = Package(
         tests("RingbackClientTests", ["RingbackClient", "RingbackAPI", "StrictJSON"]),
         tests("DesktopBusTests", ["DesktopBus", "Secrets"]),
         tests("LauncherTests", ["Launcher", "DesktopBus", "Secrets", "StrictJSON", "CLinux"]),
-        tests("AdaptersTests", ["Adapters", "HTTPMessages"]),
+        tests("AdaptersTests", ["Adapters", "HTTPMessages", "StrictJSON"]),
         tests("TerminalTests", ["Terminal"]),
         tests("SchemeRegistrationTests", ["SchemeRegistration", "HTTPMessages"]),
         tests(

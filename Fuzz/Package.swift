@@ -42,7 +42,7 @@ let package = Package(
         // Only what tells links from callbacks: the desk behind it needs the whole broker.
         library("DeepLinks", ["HTTPMessages"]),
         library("SchemeRegistration", ["HTTPMessages"]),
-        library("Adapters", ["HTTPMessages"]),
+        library("Adapters", ["Encodings", "HTTPMessages", "StrictJSON"]),
         library(
             "FuzzLaws",
             [

@@ -30,6 +30,13 @@ public struct AdapterCredential: Sendable {
         self.secret = secret
         self.expiresAt = expiresAt
     }
+
+    /// - Throws: for a token with other bytes than 0x21 to 0x7E. In a header field or a line they would add something.
+    func checkToken() throws(AdapterFailure) {
+        guard !secret.isEmpty, secret.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            throw AdapterFailure("The token has characters that are not allowed in a token; it is given to no tool.")
+        }
+    }
 }
 
 /// Why an adapter refuses what a tool sent or what it is to send to the tool.

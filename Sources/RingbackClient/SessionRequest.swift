@@ -14,6 +14,8 @@ package struct SessionRequest: Sendable {
     package var kind: TokenKind?
     package var subject: String?
     package var include: String?
+    /// If signed out, start or join a sign-in and wait for it, no longer than `timeout`.
+    package var waitsForSignIn = false
 
     package init(account: String?) { self.account = account }
 }
@@ -26,6 +28,7 @@ extension BrokerCalls {
             ("timeout", request.timeout.map(String.init)), ("scope", request.scope),
             ("audience", request.audience), ("resource", request.resource), ("kind", request.kind?.rawValue),
             ("subject", request.subject), ("include", request.include),
+            ("sign_in", request.waitsForSignIn ? "wait" : nil),
         ]
         do throws(RingbackError) {
             // The daemon limits the wait itself (600 s at most). The seconds beyond that are for a daemon that hangs.

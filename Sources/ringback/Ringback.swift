@@ -21,8 +21,9 @@ struct Ringback: ParsableCommand {
             Events.self, Links.self, Refresh.self, Logout.self, Complete.self, Open.self, SchemeVerbs.self, Doctor.self,
             MigrateUser.self,
             Audit.self,
-            ShowMetrics.self, ExposeVerbs.self, OriginVerbs.self, GitCredentialVerb.self, Lock.self,
-            Unlock.self, VaultVerbs.self, ConfigVerbs.self, SupabaseVerbs.self, Reload.self,
+            ShowMetrics.self, ExposeVerbs.self, OriginVerbs.self, GitCredentialVerb.self,
+            KubectlCredentialVerb.self, DockerCredentialVerb.self, Lock.self, Unlock.self, VaultVerbs.self,
+            ConfigVerbs.self, SupabaseVerbs.self, Reload.self,
             Env.self, Agent.self, Install.self, Demo.self,
         ])
 }

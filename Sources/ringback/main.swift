@@ -10,7 +10,7 @@ if let options = HotToken.recognize(CommandLine.arguments.dropFirst()) {
     exit(TokenVerb.run(options))
 }
 if let status = AdapterProgram.run(CommandLine.arguments) { exit(status) }
-let arguments = Array(CommandLine.arguments.dropFirst())
+let arguments = AdapterProgram.arguments(CommandLine.arguments)
 if let suggestion = Suggestion.find(in: arguments) {
     suggestion.lines.forEach { Output.note($0) }
     exit(ExitStatus.usage)

@@ -1,47 +1,16 @@
-import FoundationEssentials
 import Testing
 
 @testable import Adapters
-
-/// A case of Tests/Vectors/git-credential; the page there says how it is written.
-struct GitCase: Sendable, CustomTestStringConvertible {
-    let name: String
-    let head: [String: String]
-    let input: [UInt8]
-
-    var testDescription: String { name }
-
-    static let all: [GitCase] = {
-        let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .appending(path: "Vectors/git-credential")
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path())) ?? []
-        return names.filter { $0.hasSuffix(".txt") }.sorted().compactMap { name in
-            (try? Data(contentsOf: folder.appending(path: name))).map { GitCase(name, Array($0)) }
-        }
-    }()
-
-    private init(_ name: String, _ bytes: [UInt8]) {
-        var head: [String: String] = [:]
-        var rest = bytes[...]
-        while let end = rest.firstIndex(of: 0x0A) {
-            let line = String(decoding: rest[..<end], as: UTF8.self)
-            rest = rest[(end + 1)...]
-            guard let colon = line.firstIndex(of: ":") else { break }
-            head[String(line[..<colon])] = String(line[line.index(after: colon)...].dropFirst())
-        }
-        self.name = name
-        self.head = head
-        input = Array(rest)
-    }
-}
 
 @Suite struct `git's credential protocol` {
     private let credential = AdapterCredential(
         headers: ["Authorization: Bearer t0ken"], username: nil, secret: "t0ken", expiresAt: 1_800_000_000)
 
-    @Test func `has cases`() { #expect(GitCase.all.count >= 60) }
+    private static let cases = AdapterCase.all(in: "git-credential")
 
-    @Test(arguments: GitCase.all) func `is read as its case says`(_ example: GitCase) throws {
+    @Test func `has cases`() { #expect(Self.cases.count >= 60) }
+
+    @Test(arguments: cases) func `is read as its case says`(_ example: AdapterCase) throws {
         let action = try #require(example.head["action"].flatMap(GitCredential.Action.init))
         guard example.head["refused"] == nil else {
             #expect(throws: AdapterFailure.self) { try GitCredential(action, reading: example.input) }

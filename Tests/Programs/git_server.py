@@ -2,7 +2,9 @@
 """Serves the git repositories below a directory over HTTP by git-http-backend, to who has a token that the provider's
 userinfo endpoint takes. Prints its port, then a line for each request: the method, the path, and what became of it.
 
-    git_server.py DIRECTORY USERINFO-URL"""
+    git_server.py DIRECTORY USERINFO-URL [basic|bearer]
+
+The last word is the scheme of authentication that the server offers and takes, basic if there is none."""
 
 import base64
 import http.server
@@ -13,6 +15,7 @@ import urllib.error
 import urllib.request
 
 ROOT, USERINFO = sys.argv[1:3]
+SCHEME = sys.argv[3] if len(sys.argv) > 3 else "basic"
 BACKEND = "/usr/lib/git-core/git-http-backend"
 
 
@@ -33,11 +36,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def token(self):
         scheme, _, value = self.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() == "bearer":
-            return value
-        if scheme.lower() == "basic":
-            return base64.b64decode(value).decode().partition(":")[2]
-        return None
+        if scheme.lower() != SCHEME:
+            return None
+        return value if SCHEME == "bearer" else base64.b64decode(value).decode().partition(":")[2]
 
     def serve(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -46,7 +47,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if token is None or not is_good(token):
             print(self.command, path, "401 " + ("without a token" if token is None else "refused"), flush=True)
             self.send_response(401)
-            self.send_header("WWW-Authenticate", 'Basic realm="git"')
+            self.send_header("WWW-Authenticate", f'{SCHEME.capitalize()} realm="git"')
             self.send_header("Content-Length", "0")
             self.end_headers()
             return
@@ -79,6 +80,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     do_GET = do_POST = serve
 
 
+# Fifty gits connect at once.
+http.server.ThreadingHTTPServer.request_queue_size = 128
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 print(server.server_port, flush=True)
 server.serve_forever()

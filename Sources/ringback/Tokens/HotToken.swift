@@ -30,7 +30,8 @@ enum HotToken {
         case "--scope": options.request.scope = value
         case "--audience": options.request.audience = value
         case "--format":
-            guard let format = TokenFormat(rawValue: value) else { return false }
+            // The general parser explains what netrc needs.
+            guard let format = TokenFormat(rawValue: value), format != .netrc else { return false }
             options.format = format
         default: return false
         }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import HTTPMessages
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -8,6 +9,10 @@ struct TokenOptions {
     var request = SessionRequest(account: nil)
     var socket: String?
     var format = TokenFormat.raw
+    /// The variable that the format `env` assigns to.
+    var variable = "RINGBACK_TOKEN"
+    /// What the table of origins is asked for, instead of an account.
+    var origin: OriginRequest?
     var signsIn = false
 }
 
@@ -16,12 +21,25 @@ enum TokenVerb {
     /// The exit status.
     static func run(_ options: TokenOptions) -> Int32 {
         do throws(RingbackError) {
-            Output.line(try options.format.line(try answer(options), kind: options.request.kind))
+            Output.line(try options.format.text(try printed(options), variable: options.variable))
             return 0
         } catch {
             Failure(error, account: options.request.account).show()
             return ExitStatus.of(error)
         }
+    }
+
+    private static func printed(_ options: TokenOptions) throws(RingbackError) -> PrintedToken {
+        guard let origin = options.origin else {
+            return PrintedToken(session: try answer(options), kind: options.request.kind)
+        }
+        guard let url = try? WebURL(parsing: origin.url), url.host?.isEmpty == false else {
+            throw RingbackError(
+                "usage", "\(Sanitizer.line(origin.url)) is no URL with a host and without a user name.")
+        }
+        let found = try Daemon.calls(socket: options.socket).lookup(origin)
+        if let warning = found.warning { Output.note("ringback: " + Sanitizer.line(warning, limit: 1_000)) }
+        return PrintedToken(found, for: url)
     }
 
     /// Some providers give the whole scope whatever is requested, and say so.
@@ -63,7 +81,7 @@ struct Token: ParsableCommand {
         abstract: "Print an account's access token.",
         discussion: "Opens nothing unless --sign-in is given.")
 
-    @Argument(help: "The account (or --issuer).")
+    @Argument(help: "The account (or --issuer, or --origin).")
     var account: String?
 
     @OptionGroup var choice: SessionOptions
@@ -74,8 +92,18 @@ struct Token: ParsableCommand {
     @Option(help: "access_token or id_token.")
     var kind: TokenKind?
 
-    @Option(help: "raw, header, json-headers, xoauth2, oauthbearer or json.")
+    @Option(
+        help: ArgumentHelp("The token that the origins of the configuration give for this URL.", valueName: "url"))
+    var origin: String?
+
+    @Option(help: ArgumentHelp("The user name that a tool would say; with --origin.", valueName: "name"))
+    var username: String?
+
+    @Option(help: "raw, header, json-headers, xoauth2, oauthbearer, netrc, env or json.")
     var format: TokenFormat = .raw
+
+    @Option(help: ArgumentHelp("The variable for the format env, RINGBACK_TOKEN by default.", valueName: "name"))
+    var variable: String?
 
     @Flag(help: "Sign in first if necessary.")
     var signIn = false
@@ -84,8 +112,20 @@ struct Token: ParsableCommand {
     @OptionGroup var daemon: DaemonOptions
 
     func validate() throws {
-        guard (account == nil) != (issuer == nil) else {
-            throw ValidationError("Name an account, or an issuer by --issuer.")
+        guard [account, issuer, origin].compactMap(\.self).count == 1 else {
+            throw ValidationError("Name an account, an issuer by --issuer, or a URL by --origin.")
+        }
+        let choices = [choice.scope, choice.audience, choice.resource, choice.subject, kind?.rawValue]
+        if origin != nil, choices.contains(where: { $0 != nil }) || choice.minValid != nil || choice.timeout != nil {
+            throw ValidationError("With --origin the configuration says which token it is: no option may choose one.")
+        }
+        guard username == nil || origin != nil else { throw ValidationError("--username needs --origin.") }
+        guard format != .netrc || origin != nil || json.isWanted else {
+            throw ValidationError("The format netrc needs the server's URL: --origin URL.")
+        }
+        if let variable {
+            guard format == .env else { throw ValidationError("--variable is for the format env.") }
+            guard ExecToken.isVariable(variable) else { throw ValidationError("--variable is no name of a variable.") }
         }
         if signIn, account == nil { throw ValidationError("--sign-in needs an account's name.") }
     }
@@ -94,6 +134,12 @@ struct Token: ParsableCommand {
         var options = TokenOptions()
         options.request = choice.request(account)
         options.request.issuer = issuer
+        options.origin = origin.map { url in
+            var request = OriginRequest(url: url)
+            request.username = username
+            return request
+        }
+        if let variable { options.variable = variable }
         options.request.kind = kind == .accessToken ? nil : kind
         options.socket = daemon.socket
         options.format = json.isWanted ? .json : format

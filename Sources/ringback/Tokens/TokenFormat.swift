@@ -6,7 +6,7 @@ import StrictJSON
 enum TokenFormat: String, CaseIterable, Sendable {
     /// The token alone.
     case raw
-    /// `Authorization: Bearer …`, as curl's `-H` takes it.
+    /// `Authorization: Bearer …`, as curl's `-H` takes it; with an origin, the lines that it states.
     case header
     /// The initial response of SASL XOAUTH2 (mail servers), in base64.
     case xoauth2
@@ -14,59 +14,51 @@ enum TokenFormat: String, CaseIterable, Sendable {
     case oauthbearer
     /// A JSON object with the header field, as the header helpers of AI tools read it.
     case jsonHeaders = "json-headers"
+    /// A line of a netrc file, for an origin.
+    case netrc
+    /// An assignment to a variable, for a POSIX shell.
+    case env
     /// The daemon's response.
     case json
 
     /// True if the line contains the user's mail address.
     var needsUser: Bool { self == .xoauth2 || self == .oauthbearer }
 
-    /// The line to print.
+    /// What to print, without the last line break.
     ///
+    /// - Parameter variable: the name for ``env``.
     /// - Throws: `bad_response` for a token with characters that are not allowed in a token: in a header or in a line
     ///   of a protocol, they would add something to it.
-    func line(_ answer: JSON, kind: TokenKind?) throws(RingbackError) -> String {
-        if self == .json { return answer.visibleText }
-        let member = (kind ?? .accessToken).rawValue
-        guard let token = answer[member]?.string, !token.isEmpty else {
-            throw RingbackError(.badResponse, "The daemon's response has no “\(member)”.")
-        }
-        guard token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-            throw RingbackError(
-                .badResponse, "The token has characters that are not allowed in a token; it is not shown.")
-        }
+    func text(_ printed: PrintedToken, variable: String) throws(RingbackError) -> String {
+        if self == .json { return printed.json.visibleText }
+        let token = try printed.token
         switch self {
         case .raw, .json: return token
-        case .header: return "Authorization: \(try TokenFormat.scheme(answer)) \(token)"
+        case .header: return try printed.fields().map { "\($0.name): \($0.value)" }.joined(separator: "\n")
         case .jsonHeaders:
-            let field: JSON = ["Authorization": .string("\(try TokenFormat.scheme(answer)) \(token)")]
-            return field.visibleText
+            return JSON.object(JSONObject(try printed.fields().map { .init($0.name, .string($0.value)) })).visibleText
         case .xoauth2:
-            let address = try TokenFormat.address(answer, "XOAUTH2")
-            return Base64.encode("user=\(address)\u{1}auth=Bearer \(token)\u{1}\u{1}".utf8)
+            let user = try printed.user(for: "XOAUTH2")
+            return Base64.encode("user=\(user)\u{1}auth=Bearer \(token)\u{1}\u{1}".utf8)
         case .oauthbearer:
             // The two characters that the name of RFC 5801 section 4 cannot contain.
-            let name = try TokenFormat.address(answer, "OAUTHBEARER").utf8.map { byte in
+            let name = try printed.user(for: "OAUTHBEARER").utf8.map { byte in
                 byte == UInt8(ascii: ",") ? "=2C" : byte == UInt8(ascii: "=") ? "=3D" : String(UnicodeScalar(byte))
             }
             return Base64.encode("n,a=\(name.joined()),\u{1}auth=Bearer \(token)\u{1}\u{1}".utf8)
+        case .netrc: return try printed.netrc()
+        case .env: return "\(variable)=\(TokenFormat.shellWord(token))"
         }
     }
 
-    /// The scheme of the header field: the token's type.
-    private static func scheme(_ answer: JSON) throws(RingbackError) -> String {
-        let type = answer["token_type"]?.string ?? "Bearer"
-        guard type.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-            throw RingbackError(.badResponse, "The token's type has characters that no type has.")
+    /// The token as one word of a POSIX shell, in an assignment too.
+    static func shellWord(_ token: String) -> String {
+        let isPlain = token.utf8.allSatisfy { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+            default: "_-./+=:@%,".utf8.contains(byte)
+            }
         }
-        return type.lowercased() == "bearer" ? "Bearer" : type
-    }
-
-    private static func address(_ answer: JSON, _ mechanism: String) throws(RingbackError) -> String {
-        let address = answer["user"]?["email"]?.string ?? answer["subject"]?.string ?? ""
-        guard address.contains("@"), address.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-            throw RingbackError(
-                .badResponse, "\(mechanism) needs the account's mail address, and the provider names none.")
-        }
-        return address
+        return isPlain ? token : "'" + token.replacing("'", with: #"'\''"#) + "'"
     }
 }

@@ -19,9 +19,7 @@ import Testing
     private func runGit(
         _ stage: Stage, _ arguments: String..., stdin: String? = nil
     ) async throws -> Output {
-        let link = "\(stage.directory)/bin/git-credential-ringback"
-        unsafe unlink(link)
-        #expect(unsafe symlink(Programs.path("ringback"), link) == 0)
+        stage.link(ringbackAs: "git-credential-ringback")
         let all = ["-c", "credential.helper=ringback", "-c", "protocol.version=2"] + arguments
         return try await stage.run(
             "/usr/bin/git", all, stdin: stdin,

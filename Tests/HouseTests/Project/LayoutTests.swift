@@ -5,7 +5,7 @@ import Testing
 private let allowed: [String: Set<String>] = [
     "Secrets": [], "StrictJSON": [], "Encodings": [], "HTTPMessages": ["Encodings", "Secrets"],
     "RingbackAPI": ["StrictJSON"], "Terminal": [],
-    "SchemeRegistration": ["HTTPMessages"], "Adapters": ["HTTPMessages"],
+    "SchemeRegistration": ["HTTPMessages"], "Adapters": ["Encodings", "HTTPMessages", "StrictJSON"],
     "Cryptography": ["COpenSSL", "Encodings", "Secrets"],
     "CurlTransport": ["CCurl", "HTTPMessages", "Secrets"],
     "LocalHTTP": ["CLinux", "HTTPMessages", "NIOCore", "NIOPosix", "ServiceLifecycle"],

@@ -51,6 +51,8 @@ private let commandsForPeople = [
     "ringback login app --method id_token --with apple --data '{\"full_name\":\"Mira Nordlys\"}'":
         "needs a token of Apple's; run by the tests of sign-ins with one",
     "ringback login site --method id_token --from google": "needs two providers; run by the tests of changes",
+    "kubectl config set-credentials work --exec-api-version=client.authentication.k8s.io/v1 --exec-command=kubectl-ringback --exec-interactive-mode=IfAvailable --exec-provide-cluster-info":
+        "needs kubectl; run by the tests of kubectl, where it is installed",
     "ringback-sandbox --port 8123 --user alice": "runs until Ctrl-C, on a port that may be taken: the stage has one",
 ]
 

@@ -1,0 +1,152 @@
+// `ringback kubectl-credential`, by hand and as kubectl's credential plugin.
+
+import Glibc
+import StrictJSON
+import Testing
+
+@Suite struct `kubectl` {
+    static let isInstalled = unsafe access("/usr/bin/kubectl", X_OK) == 0 && access("/usr/bin/openssl", X_OK) == 0
+
+    private static let origin = """
+        [[origin]]
+        url = "https://k8s.example.org:6443/*"
+        account = "work"
+        kind = "id_token"
+
+        """
+    private static let group = "client.authentication.k8s.io"
+
+    private func info(version: String = "v1", server: String? = nil, interactive: Bool = false) -> [String: String] {
+        let cluster = server.map { #","cluster":{"server":"\#($0)"}"# } ?? ""
+        return [
+            "KUBERNETES_EXEC_INFO":
+                #"{"kind":"ExecCredential","apiVersion":"\#(Self.group)/\#(version)","#
+                + #""spec":{"interactive":\#(interactive)\#(cluster)}}"#
+        ]
+    }
+
+    private func idToken(_ stage: Stage) async throws -> String {
+        let session = try await stage.api("GET", "/v1/accounts/work/session?include=id_token")
+        return try #require(session["id_token"]?.string)
+    }
+
+    @Test func `gets the token of the cluster's origin, or of the account that is named`() async throws {
+        try await Stage.play(Stage.twoAccounts + Self.origin) { stage in
+            try await stage.signIn()
+            let idToken = try await idToken(stage)
+            let token = try #require(try await stage.token())
+            stage.link(ringbackAs: "kubectl-ringback")
+            for (name, arguments, server, expected) in [
+                ("ringback", ["kubectl-credential"], "https://k8s.example.org:6443", idToken),
+                ("\(stage.directory)/bin/kubectl-ringback", [], "https://k8s.example.org:6443/a", idToken),
+                ("ringback", ["kubectl-credential", "--account", "work"], nil, idToken),
+                ("\(stage.directory)/bin/kubectl-ringback", ["--account", "work", "--kind", "id_token"], nil, idToken),
+                ("ringback", ["kubectl-credential", "--account", "work", "--kind", "access_token"], nil, token),
+            ] {
+                for version in ["v1", "v1beta1"] {
+                    let answer = try await stage.run(
+                        name, arguments, environment: info(version: version, server: server))
+                    #expect(answer.status == 0 && answer.err.isEmpty, "\(answer)")
+                    let json = try JSON(parsing: answer.out.utf8)
+                    #expect(
+                        json["apiVersion"]?.string == "\(Self.group)/\(version)" && json["kind"] == "ExecCredential")
+                    #expect(json["status"]?["token"]?.string == expected, "\(arguments)")
+                    #expect(json["status"]?["expirationTimestamp"]?.string?.hasSuffix("Z") == true, "\(answer)")
+                }
+            }
+            let audit = try await stage.api("GET", "/v1/audit")["entries"]?.array ?? []
+            #expect(audit.contains { $0["tool"] == "kubectl" && $0["origin"] == "https://k8s.example.org:6443/*" })
+        }
+    }
+
+    @Test func `gets no token for another cluster, nor without a valid variable`() async throws {
+        try await Stage.play(Stage.twoAccounts + Self.origin) { stage in
+            try await stage.signIn()
+            for (environment, arguments, words) in [
+                (info(server: "https://k8s.example.org"), [], "ringback origin add URL"),
+                (info(server: "https://evil.example.org:6443"), [], "ringback origin add URL"),
+                (info(), [], "provideClusterInfo"), ([:], [], "is not set"),
+                (info(version: "v1alpha1"), ["--account", "work"], "no ExecCredential of version"),
+                (["KUBERNETES_EXEC_INFO": "{"], ["--account", "work"], "not valid JSON"),
+                (info(), ["--account", "nobody"], "nobody"), (info(), ["--kind", "access_token"], "--account"),
+                (info(), ["--account", "work", "--kind", "cookie"], "id_token"),
+            ] {
+                let refused = try await stage.run(
+                    "ringback", ["kubectl-credential"] + arguments, environment: environment)
+                #expect(refused.status != 0 && refused.out.isEmpty && refused.err.contains(words), "\(refused)")
+            }
+        }
+    }
+
+    @Test func `waits for a sign-in only if it is interactive and on a terminal, and opens nothing itself`()
+        async throws
+    {
+        try await Stage.play(Stage.twoAccounts + Self.origin) { stage in
+            try stage.write("#!/bin/sh\n: >\"$HOME/opened\"\n", to: "\(stage.directory)/bin/xdg-open", mode: 0o700)
+            let server = "https://k8s.example.org:6443"
+            for (arguments, environment) in [
+                ([], info(server: server)), ([], info(server: server, interactive: true)),
+                (["--account", "work"], info()), (["--account", "work"], info(interactive: true)),
+            ] {
+                let refused = try await stage.run(
+                    "ringback", ["kubectl-credential"] + arguments, environment: environment)
+                #expect(refused.status == 3 && refused.out.isEmpty, "\(refused)")
+                #expect(refused.err.contains("ringback login work") && !refused.err.contains("Waiting"), "\(refused)")
+            }
+            let alone = try TerminalProgram(
+                ["kubectl-credential"], environment: stage.environment.merging(info(server: server)) { _, new in new })
+            #expect(try await alone.end().status == 3)
+            #expect(alone.text.contains("ringback login work") && !alone.text.contains("Waiting"), "\(alone.text)")
+            #expect(try await stage.api("GET", "/v1/flows")["flows"]?.array?.isEmpty == true)
+
+            for arguments in [[], ["--account", "work"]] {
+                let environment = info(server: server, interactive: true)
+                let waiting = try TerminalProgram(
+                    ["kubectl-credential"] + arguments,
+                    environment: stage.environment.merging(environment) { _, new in new })
+                try await waiting.shows("Waiting for the sign-in")
+                try await stage.signIn()
+                #expect(try await waiting.end().status == 0, "\(waiting.text)")
+                #expect(waiting.text.contains("\"token\":\"\(try await idToken(stage))\""), "\(waiting.text)")
+                #expect(try await stage.ringback("logout", "work").status == 0)
+            }
+            #expect(unsafe access("\(stage.directory)/home/opened", F_OK) != 0)
+        }
+    }
+
+    @Test(.enabled(if: isInstalled, "kubectl or openssl is not installed"))
+    func `sends the cluster's server the token from its plugin`() async throws {
+        try await Stage.play { stage in
+            let (server, port) = try await stage.startToolServer()
+            stage.link(ringbackAs: "kubectl-ringback")
+            let added = try await stage.ringback(
+                "origin", "add", "https://127.0.0.1:\(port)", "--account", "work", "--kind", "id_token")
+            #expect(added.status == 0, "\(added)")
+            let command = try #require(
+                try Document(path: "docs/tools.md").lines.first { $0.hasPrefix("kubectl config set-credentials work") })
+            func get(_ options: String = "") async throws -> Output {
+                let configuration = """
+                    {"apiVersion": "v1", "kind": "Config", "current-context": "c",
+                     "contexts": [{"name": "c", "context": {"cluster": "k", "user": "work"}}],
+                     "clusters": [{"name": "k", "cluster": {"server": "https://127.0.0.1:\(port)",
+                       "certificate-authority": "\(stage.directory)/server.pem"}}]}
+                    """
+                try stage.write(configuration, to: "\(stage.directory)/kubeconfig")
+                return try await stage.run(
+                    "/bin/sh", ["-c", "\(command) \(options) >/dev/null && exec kubectl get --raw /readyz"],
+                    environment: ["KUBECONFIG": "\(stage.directory)/kubeconfig"])
+            }
+            let signedOut = try await get()
+            #expect(signedOut.status != 0 && signedOut.err.contains("ringback login work"), "\(signedOut)")
+            try await stage.signIn()
+            let fromOrigin = try await get()
+            #expect(fromOrigin.status == 0 && fromOrigin.out.contains("ok"), "\(fromOrigin)")
+            let idToken = try await idToken(stage)
+            _ = try await server.line("the request with the ID token") { $0 == "/readyz Bearer \(idToken)" }
+            let named = try await get("--exec-arg=--account=work --exec-arg=--kind=access_token")
+            #expect(named.status == 0, "\(named)")
+            let token = try #require(try await stage.token())
+            _ = try await server.line("the request with the access token") { $0 == "/readyz Bearer \(token)" }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""An HTTPS server for tools: says 401 to a request without the field Authorization, and {"ok":true} to every other one.
+Prints its port, then a line for each request: the path and the field, or "none". Its certificate is for 127.0.0.1, made
+when it starts, in DIRECTORY/server.pem.
+
+    tool_server.py DIRECTORY"""
+
+import http.server
+import ssl
+import subprocess
+import sys
+
+CERTIFICATE = sys.argv[1] + "/server.pem"
+KEY = sys.argv[1] + "/server-key.pem"
+BODY = b'{"ok":true}'
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        authorization = self.headers.get("Authorization")
+        print(self.path, authorization or "none", flush=True)
+        self.send_response(401 if authorization is None else 200)
+        if authorization is None:
+            self.send_header("WWW-Authenticate", 'Basic realm="tools"')
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(BODY)))
+        self.end_headers()
+        self.wfile.write(BODY)
+
+
+subprocess.run(
+    ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+     "-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", KEY, "-out", CERTIFICATE],
+    check=True, stderr=subprocess.DEVNULL)
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(CERTIFICATE, KEY)
+server.socket = context.wrap_socket(server.socket, server_side=True)
+print(server.server_port, flush=True)
+server.serve_forever()
