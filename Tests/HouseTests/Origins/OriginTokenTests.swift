@@ -1,0 +1,199 @@
+// `ringback token --origin`, and the formats for netrc files and variables.
+
+import StrictJSON
+import Testing
+
+@Suite struct `ringback token --origin` {
+    private static let origins = """
+        [[origin]]
+        url = "https://api.example.org/v1/*"
+        account = "work"
+        username = "ada"
+
+        [[origin]]
+        url = "https://plain.example.org/*"
+        account = "work"
+
+        [[origin]]
+        url = "https://keys.example.org/*"
+        account = "work"
+        header = ["X-Token: t {token}", "X-User: {username}"]
+        username = "o'neil"
+
+        [[origin]]
+        url = "imaps://mail.example.org/*"
+        account = "work"
+        match_username = "ada"
+        username = "ada@example.org"
+
+        [[origin]]
+        url = "https://[::1]:8443/*"
+        account = "work"
+        kind = "id_token"
+
+        """
+
+    @Test func `prints what the origin states in every format`() async throws {
+        try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
+            try await stage.signIn()
+            let token = try #require(try await stage.token())
+            let session = try await stage.api("GET", "/v1/accounts/work/session?include=id_token")
+            let idToken = try #require(session["id_token"]?.string)
+            let (api, keys) = ("https://api.example.org/v1/x", "https://keys.example.org")
+            for (arguments, expected) in [
+                ([api], token), ([api, "--format", "raw"], token), (["https://[::1]:8443"], idToken),
+                ([api, "--format", "header"], "Authorization: Bearer \(token)"),
+                ([keys, "--format", "header"], "X-Token: t \(token)\nX-User: o'neil"),
+                ([keys, "--format", "json-headers"], #"{"X-Token":"t \#(token)","X-User":"o'neil"}"#),
+                ([api, "--format", "netrc"], "machine api.example.org login ada password \(token)"),
+                (
+                    ["https://plain.example.org", "--format", "netrc"],
+                    "machine plain.example.org login oauth2 password \(token)"
+                ),
+                (["https://[::1]:8443", "--format", "netrc"], "machine ::1 login oauth2 password \(idToken)"),
+                ([api, "--format", "env", "--variable", "API_TOKEN"], "API_TOKEN=\(token)"),
+            ] {
+                let output = try await stage.run("ringback", ["token", "--origin"] + arguments)
+                #expect(output.status == 0 && output.out == expected + "\n" && output.err.isEmpty, "\(output)")
+            }
+            for arguments in [["--json"], ["--format", "json"]] {
+                let output = try await stage.run("ringback", ["token", "--origin", api] + arguments)
+                let json = try JSON(parsing: output.out.utf8)
+                #expect(json["account"] == "work" && json["username"] == "ada" && json["secret"]?.string == token)
+            }
+            let mail = try await stage.ringback(
+                "token", "--origin", "imaps://mail.example.org", "--username", "ada", "--format", "xoauth2")
+            let decoded = try await stage.run("/usr/bin/base64", ["-d"], stdin: mail.out)
+            #expect(decoded.out == "user=ada@example.org\u{1}auth=Bearer \(token)\u{1}\u{1}", "\(mail)")
+        }
+    }
+
+    @Test func `prints no token for a URL without an origin, nor with options that contradict each other`() async throws
+    {
+        try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
+            try await stage.signIn()
+            for (arguments, status, words) in [
+                (["--origin", "https://api.example.org/v2"], 1, "No origin"),
+                (["--origin", "https://api.example.org.evil.org/v1"], 1, "No origin"),
+                (["--origin", "imaps://mail.example.org"], 1, "No origin"),
+                (["--origin", "api.example.org"], 1, "no URL"),
+                (["work", "--origin", "https://api.example.org/v1"], 64, "--origin"),
+                (["--origin", "https://api.example.org/v1", "--scope", "a"], 64, "--origin"),
+                (["--origin", "https://api.example.org/v1", "--kind", "id_token"], 64, "--origin"),
+                (["--origin", "https://api.example.org/v1", "--min-valid", "9"], 64, "--origin"),
+                (["work", "--username", "ada"], 64, "--origin"), (["work", "--format", "netrc"], 64, "--origin"),
+                (["work", "--format=netrc"], 64, "--origin"), (["work", "--variable", "A"], 64, "env"),
+                (["work", "--format", "env", "--variable", "A;B"], 64, "variable"),
+                (["work", "--format", "env", "--variable", ""], 64, "variable"),
+                (["--origin", "https://keys.example.org", "--format", "netrc"], 1, "user name has a character"),
+                (["--origin", "https://plain.example.org", "--format", "xoauth2"], 1, "set username"),
+            ] as [([String], Int32, String)] {
+                let refused = try await stage.run("ringback", ["token"] + arguments)
+                #expect(refused.status == status && refused.out.isEmpty, "\(arguments): \(refused)")
+                #expect(refused.err.contains(words), "\(arguments): \(refused)")
+            }
+        }
+    }
+
+    @Test func `a shell and the readers of netrc files get the token as it is`() async throws {
+        try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
+            try await stage.signIn()
+            let token = try #require(try await stage.token())
+            let shell = try await stage.run(
+                "/bin/sh",
+                [
+                    "-c",
+                    #"eval "$("$0" token work --format env)" && printf '%s' "$RINGBACK_TOKEN""#,
+                    Programs.path("ringback"),
+                ])
+            #expect(shell.status == 0 && shell.out == token, "\(shell)")
+            let line = try await stage.ringback(
+                "token", "--origin", "https://api.example.org/v1", "--format", "netrc")
+            try stage.write(line.out, to: "\(stage.directory)/netrc")
+            let python = try await stage.run(
+                "/usr/bin/env",
+                [
+                    "python3", "-c",
+                    "import netrc, sys; print(*netrc.netrc(sys.argv[1]).authenticators('api.example.org'), sep='\\n')",
+                    "\(stage.directory)/netrc",
+                ])
+            #expect(python.lines.first == "ada" && python.lines.last == token, "\(python)")
+            let (server, port) = try await stage.startToolServer()
+            try stage.write(
+                configuration: Stage.twoAccounts
+                    + "[[origin]]\nurl = \"https://127.0.0.1:\(port)/*\"\naccount = \"work\"\n")
+            #expect(try await stage.ringback("reload").status == 0)
+            let local = try await stage.ringback("token", "--origin", "https://127.0.0.1:\(port)", "--format", "netrc")
+            try stage.write(local.out, to: "\(stage.directory)/netrc")
+            let curl = try await stage.run(
+                "/usr/bin/curl",
+                [
+                    "-sSf", "--netrc-file", "\(stage.directory)/netrc", "--cacert", "\(stage.directory)/server.pem",
+                    "https://127.0.0.1:\(port)/x",
+                ])
+            #expect(curl.status == 0, "\(curl)")
+            let request = try await server.line("curl's request") { $0.hasPrefix("/x Basic ") }
+            let decoded = try await stage.run(
+                "/usr/bin/base64", ["-d"], stdin: String(request.split(separator: " ")[2]))
+            #expect(decoded.out == "oauth2:\(token)", "\(request)")
+        }
+    }
+
+    /// A socket at which every response has this token.
+    private func socket(_ number: Int, giving token: String, on stage: Stage) async throws -> String {
+        let socket = "\(stage.directory)/run/far\(number).sock"
+        let answer: JSON = [
+            "account": "work", "headers": .array([.string("Authorization: Bearer \(token)")]), "secret": .string(token),
+            "access_token": .string(token), "id_token": .string(token),
+        ]
+        let far = try stage.start(
+            "/usr/bin/env", ["python3", "-B", "\(Document.root)/Tests/Programs/hostile_daemon.py", socket, answer.text])
+        _ = try await far.line("who listens") { $0 == "listening" }
+        return socket
+    }
+
+    @Test
+    func `a token with characters of a shell is one word of it, and no netrc file has what its readers differ in`()
+        async throws
+    {
+        try await Stage.play("", startsDaemon: false) { stage in
+            for (number, token) in ["a'b", "~a", "$(x)`y`", "a\"b", #"a\b"#, "a;b&c|d>e*", "#a"].enumerated() {
+                let socket = try await socket(number, giving: token, on: stage)
+                let env = try await stage.ringback("token", "work", "--format", "env", "--socket", socket)
+                #expect(env.status == 0 && env.lines.count == 1, "\(env)")
+                let shell = try await stage.run(
+                    "/bin/sh", ["-c", "\(env.out)printf '%s' \"$RINGBACK_TOKEN\""])
+                #expect(shell.status == 0 && shell.out == token && shell.err.isEmpty, "\(token): \(shell)")
+                let netrc = try await stage.ringback(
+                    "token", "--origin", "https://a.example.org", "--format", "netrc", "--socket", socket)
+                let isPlain = !token.contains { "\"'\\".contains($0) } && !token.hasPrefix("#")
+                #expect(netrc.status == (isPlain ? 0 : 1) && netrc.out.isEmpty != isPlain, "\(token): \(netrc)")
+            }
+        }
+    }
+
+    @Test(arguments: ["a b", "a\nb", "a\u{0}b", "a\u{7F}b", "é", ""])
+    func `no format and no helper gives a token that no header can have`(token: String) async throws {
+        try await Stage.play("", startsDaemon: false) { stage in
+            let socket = try await socket(0, giving: token, on: stage)
+            for format in ["raw", "header", "json-headers", "netrc", "env", "xoauth2", "oauthbearer"] {
+                let refused = try await stage.ringback(
+                    "token", "--origin", "https://a.example.org", "--format", format, "--socket", socket)
+                #expect(refused.status == 1 && refused.out.isEmpty && !refused.err.isEmpty, "\(format): \(refused)")
+            }
+            let env = try await stage.ringback("token", "work", "--format", "env", "--socket", socket)
+            #expect(env.status == 1 && env.out.isEmpty, "\(env)")
+            let docker = try await stage.ringback(
+                "docker-credential", "get", "--socket", socket, stdin: "a.example.org")
+            #expect(docker.status == 1 && !docker.out.contains("Secret"), "\(docker)")
+            let kubectl = try await stage.run(
+                "ringback", ["kubectl-credential", "--account", "work", "--socket", socket],
+                environment: [
+                    "KUBERNETES_EXEC_INFO":
+                        #"{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","#
+                        + #""spec":{"interactive":false}}"#
+                ])
+            #expect(kubectl.status == 1 && kubectl.out.isEmpty, "\(kubectl)")
+        }
+    }
+}
