@@ -18,7 +18,7 @@ public final class OriginRegistry: Sendable {
 
     /// What became of a rejection.
     public enum Rejection: Sendable, Equatable {
-        /// Nothing: the token was not the last one that was given for the origin.
+        /// Nothing: the token was not the last one of its key that was given for the origin.
         case ignored
         /// The next lookup refreshes the token.
         case noted
@@ -103,7 +103,7 @@ public final class OriginRegistry: Sendable {
         var (issuedToken, query) = try await issue()
         var digest = Digest.sha256(issuedToken.token.value)
         let now = broker.clock.bootInstant
-        let isRefused = state.withLock { $0.rejections.mustReplace(digest, for: origin.rule, at: now) }
+        let isRefused = state.withLock { $0.rejections.mustReplace(digest, query.key, for: origin.rule, at: now) }
         if isRefused {
             do throws(BrokerError) {
                 _ = try await broker.refresh(origin.account, of: query, isForced: true, rejected: digest)
@@ -120,8 +120,8 @@ public final class OriginRegistry: Sendable {
         }
         let isRepeated = state.withLock { state in
             // Another lookup may have replaced it meanwhile: then this token is that replacement.
-            state.rejections.gave(digest, for: origin.rule, isReplacement: isRefused, at: now)
-            return state.rejections.isRepeated(digest, by: origin.rule, at: now)
+            state.rejections.gave(digest, query.key, for: origin.rule, isReplacement: isRefused, at: now)
+            return state.rejections.isRepeated(digest, query.key, by: origin.rule, at: now)
         }
         return Credential(issuedToken: issuedToken, query: query, isRefusedRepeatedly: isRepeated)
     }

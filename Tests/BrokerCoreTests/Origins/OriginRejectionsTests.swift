@@ -13,15 +13,19 @@ import Testing
 
     init() throws { rule = OriginRule(try OriginPattern(parsing: "https://git.example.org/*")) }
 
-    private mutating func gave(_ digest: [UInt8], isReplacement: Bool = false) {
-        rejections.gave(digest, for: rule, isReplacement: isReplacement, at: now)
+    private mutating func gave(_ digest: [UInt8], _ key: TokenKey = .own, isReplacement: Bool = false) {
+        rejections.gave(digest, key, for: rule, isReplacement: isReplacement, at: now)
     }
 
     private mutating func reject(_ digest: [UInt8]) -> OriginRejections.Outcome {
         rejections.reject(digest, by: rule, at: now)
     }
 
-    private func mustReplace(_ digest: [UInt8]) -> Bool { rejections.mustReplace(digest, for: rule, at: now) }
+    private func mustReplace(_ digest: [UInt8], _ key: TokenKey = .own) -> Bool {
+        rejections.mustReplace(digest, key, for: rule, at: now)
+    }
+
+    private func isRepeated(_ digest: [UInt8]) -> Bool { rejections.isRepeated(digest, .own, by: rule, at: now) }
 
     @Test mutating func `are replaced by the next lookup`() {
         gave(first)
@@ -29,7 +33,7 @@ import Testing
         #expect(reject(first) == .noted)
         #expect(mustReplace(first))
         gave(second, isReplacement: true)
-        #expect(!mustReplace(second) && !rejections.isRepeated(second, by: rule, at: now))
+        #expect(!mustReplace(second) && !isRepeated(second))
     }
 
     @Test mutating func `count once, however many processes tell`() {
@@ -56,13 +60,13 @@ import Testing
         _ = reject(first)
         gave(second, isReplacement: true)
         #expect(reject(second) == .repeated)
-        #expect(!mustReplace(second) && rejections.isRepeated(second, by: rule, at: now))
+        #expect(!mustReplace(second) && isRepeated(second))
         gave(second)
         #expect(!mustReplace(second))
         now = now + .seconds(299)
         #expect(!mustReplace(second))
         now = now + .seconds(1)
-        #expect(mustReplace(second) && !rejections.isRepeated(second, by: rule, at: now))
+        #expect(mustReplace(second) && !isRepeated(second))
         gave(third, isReplacement: true)
         #expect(reject(third) == .repeated)
     }
@@ -80,9 +84,46 @@ import Testing
         gave(first)
         _ = reject(first)
         gave(first, isReplacement: true)
-        #expect(!mustReplace(first) && rejections.isRepeated(first, by: rule, at: now))
+        #expect(!mustReplace(first) && isRepeated(first))
         now = now + .seconds(300)
         #expect(mustReplace(first))
+    }
+
+    /// As for an exposed socket that gets a token with fewer scopes.
+    @Test mutating func `stay refused whatever is given and refused of another key`() {
+        let narrow = TokenKey(scopes: ["read"])
+        gave(first)
+        #expect(reject(first) == .noted)
+        gave(second, narrow)
+        #expect(mustReplace(first) && rejections.hasGiven(first, for: rule))
+        // A rejection of the other key's token does not touch this one's.
+        #expect(reject(second) == .noted)
+        #expect(mustReplace(second, narrow) && mustReplace(first))
+        gave(third, narrow, isReplacement: true)
+        #expect(reject(third) == .repeated)
+        #expect(!mustReplace(third, narrow) && mustReplace(first))
+    }
+
+    @Test mutating func `are refused of every key for which they were given`() {
+        let narrow = TokenKey(scopes: ["read"])
+        gave(first)
+        gave(first, narrow)
+        #expect(reject(first) == .noted)
+        #expect(mustReplace(first) && mustReplace(first, narrow))
+        #expect(reject(first) == .ignored)
+    }
+
+    @Test mutating func `are forgotten where many keys came after theirs`() {
+        gave(first)
+        _ = reject(first)
+        for number in 1..<OriginRejections.mostKeys {
+            now = now + .seconds(1)
+            gave(second, TokenKey(scopes: ["s\(number)"]))
+        }
+        #expect(mustReplace(first))
+        now = now + .seconds(1)
+        gave(second, TokenKey(scopes: ["one more"]))
+        #expect(!mustReplace(first) && !rejections.hasGiven(first, for: rule))
     }
 
     @Test mutating func `are forgotten with their origin`() {
