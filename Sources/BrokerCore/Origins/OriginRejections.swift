@@ -2,8 +2,9 @@ internal import HTTPMessages
 
 /// Which tokens an origin has refused, by what tools have told. A value without a clock: every call gets the instant.
 ///
-/// They are kept for each origin and each key of a token. An exposed socket with fewer scopes gets a token of another
-/// key than its owner for the same origin: what is given to one must not make a rejection by the other forgotten.
+/// They are kept for each origin, each key of a token, and each socket through which it was given. A program behind an
+/// exposed socket then cannot make a rejection by its owner forgotten, and if it lies, no other tool goes without a
+/// refresh.
 ///
 /// A refused token is replaced once: the next lookup refreshes it. If the replacement is refused too, the token is
 /// probably good and lacks a scope, so refreshing does not help. It is then not refreshed for this origin's sake for
@@ -11,7 +12,7 @@ internal import HTTPMessages
 struct OriginRejections: Sendable {
     /// What a rejection means.
     enum Outcome: Sendable, Equatable {
-        /// The token is not the last one of its key that was given for this origin, or its rejection is known already.
+        /// The token is not the last one that this holder was given for this origin, or its rejection is known already.
         case ignored
         /// The next lookup replaces the token.
         case noted
@@ -19,8 +20,20 @@ struct OriginRejections: Sendable {
         case repeated
     }
 
+    /// Which tokens replace each other.
+    struct Holder: Hashable, Sendable {
+        let key: TokenKey
+        /// The exposed socket; nil for the daemon's own.
+        let socket: String?
+
+        init(_ key: TokenKey, at socket: String? = nil) {
+            self.key = key
+            self.socket = socket
+        }
+    }
+
     private struct Entry {
-        /// The last token of this key that was given for the origin.
+        /// The last token that was given for the origin.
         var given: [UInt8]?
         /// That token, once it was refused.
         var rejected: [UInt8]?
@@ -33,21 +46,24 @@ struct OriginRejections: Sendable {
     /// How long an origin that refused two tokens in a row causes no refresh.
     static let rest: Duration = .seconds(300)
 
-    /// How many keys of an origin are remembered. Beyond it the one is forgotten that was given longest ago.
-    static let mostKeys = 64
+    /// How many holders are remembered for an origin. Beyond it the one is forgotten that was given longest ago.
+    static let mostHolders = 64
 
-    private var entries: [OriginRule: [TokenKey: Entry]] = [:]
+    private var entries: [OriginRule: [Holder: Entry]] = [:]
 
-    /// True if this token is the last one of its key that was given for the origin.
-    func hasGiven(_ digest: [UInt8], for rule: OriginRule) -> Bool {
-        entries[rule]?.values.contains { $0.given == digest } ?? false
+    /// True if this token is the last one that was given through the socket for the origin, of some key.
+    func hasGiven(_ digest: [UInt8], at socket: String?, for rule: OriginRule) -> Bool {
+        entries[rule]?.contains { $0.key.socket == socket && $0.value.given == digest } ?? false
     }
 
-    /// A tool tells that the origin refused a token.
-    mutating func reject(_ digest: [UInt8], by rule: OriginRule, at now: BootInstant) -> Outcome {
+    /// A tool tells through a socket that the origin refused a token.
+    mutating func reject(
+        _ digest: [UInt8], at socket: String?, by rule: OriginRule, at now: BootInstant
+    ) -> Outcome {
         var outcome = Outcome.ignored
         // A provider may issue the same token for two keys.
-        for (key, former) in entries[rule] ?? [:] where former.given == digest && former.rejected != digest {
+        for (holder, former) in entries[rule] ?? [:]
+        where holder.socket == socket && former.given == digest && former.rejected != digest {
             var entry = former
             entry.rejected = digest
             if entry.replacement == digest {
@@ -56,20 +72,20 @@ struct OriginRejections: Sendable {
             } else if outcome == .ignored {
                 outcome = .noted
             }
-            entries[rule]?[key] = entry
+            entries[rule]?[holder] = entry
         }
         return outcome
     }
 
     /// True if a token that is about to be given must be replaced first.
-    func mustReplace(_ digest: [UInt8], _ key: TokenKey, for rule: OriginRule, at now: BootInstant) -> Bool {
-        guard let entry = entries[rule]?[key], entry.rejected == digest else { return false }
+    func mustReplace(_ digest: [UInt8], _ holder: Holder, for rule: OriginRule, at now: BootInstant) -> Bool {
+        guard let entry = entries[rule]?[holder], entry.rejected == digest else { return false }
         return entry.restsUntil.map { $0 <= now } ?? true
     }
 
     /// True if this token was refused as the second one in a row, and is given again.
-    func isRepeated(_ digest: [UInt8], _ key: TokenKey, by rule: OriginRule, at now: BootInstant) -> Bool {
-        guard let entry = entries[rule]?[key], entry.rejected == digest, let end = entry.restsUntil else {
+    func isRepeated(_ digest: [UInt8], _ holder: Holder, by rule: OriginRule, at now: BootInstant) -> Bool {
+        guard let entry = entries[rule]?[holder], entry.rejected == digest, let end = entry.restsUntil else {
             return false
         }
         return end > now
@@ -79,9 +95,9 @@ struct OriginRejections: Sendable {
     ///
     /// - Parameter isReplacement: a refresh was tried because the token before it was refused.
     mutating func gave(
-        _ digest: [UInt8], _ key: TokenKey, for rule: OriginRule, isReplacement: Bool, at now: BootInstant
+        _ digest: [UInt8], _ holder: Holder, for rule: OriginRule, isReplacement: Bool, at now: BootInstant
     ) {
-        var entry = entries[rule]?[key] ?? Entry(givenAt: now)
+        var entry = entries[rule]?[holder] ?? Entry(givenAt: now)
         if entry.rejected == digest {
             // The refresh brought the same token, or the account has nothing to refresh it with.
             if isReplacement { entry.restsUntil = now + OriginRejections.rest }
@@ -91,9 +107,9 @@ struct OriginRejections: Sendable {
         }
         entry.given = digest
         entry.givenAt = now
-        entries[rule, default: [:]][key] = entry
-        guard let keys = entries[rule], keys.count > OriginRejections.mostKeys else { return }
-        if let oldest = keys.min(by: { $0.value.givenAt < $1.value.givenAt })?.key { entries[rule]?[oldest] = nil }
+        entries[rule, default: [:]][holder] = entry
+        guard let holders = entries[rule], holders.count > OriginRejections.mostHolders else { return }
+        if let oldest = holders.min(by: { $0.value.givenAt < $1.value.givenAt })?.key { entries[rule]?[oldest] = nil }
     }
 
     /// Forgets the origins that are not configured any more.

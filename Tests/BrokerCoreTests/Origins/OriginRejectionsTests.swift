@@ -13,19 +13,21 @@ import Testing
 
     init() throws { rule = OriginRule(try OriginPattern(parsing: "https://git.example.org/*")) }
 
-    private mutating func gave(_ digest: [UInt8], _ key: TokenKey = .own, isReplacement: Bool = false) {
-        rejections.gave(digest, key, for: rule, isReplacement: isReplacement, at: now)
+    private mutating func gave(
+        _ digest: [UInt8], _ key: TokenKey = .own, at socket: String? = nil, isReplacement: Bool = false
+    ) {
+        rejections.gave(digest, .init(key, at: socket), for: rule, isReplacement: isReplacement, at: now)
     }
 
-    private mutating func reject(_ digest: [UInt8]) -> OriginRejections.Outcome {
-        rejections.reject(digest, by: rule, at: now)
+    private mutating func reject(_ digest: [UInt8], at socket: String? = nil) -> OriginRejections.Outcome {
+        rejections.reject(digest, at: socket, by: rule, at: now)
     }
 
-    private func mustReplace(_ digest: [UInt8], _ key: TokenKey = .own) -> Bool {
-        rejections.mustReplace(digest, key, for: rule, at: now)
+    private func mustReplace(_ digest: [UInt8], _ key: TokenKey = .own, at socket: String? = nil) -> Bool {
+        rejections.mustReplace(digest, .init(key, at: socket), for: rule, at: now)
     }
 
-    private func isRepeated(_ digest: [UInt8]) -> Bool { rejections.isRepeated(digest, .own, by: rule, at: now) }
+    private func isRepeated(_ digest: [UInt8]) -> Bool { rejections.isRepeated(digest, .init(.own), by: rule, at: now) }
 
     @Test mutating func `are replaced by the next lookup`() {
         gave(first)
@@ -51,7 +53,7 @@ import Testing
         gave(first)
         #expect(reject(second) == .ignored)
         let other = OriginRule(rule.pattern, username: "ada")
-        #expect(rejections.reject(first, by: other, at: now) == .ignored)
+        #expect(rejections.reject(first, at: nil, by: other, at: now) == .ignored)
         #expect(!mustReplace(first))
     }
 
@@ -95,13 +97,29 @@ import Testing
         gave(first)
         #expect(reject(first) == .noted)
         gave(second, narrow)
-        #expect(mustReplace(first) && rejections.hasGiven(first, for: rule))
+        #expect(mustReplace(first) && rejections.hasGiven(first, at: nil, for: rule))
         // A rejection of the other key's token does not touch this one's.
         #expect(reject(second) == .noted)
         #expect(mustReplace(second, narrow) && mustReplace(first))
         gave(third, narrow, isReplacement: true)
         #expect(reject(third) == .repeated)
         #expect(!mustReplace(third, narrow) && mustReplace(first))
+    }
+
+    /// A program behind an exposed socket that tells lies about the token that everybody gets.
+    @Test mutating func `are those of each socket, and no other socket goes without a refresh`() {
+        gave(first)
+        gave(first, at: "ci")
+        #expect(reject(first, at: "ci") == .noted)
+        #expect(mustReplace(first, at: "ci") && !mustReplace(first))
+        gave(second, at: "ci", isReplacement: true)
+        #expect(reject(second, at: "ci") == .repeated)
+        gave(second)
+        #expect(!isRepeated(second) && reject(second) == .noted)
+        #expect(mustReplace(second) && !mustReplace(second, at: "ci"))
+        // A token that was not given through the socket is not refused through it.
+        gave(third)
+        #expect(reject(third, at: "ci") == .ignored && !rejections.hasGiven(third, at: "ci", for: rule))
     }
 
     @Test mutating func `are refused of every key for which they were given`() {
@@ -116,14 +134,14 @@ import Testing
     @Test mutating func `are forgotten where many keys came after theirs`() {
         gave(first)
         _ = reject(first)
-        for number in 1..<OriginRejections.mostKeys {
+        for number in 1..<OriginRejections.mostHolders {
             now = now + .seconds(1)
             gave(second, TokenKey(scopes: ["s\(number)"]))
         }
         #expect(mustReplace(first))
         now = now + .seconds(1)
         gave(second, TokenKey(scopes: ["one more"]))
-        #expect(!mustReplace(first) && !rejections.hasGiven(first, for: rule))
+        #expect(!mustReplace(first) && !rejections.hasGiven(first, at: nil, for: rule))
     }
 
     @Test mutating func `are forgotten with their origin`() {
