@@ -4,6 +4,7 @@ rows of (what, measured, target)."""
 import os
 import shutil
 import subprocess
+import time
 
 from stage import ACCOUNT, Trouble
 from tokenissuer import TokenIssuer
@@ -42,7 +43,8 @@ def agenda(root, tools, progress):
     """What each of many sessions costs the schedule: put at an instant, moved by a refresh, taken out when it is due."""
     progress("the schedule of 1,000 to 100,000 sessions")
     program = os.path.join(tools, "agenda")
-    sources = ["Sources/BrokerCore/Agenda.swift", "Benchmarks/agenda.swift"]
+    scheduling = "Sources/BrokerCore/Scheduling"
+    sources = [f"{scheduling}/Scheduler.swift", f"{scheduling}/Instants.swift", "Benchmarks/agenda.swift"]
     try:
         command = ["swiftc", "-O", "-swift-version", "6", "-parse-as-library", "-o", program]
         subprocess.run([*command, *[os.path.join(root, source) for source in sources]], check=True)
@@ -57,6 +59,34 @@ def agenda(root, tools, progress):
         name = f"a session in the schedule, of {int(seen['sessions']):,} (set / moved / due)"
         rows.append([name, f"{costs} µs", ""])
     return rows
+
+
+def configuration(stage, median, progress):
+    """How long a configuration of 1 MiB takes: `ringback config check` reads it and ends."""
+    progress("reading a configuration of 1 MiB, 5 times")
+    path = os.path.join(stage.directory, "large.toml")
+    accounts = []
+    size = 0
+    # One byte more than the limit is refused.
+    while size < (1 << 20) - 400:
+        accounts.append(
+            f"[accounts.account{len(accounts)}]\nissuer = \"https://id{len(accounts)}.example.org\"\n"
+            'client_id = "ringback-demo"\nscopes = ["openid", "email", "offline_access"]\n\n'
+        )
+        size += len(accounts[-1])
+    with open(path, "w") as file:
+        file.write("".join(accounts))
+    os.chmod(path, 0o600)
+    command = [stage.binary("ringback"), "config", "check", "--config", path]
+    times = []
+    for _ in range(5):
+        started = time.perf_counter()
+        checked = subprocess.run(command, env=stage.environment, capture_output=True, text=True)
+        times.append(time.perf_counter() - started)
+        if checked.returncode != 0:
+            raise Trouble(f"config check: {(checked.stderr or checked.stdout)[:300]}")
+    name = f"a configuration of 1 MiB read ({len(accounts):,} accounts)"
+    return [[name, f"{1e3 * median(times):.0f} ms", "1,000 ms"]]
 
 
 def callback(stage, median, progress):

@@ -62,7 +62,7 @@ def main():
                 if chosen.only not in name or chosen.short and name not in SHORT:
                     continue
                 if name in lacks:
-                    progress(f"{kind.name}, {name.replace('_', ' ')}: left out, {lacks[name]}")
+                    report.skip(f"{kind.name}, {name.replace('_', ' ')}", lacks[name])
                     continue
                 started = time.monotonic()
                 try:

@@ -247,7 +247,7 @@ def chromium(desktop, report):
     """The provider's 302 to the scheme, followed by a real browser: with the policy the handler starts."""
     program = shutil.which("chromium")
     if os.geteuid() != 0 or program is None:
-        progress("Chromium is left out: its managed policy needs root, and chromium must be installed")
+        report.skip("Chromium", "its managed policy needs root, and chromium must be installed")
         return
     if os.path.exists(POLICY):
         raise Trouble(f"{POLICY} is there already: look at it and remove it")

@@ -31,7 +31,7 @@ struct OriginLookup: Sendable {
         rejected = try call.digest("rejected_sha256")
         isInteractive = try call.truth("interactive")
         tool = call.request.fields["Ringback-Application"].map(OriginLookup.printable)
-        let refusing = rejected.flatMap { registry?.origin(of: url, refusing: $0) }
+        let refusing = rejected.flatMap { registry?.origin(of: url, refusing: $0, at: call.facts.exposedSocket) }
         guard let origin = refusing ?? registry?.origin(of: url, username: username) else {
             let user = username == nil ? "this URL" : "this URL and user name"
             throw Problem(.notFound, "No origin of the configuration fits \(user).")

@@ -2,6 +2,7 @@ public import BrokerCore
 public import Records
 internal import RingbackAPI
 internal import StrictJSON
+internal import Synchronization
 
 /// Turns the broker's facts into entries of the audit log and into metrics. Only here a fact gets its wording. It is
 /// quick and never blocks, since the broker calls it in the middle of its turns.
@@ -9,6 +10,7 @@ public final class RecordKeeper: Sendable {
     public let audit: AuditLog
     public let metrics: Metrics
     let telemetry: Telemetry
+    private let failures = Mutex(RepeatedFailures())
 
     public init(audit: AuditLog, metrics: Metrics = Metrics()) {
         self.audit = audit
@@ -49,7 +51,7 @@ public final class RecordKeeper: Sendable {
             write("passkey_removed", account) { $0["passkey"] = .string(RecordKeeper.bounded(id)) }
         case .sessionClosed(let account, let subject): write("signed_out", account, subject: subject)
         case .sessionEnded(let account, let subject): write("session_ended", account, subject: subject)
-        case .refreshFailed(let account, let error): write("refresh_failed", account, error)
+        case .refreshFailed(let account, let error): failed(account, error)
         case .idTokenDropped(let account, let error):
             write("id_token_dropped", account, error) { members in
                 if case .provider(.invalidResponse(let reason)) = error {
@@ -96,6 +98,15 @@ public final class RecordKeeper: Sendable {
         }
     }
 
+    private func failed(_ account: AccountName, _ error: BrokerError) {
+        let failure = RepeatedFailures.Failure(
+            account: account, code: RecordKeeper.code(of: error), providerCode: RecordKeeper.providerCode(of: error))
+        guard let count = failures.withLock({ $0.note(failure, at: audit.now()) }) else { return }
+        write("refresh_failed", account, error) { members in
+            if count > 1 { members["count"] = .integer(count) }
+        }
+    }
+
     private func opened(_ account: AccountName, _ subject: String?, _ replacing: String??) {
         if let former = replacing, former != subject {
             write("subject_switched", account, subject: subject) { members in
@@ -115,11 +126,7 @@ public final class RecordKeeper: Sendable {
         members["subject"] = subject.map { .string(RecordKeeper.bounded($0)) }
         more(&members)
         members["code"] = error.map { .string(RecordKeeper.code(of: $0)) }
-        switch error {
-        case .provider(.refused(let code, _)), .provider(.failing(_, let code, _, _)), .serviceRefused(_, let code, _):
-            members["provider_code"] = .string(code)
-        default: break
-        }
+        members["provider_code"] = error.flatMap(RecordKeeper.providerCode(of:)).map { .string($0) }
         audit.write(event, members)
     }
 
@@ -139,6 +146,14 @@ public final class RecordKeeper: Sendable {
         case .refreshFailed(let account, let error):
             metrics.refreshFailed(account.rawValue, code: RecordKeeper.code(of: error))
         default: break
+        }
+    }
+
+    private static func providerCode(of error: BrokerError) -> String? {
+        switch error {
+        case .provider(.refused(let code, _)), .provider(.failing(_, let code, _, _)), .serviceRefused(_, let code, _):
+            return code
+        default: return nil
         }
     }
 

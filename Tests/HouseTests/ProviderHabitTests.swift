@@ -113,6 +113,35 @@ import Testing
         }
     }
 
+    /// A plain OAuth 2.0 server gives no ID token: who signed in is known by the userinfo endpoint alone.
+    @Test(arguments: [true, false])
+    func `a userinfo endpoint by hand tells who signed in`(hasUserinfo: Bool) async throws {
+        let configuration = """
+            [accounts.work]
+            client_id = "ringback-demo"
+            scopes = ["email", "profile"]
+            [accounts.work.endpoints]
+            authorization = "{sandbox}/authorize"
+            token = "{sandbox}/token"
+            \(hasUserinfo ? "userinfo = \"{sandbox}/userinfo\"" : "")
+
+            """
+        try await Stage.play(configuration) { stage in
+            try await stage.sandbox.control(["perturb": ["userinfo_without_openid"]])
+            let login = try stage.start("ringback", ["login", "work", "--no-browser"])
+            _ = try await Browser.deliver(Browser.signIn(at: login.line()))
+            let ended = try await login.end()
+            #expect(ended.status == 0, "\(ended)")
+            let account = try await stage.account()
+            #expect(account["state"] == "authenticated", "\(account.text)")
+            #expect((account["subject"] != nil) == hasUserinfo, "\(account.text)")
+            #expect(account["user"]?["email"]?.string == (hasUserinfo ? "alice@example.org" : nil), "\(account.text)")
+            #expect(account["user"]?["preferred_username"]?.string == (hasUserinfo ? "alice" : nil), "\(account.text)")
+            #expect(ended.lines.last?.contains("alice@example.org") == hasUserinfo, "\(ended)")
+            #expect(try await stage.sandbox.counters().requests("userinfo") == (hasUserinfo ? 1 : 0))
+        }
+    }
+
     @Test func `an ID token whose auth_time moved on is dropped and told once, and refreshes go on`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
@@ -154,6 +183,17 @@ import Testing
             #expect(answer.status == 503 && answer.code == "provider_unreachable", "\(answer)")
             #expect(answer["provider_code"]?.string == "server_error", "\(answer)")
             #expect(answer["provider_message"]?.string == "Database error", "\(answer)")
+            try await stage.sandbox.control([
+                "faults": [
+                    [
+                        "endpoint": "token", "kind": "error", "error": "server_error", "status": 500,
+                        "message": "Database error",
+                    ]
+                ]
+            ])
+            let typed = try await stage.ringback("refresh", "work", "--force")
+            #expect(typed.status == 5 && typed.err.contains("Database error"), "\(typed)")
+            #expect(typed.err.contains("server_error"), "\(typed)")
             // The session is kept: such words prove nothing about it.
             #expect(try await stage.token() != nil)
         }

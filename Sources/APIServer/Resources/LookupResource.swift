@@ -63,12 +63,12 @@ extension SocketAPI {
     ) async throws(Problem) -> ServerResponse {
         guard let registry = daemon.origins else { throw Problem(.notFound, "There are no origins.") }
         if let rejected = lookup.rejected {
-            let rejection = registry.reject(rejected, by: lookup.origin)
+            let rejection = registry.reject(rejected, by: lookup.origin, at: call.facts.exposedSocket)
             if rejection != .ignored { noteRejection(lookup, call) }
             return ServerResponse(json: lookup.response(rejection))
         }
         let credential = try await registry.credential(
-            of: lookup.origin, explain: explain, issue: issue)
+            of: lookup.origin, at: call.facts.exposedSocket, explain: explain, issue: issue)
         // The server would get more rights than the table of origins gives it.
         let excess = credential.query.key.excess(of: credential.issuedToken.token)
         guard excess.isEmpty else {

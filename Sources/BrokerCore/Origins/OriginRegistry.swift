@@ -18,7 +18,7 @@ public final class OriginRegistry: Sendable {
 
     /// What became of a rejection.
     public enum Rejection: Sendable, Equatable {
-        /// Nothing: the token was not the last one that was given for the origin.
+        /// Nothing: the token was not the last one of its key that was given for the origin through this socket.
         case ignored
         /// The next lookup refreshes the token.
         case noted
@@ -68,22 +68,26 @@ public final class OriginRegistry: Sendable {
     /// The origin for which a token was given that the server behind a URL refused; nil if there is none. The user name
     /// does not decide: after a rejection tools say the name that came with the token.
     ///
-    /// - Parameter digest: the SHA-256 of the token.
-    public func origin(of url: WebURL, refusing digest: [UInt8]) -> Origin? {
+    /// - Parameters:
+    ///   - digest: the SHA-256 of the token.
+    ///   - socket: the exposed socket through which it was given; nil for the daemon's own.
+    public func origin(of url: WebURL, refusing digest: [UInt8], at socket: String?) -> Origin? {
         let place = OriginPlace(url)
         return state.withLock { state in
             state.origins.first {
-                $0.rule.pattern.matches(place) && state.rejections.hasGiven(digest, for: $0.rule)
+                $0.rule.pattern.matches(place) && state.rejections.hasGiven(digest, at: socket, for: $0.rule)
             }
         }
     }
 
     /// A tool tells that the origin's server refused a token.
     ///
-    /// - Parameter digest: the SHA-256 of the token.
-    public func reject(_ digest: [UInt8], by origin: Origin) -> Rejection {
+    /// - Parameters:
+    ///   - digest: the SHA-256 of the token.
+    ///   - socket: the exposed socket through which it is told; nil for the daemon's own.
+    public func reject(_ digest: [UInt8], by origin: Origin, at socket: String?) -> Rejection {
         let now = broker.clock.bootInstant
-        return switch state.withLock({ $0.rejections.reject(digest, by: origin.rule, at: now) }) {
+        return switch state.withLock({ $0.rejections.reject(digest, at: socket, by: origin.rule, at: now) }) {
         case .ignored: .ignored
         case .noted: .noted
         case .repeated: .repeated
@@ -93,17 +97,20 @@ public final class OriginRegistry: Sendable {
     /// A token for the origin. One that the origin has refused is refreshed first.
     ///
     /// - Parameters:
+    ///   - socket: the exposed socket through which it is given; nil for the daemon's own.
     ///   - issue: gets the account's token, within the limits of whoever asks, and says what it asked for. Called again
     ///     after a refresh.
     ///   - explain: makes the caller's kind of error of one of the broker's.
     public func credential<Failure: Error>(
-        of origin: Origin, explain: (BrokerError) -> Failure,
+        of origin: Origin, at socket: String?, explain: (BrokerError) -> Failure,
         issue: () async throws(Failure) -> (IssuedToken, SessionQuery)
     ) async throws(Failure) -> Credential {
         var (issuedToken, query) = try await issue()
         var digest = Digest.sha256(issuedToken.token.value)
         let now = broker.clock.bootInstant
-        let isRefused = state.withLock { $0.rejections.mustReplace(digest, for: origin.rule, at: now) }
+        let isRefused = state.withLock { state in
+            state.rejections.mustReplace(digest, .init(query.key, at: socket), for: origin.rule, at: now)
+        }
         if isRefused {
             do throws(BrokerError) {
                 _ = try await broker.refresh(origin.account, of: query, isForced: true, rejected: digest)
@@ -120,8 +127,9 @@ public final class OriginRegistry: Sendable {
         }
         let isRepeated = state.withLock { state in
             // Another lookup may have replaced it meanwhile: then this token is that replacement.
-            state.rejections.gave(digest, for: origin.rule, isReplacement: isRefused, at: now)
-            return state.rejections.isRepeated(digest, by: origin.rule, at: now)
+            let holder = OriginRejections.Holder(query.key, at: socket)
+            state.rejections.gave(digest, holder, for: origin.rule, isReplacement: isRefused, at: now)
+            return state.rejections.isRepeated(digest, holder, by: origin.rule, at: now)
         }
         return Credential(issuedToken: issuedToken, query: query, isRefusedRepeatedly: isRepeated)
     }

@@ -2,18 +2,34 @@ internal import HTTPMessages
 
 /// Which tokens an origin has refused, by what tools have told. A value without a clock: every call gets the instant.
 ///
+/// They are kept for each origin, each key of a token, and each socket through which it was given. A program behind an
+/// exposed socket then cannot make a rejection by its owner forgotten, and if it lies, no other tool goes without a
+/// refresh.
+///
 /// A refused token is replaced once: the next lookup refreshes it. If the replacement is refused too, the token is
 /// probably good and lacks a scope, so refreshing does not help. It is then not refreshed for this origin's sake for
 /// ``rest``. Tokens are known by their SHA-256 only.
 struct OriginRejections: Sendable {
     /// What a rejection means.
     enum Outcome: Sendable, Equatable {
-        /// The token is not the last one that was given for this origin, or its rejection is known already.
+        /// The token is not the last one that this holder was given for this origin, or its rejection is known already.
         case ignored
         /// The next lookup replaces the token.
         case noted
         /// The token had replaced a refused one.
         case repeated
+    }
+
+    /// Which tokens replace each other.
+    struct Holder: Hashable, Sendable {
+        let key: TokenKey
+        /// The exposed socket; nil for the daemon's own.
+        let socket: String?
+
+        init(_ key: TokenKey, at socket: String? = nil) {
+            self.key = key
+            self.socket = socket
+        }
     }
 
     private struct Entry {
@@ -24,43 +40,64 @@ struct OriginRejections: Sendable {
         /// The token that has replaced a refused one.
         var replacement: [UInt8]?
         var restsUntil: BootInstant?
+        var givenAt: BootInstant
     }
 
     /// How long an origin that refused two tokens in a row causes no refresh.
     static let rest: Duration = .seconds(300)
 
-    private var entries: [OriginRule: Entry] = [:]
+    /// How many holders are remembered for an origin. Beyond it the one is forgotten that was given longest ago.
+    static let mostHolders = 64
 
-    /// True if this token is the last one that was given for the origin.
-    func hasGiven(_ digest: [UInt8], for rule: OriginRule) -> Bool { entries[rule]?.given == digest }
+    private var entries: [OriginRule: [Holder: Entry]] = [:]
 
-    /// A tool tells that the origin refused a token.
-    mutating func reject(_ digest: [UInt8], by rule: OriginRule, at now: BootInstant) -> Outcome {
-        guard var entry = entries[rule], entry.given == digest, entry.rejected != digest else { return .ignored }
-        defer { entries[rule] = entry }
-        entry.rejected = digest
-        guard entry.replacement == digest else { return .noted }
-        entry.restsUntil = now + OriginRejections.rest
-        return .repeated
+    /// True if this token is the last one that was given through the socket for the origin, of some key.
+    func hasGiven(_ digest: [UInt8], at socket: String?, for rule: OriginRule) -> Bool {
+        entries[rule]?.contains { $0.key.socket == socket && $0.value.given == digest } ?? false
+    }
+
+    /// A tool tells through a socket that the origin refused a token.
+    mutating func reject(
+        _ digest: [UInt8], at socket: String?, by rule: OriginRule, at now: BootInstant
+    ) -> Outcome {
+        var outcome = Outcome.ignored
+        // A provider may issue the same token for two keys.
+        for (holder, former) in entries[rule] ?? [:]
+        where holder.socket == socket && former.given == digest && former.rejected != digest {
+            var entry = former
+            entry.rejected = digest
+            if entry.replacement == digest {
+                entry.restsUntil = now + OriginRejections.rest
+                outcome = .repeated
+            } else if outcome == .ignored {
+                outcome = .noted
+            }
+            entries[rule]?[holder] = entry
+        }
+        return outcome
     }
 
     /// True if a token that is about to be given must be replaced first.
-    func mustReplace(_ digest: [UInt8], for rule: OriginRule, at now: BootInstant) -> Bool {
-        guard let entry = entries[rule], entry.rejected == digest else { return false }
+    func mustReplace(_ digest: [UInt8], _ holder: Holder, for rule: OriginRule, at now: BootInstant) -> Bool {
+        guard let entry = entries[rule]?[holder], entry.rejected == digest else { return false }
         return entry.restsUntil.map { $0 <= now } ?? true
     }
 
     /// True if this token was refused as the second one in a row, and is given again.
-    func isRepeated(_ digest: [UInt8], by rule: OriginRule, at now: BootInstant) -> Bool {
-        guard let entry = entries[rule], entry.rejected == digest, let end = entry.restsUntil else { return false }
+    func isRepeated(_ digest: [UInt8], _ holder: Holder, by rule: OriginRule, at now: BootInstant) -> Bool {
+        guard let entry = entries[rule]?[holder], entry.rejected == digest, let end = entry.restsUntil else {
+            return false
+        }
         return end > now
     }
 
     /// A token is given for the origin.
     ///
     /// - Parameter isReplacement: a refresh was tried because the token before it was refused.
-    mutating func gave(_ digest: [UInt8], for rule: OriginRule, isReplacement: Bool, at now: BootInstant) {
-        var entry = entries[rule] ?? Entry()
+    mutating func gave(
+        _ digest: [UInt8], _ holder: Holder, for rule: OriginRule, isReplacement: Bool, at now: BootInstant
+    ) {
+        var entry = entries[rule]?[holder] ?? Entry(givenAt: now)
         if entry.rejected == digest {
             // The refresh brought the same token, or the account has nothing to refresh it with.
             if isReplacement { entry.restsUntil = now + OriginRejections.rest }
@@ -69,7 +106,10 @@ struct OriginRejections: Sendable {
             if isReplacement { entry.replacement = digest }
         }
         entry.given = digest
-        entries[rule] = entry
+        entry.givenAt = now
+        entries[rule, default: [:]][holder] = entry
+        guard let holders = entries[rule], holders.count > OriginRejections.mostHolders else { return }
+        if let oldest = holders.min(by: { $0.value.givenAt < $1.value.givenAt })?.key { entries[rule]?[oldest] = nil }
     }
 
     /// Forgets the origins that are not configured any more.

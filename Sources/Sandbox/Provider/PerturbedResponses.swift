@@ -75,6 +75,8 @@ enum Perturbation: String, CaseIterable, Sendable {
 
     case userinfoWrongSubject = "userinfo_wrong_subject"  // …-userinfo-invalid-sub
     case userinfoNoSubject = "userinfo_no_subject"
+    /// As a plain OAuth 2.0 server, which knows no scope `openid`.
+    case userinfoWithoutOpenID = "userinfo_without_openid"
 }
 
 /// Which perturbations are on, and the places where they change a response.

@@ -26,8 +26,7 @@ enum SupabaseRedirects {
     ) -> String {
         var pairs: [(String, String)] = []
         if let error = refusal.redirectError(isCallback: isCallback) { pairs.append(("error", error)) }
-        if !refusal.code.isEmpty { pairs.append(("error_code", refusal.code)) }
-        pairs.append(("error_description", refusal.message))
+        pairs += [("error_code", refusal.code), ("error_description", refusal.message)]
         return errors(pairs, at: target, inQuery: inQuery)
     }
 

@@ -77,6 +77,9 @@ struct SupabaseSettings: Equatable {
     var captcha: String?
     /// The error of the hook that is asked before an access token is made; nil if there is no hook, or if it agrees.
     var tokenHook: SupabaseErrorResponse?
+    /// The error of the hook that is asked before a user of an external provider is created. Without a code of its own
+    /// the redirect has an empty `error_code`, as the real server's.
+    var userHook: SupabaseErrorResponse?
     /// Every new user gets a row in `profiles`.
     var profileTrigger = true
 

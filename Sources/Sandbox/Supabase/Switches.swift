@@ -75,6 +75,7 @@ extension SupabaseSettings {
             guard percentage <= 100 else { throw member.mistake("a number from 0 to 100") }
             upgradePercentage = percentage
         case "token_hook": tokenHook = try member.isNull ? nil : SupabaseErrorResponse(hook: member)
+        case "user_hook": userHook = try member.isNull ? nil : SupabaseErrorResponse(userHook: member)
         case "passkey_rp_id": passkeyPartyID = try member.string()
         case "captcha": captcha = try member.isNull ? nil : member.string()
         case "sso_domains":
@@ -103,6 +104,7 @@ extension SupabaseSettings {
         members["site_url"] = .string(siteURL)
         members["upgrade"] = .integer(upgradePercentage)
         members["token_hook"] = tokenHook?.hookJSON ?? .null
+        members["user_hook"] = userHook?.hookJSON ?? .null
         members["otp_length"] = .integer(otpLength)
         members["passkey_rp_id"] = .string(passkeyPartyID)
         members["captcha"] = captcha.map(JSON.string) ?? .null
@@ -128,6 +130,12 @@ extension SupabaseErrorResponse {
         self.init(
             status, code ?? (status == 500 ? "unexpected_failure" : "unknown"),
             try member.optional("message")?.string() ?? "The hook did not agree.")
+    }
+
+    /// An error of the hook before a user is created: a status, a text, and no code unless it has one.
+    fileprivate init(userHook member: JSONObject.Member) throws(ControlDocument.Mistake) {
+        try self.init(hook: member)
+        code = try member.optional("code")?.string() ?? ""
     }
 
     fileprivate var hookJSON: JSON {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Glibc
+import HTTPMessages
 import RingbackAPI
 import RingbackClient
 import StrictJSON
@@ -11,7 +12,8 @@ struct AccountRemove: ParsableCommand {
         discussion: """
             Signs out, with revocation at the provider, then removes the file that "ringback account add" wrote and lets a \
             running daemon read the configuration. An account that is defined in another file is not removed; the message \
-            names that file. Nothing is removed if the sign-out fails. Of an account that is not configured any more, the \
+            names that file. The [[origin]] tables that have tokens of the account are removed with it. Nothing is removed \
+            if something else of the configuration needs the account, or if the sign-out fails. Of an account that is not configured any more, the \
             sessions that the vault still holds are revoked where that is possible, and removed.
             """)
 
@@ -42,16 +44,21 @@ struct AccountRemove: ParsableCommand {
                 throw RingbackError(
                     "usage", "--no-revoke is for an account that is not configured any more; \(name) is configured.")
             }
-            try confirm(file)
+            let dependents = try AccountDependents(of: file, config: config)
+            let origins = dependents.origins.map(\.rule.pattern.text)
+            try confirm(file, origins)
             if !keepSession { try signOut(calls) }
+            try dependents.remove()
             try file.remove()
             try calls.reloadIfRunning()
             guard !json.isWanted else {
                 return Output.json([
                     "account": .string(name), "file": .string(file.path), "signed_out": .bool(!keepSession),
+                    "origins": .array(origins.map { .string($0) }),
                 ])
             }
             Output.line("Removed the account \(name): \(file.path)")
+            for origin in origins { Output.line("Removed its origin: \(Sanitizer.line(origin))") }
             if keepSession {
                 Output.note(
                     "Its session, if there is one, stays sealed in the vault. To remove it: ringback account remove "
@@ -78,18 +85,25 @@ struct AccountRemove: ParsableCommand {
                 "The account \(name) is defined in \(source.text), which “ringback account add” did not write. "
                     + "Nothing was removed. To change that file: ringback account edit \(name)")
         }
+        for origin in OriginEntry.all(in: report) where origin.source.file == file.path && origin.account != name {
+            throw alsoDefines("the origin \(origin.rule.pattern.text)", file)
+        }
         for list in ["accounts", "schemes", "exposes"] {
             for entry in report[list]?.array ?? [] {
                 guard let other = entry["name"]?.string, list != "accounts" || other != name,
                     let text = entry["source"]?.string, AccountSource(parsing: text).file == file.path
                 else { continue }
-                throw RingbackError(
-                    "account_elsewhere",
-                    "\(file.path) also defines \(Sanitizer.line(other)). Nothing was removed. To change that file: "
-                        + "ringback account edit \(name)")
+                throw alsoDefines(other, file)
             }
         }
         return true
+    }
+
+    private func alsoDefines(_ other: String, _ file: AccountFile) -> RingbackError {
+        RingbackError(
+            "account_elsewhere",
+            "\(file.path) also defines \(Sanitizer.line(other)). Nothing was removed. To change that file: "
+                + "ringback account edit \(name)")
     }
 
     /// The account is in the vault only.
@@ -117,9 +131,10 @@ struct AccountRemove: ParsableCommand {
         try SealedSession.remove(of: name, revokes: !noRevoke, calls, asJSON: json.isWanted)
     }
 
-    private func confirm(_ file: AccountFile) throws(RingbackError) {
+    private func confirm(_ file: AccountFile, _ origins: [String]) throws(RingbackError) {
         let what = keepSession ? "Remove the account \(name)" : "Sign out of \(name) and remove the account"
-        try confirm("\(what) (\(file.path))?")
+        let more = origins.isEmpty ? "" : " and its origins \(Sanitizer.line(origins.joined(separator: ", ")))"
+        try confirm("\(what) (\(file.path))\(more)?")
     }
 
     private func confirm(_ question: String) throws(RingbackError) {

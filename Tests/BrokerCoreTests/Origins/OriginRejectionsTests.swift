@@ -13,15 +13,21 @@ import Testing
 
     init() throws { rule = OriginRule(try OriginPattern(parsing: "https://git.example.org/*")) }
 
-    private mutating func gave(_ digest: [UInt8], isReplacement: Bool = false) {
-        rejections.gave(digest, for: rule, isReplacement: isReplacement, at: now)
+    private mutating func gave(
+        _ digest: [UInt8], _ key: TokenKey = .own, at socket: String? = nil, isReplacement: Bool = false
+    ) {
+        rejections.gave(digest, .init(key, at: socket), for: rule, isReplacement: isReplacement, at: now)
     }
 
-    private mutating func reject(_ digest: [UInt8]) -> OriginRejections.Outcome {
-        rejections.reject(digest, by: rule, at: now)
+    private mutating func reject(_ digest: [UInt8], at socket: String? = nil) -> OriginRejections.Outcome {
+        rejections.reject(digest, at: socket, by: rule, at: now)
     }
 
-    private func mustReplace(_ digest: [UInt8]) -> Bool { rejections.mustReplace(digest, for: rule, at: now) }
+    private func mustReplace(_ digest: [UInt8], _ key: TokenKey = .own, at socket: String? = nil) -> Bool {
+        rejections.mustReplace(digest, .init(key, at: socket), for: rule, at: now)
+    }
+
+    private func isRepeated(_ digest: [UInt8]) -> Bool { rejections.isRepeated(digest, .init(.own), by: rule, at: now) }
 
     @Test mutating func `are replaced by the next lookup`() {
         gave(first)
@@ -29,7 +35,7 @@ import Testing
         #expect(reject(first) == .noted)
         #expect(mustReplace(first))
         gave(second, isReplacement: true)
-        #expect(!mustReplace(second) && !rejections.isRepeated(second, by: rule, at: now))
+        #expect(!mustReplace(second) && !isRepeated(second))
     }
 
     @Test mutating func `count once, however many processes tell`() {
@@ -47,7 +53,7 @@ import Testing
         gave(first)
         #expect(reject(second) == .ignored)
         let other = OriginRule(rule.pattern, username: "ada")
-        #expect(rejections.reject(first, by: other, at: now) == .ignored)
+        #expect(rejections.reject(first, at: nil, by: other, at: now) == .ignored)
         #expect(!mustReplace(first))
     }
 
@@ -56,13 +62,13 @@ import Testing
         _ = reject(first)
         gave(second, isReplacement: true)
         #expect(reject(second) == .repeated)
-        #expect(!mustReplace(second) && rejections.isRepeated(second, by: rule, at: now))
+        #expect(!mustReplace(second) && isRepeated(second))
         gave(second)
         #expect(!mustReplace(second))
         now = now + .seconds(299)
         #expect(!mustReplace(second))
         now = now + .seconds(1)
-        #expect(mustReplace(second) && !rejections.isRepeated(second, by: rule, at: now))
+        #expect(mustReplace(second) && !isRepeated(second))
         gave(third, isReplacement: true)
         #expect(reject(third) == .repeated)
     }
@@ -80,9 +86,62 @@ import Testing
         gave(first)
         _ = reject(first)
         gave(first, isReplacement: true)
-        #expect(!mustReplace(first) && rejections.isRepeated(first, by: rule, at: now))
+        #expect(!mustReplace(first) && isRepeated(first))
         now = now + .seconds(300)
         #expect(mustReplace(first))
+    }
+
+    /// As for an exposed socket that gets a token with fewer scopes.
+    @Test mutating func `stay refused whatever is given and refused of another key`() {
+        let narrow = TokenKey(scopes: ["read"])
+        gave(first)
+        #expect(reject(first) == .noted)
+        gave(second, narrow)
+        #expect(mustReplace(first) && rejections.hasGiven(first, at: nil, for: rule))
+        // A rejection of the other key's token does not touch this one's.
+        #expect(reject(second) == .noted)
+        #expect(mustReplace(second, narrow) && mustReplace(first))
+        gave(third, narrow, isReplacement: true)
+        #expect(reject(third) == .repeated)
+        #expect(!mustReplace(third, narrow) && mustReplace(first))
+    }
+
+    /// A program behind an exposed socket that tells lies about the token that everybody gets.
+    @Test mutating func `are those of each socket, and no other socket goes without a refresh`() {
+        gave(first)
+        gave(first, at: "ci")
+        #expect(reject(first, at: "ci") == .noted)
+        #expect(mustReplace(first, at: "ci") && !mustReplace(first))
+        gave(second, at: "ci", isReplacement: true)
+        #expect(reject(second, at: "ci") == .repeated)
+        gave(second)
+        #expect(!isRepeated(second) && reject(second) == .noted)
+        #expect(mustReplace(second) && !mustReplace(second, at: "ci"))
+        // A token that was not given through the socket is not refused through it.
+        gave(third)
+        #expect(reject(third, at: "ci") == .ignored && !rejections.hasGiven(third, at: "ci", for: rule))
+    }
+
+    @Test mutating func `are refused of every key for which they were given`() {
+        let narrow = TokenKey(scopes: ["read"])
+        gave(first)
+        gave(first, narrow)
+        #expect(reject(first) == .noted)
+        #expect(mustReplace(first) && mustReplace(first, narrow))
+        #expect(reject(first) == .ignored)
+    }
+
+    @Test mutating func `are forgotten where many keys came after theirs`() {
+        gave(first)
+        _ = reject(first)
+        for number in 1..<OriginRejections.mostHolders {
+            now = now + .seconds(1)
+            gave(second, TokenKey(scopes: ["s\(number)"]))
+        }
+        #expect(mustReplace(first))
+        now = now + .seconds(1)
+        gave(second, TokenKey(scopes: ["one more"]))
+        #expect(!mustReplace(first) && !rejections.hasGiven(first, at: nil, for: rule))
     }
 
     @Test mutating func `are forgotten with their origin`() {

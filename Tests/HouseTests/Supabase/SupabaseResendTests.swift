@@ -43,14 +43,16 @@ import Testing
                 #expect(login.status == 0, "\(login)")
             }
             try await stage.setProject(["phone_autoconfirm": false])
-            _ = try await begin(stage, "mail", "sign-in", ["method": "otp", "email": "a@example.org"])
+            let mail = try await begin(
+                stage, "mail", "sign-in", ["method": "magic_link", "email": "a@example.org"])
             _ = try await begin(stage, "number", "sign-in", ["method": "otp", "phone": "+4915100000002"])
-            _ = try await begin(
+            let start = try await begin(
                 stage, "start", "sign-in", ["method": "sign_up", "email": "b@example.org", "password": "secret12"])
-            _ = try await begin(stage, "forgotten", "password-reset", ["email": "mira@example.org"])
-            _ = try await begin(stage, "address", "user", ["email": "new@example.org"])
+            let forgotten = try await begin(stage, "forgotten", "password-reset", ["email": "mira@example.org"])
+            let address = try await begin(stage, "address", "user", ["email": "new@example.org"])
             let last = try await begin(stage, "phone", "user", ["phone": "+4915100000003"])
 
+            let older = try await letters(stage)
             let early = try await stage.ringback("resend", "mail")
             #expect(early.status == 5, "\(early)")
             // Whose minute it is, since the project's own may be longer.
@@ -63,11 +65,42 @@ import Testing
                     #expect(again.status == 0, "\(again)")
                 }
             }
+            let newer = try await letters(stage).filter { letter in !older.contains(letter) }
+            for (flow, address) in [
+                (mail, "a@example.org"), (start, "b@example.org"), (forgotten, "mira@example.org"),
+                (address, "new@example.org"),
+            ] {
+                try await open(older, of: address, of: flow, stage, leaving: "pending")
+                try await open(newer, of: address, of: flow, stage, leaving: "completed")
+            }
         }
     }
 
+    private func letters(_ stage: Stage) async throws -> [JSON] {
+        try await stage.sandbox.request("GET", "/supabase/sandbox/mailbox").json["letters"]?.array ?? []
+    }
+
+    /// Follows the links of the mails of a flow, as their reader's browser does.
+    private func open(
+        _ letters: [JSON], of address: String, of flow: String, _ stage: Stage, leaving status: String
+    ) async throws {
+        // A secure change of the address is confirmed at both addresses.
+        let type = address == "new@example.org" ? "email_change" : address == "mira@example.org" ? "recovery" : nil
+        let own = letters.filter { letter in
+            type == nil || letter["type"]?.string == type
+        }.filter { letter in letter["to"]?.string == address || type == "email_change" }
+        #expect(!own.isEmpty, "\(letters)")
+        for letter in own {
+            let link = try #require(letter["link"]?.string)
+            let page = try await stage.run("/usr/bin/curl", ["-sSL", link])
+            #expect(page.status == 0, "\(page)")
+        }
+        let now = try await stage.api("GET", "/v1/flows/\(flow)?wait=\(status == "pending" ? 0 : 20)")
+        #expect(now["status"]?.string == status, "\(address): \(now)")
+    }
+
     private static let rows: [(String, Wire)] = [
-        ("mail", Wire("POST otp", body: ["email": "a@example.org", "create_user": true])),
+        ("mail", Wire("POST otp", body: ["email": "a@example.org", "create_user": true], link: true)),
         ("number", Wire("POST otp", body: ["phone": "4915100000002", "create_user": true])),
         ("start", Wire("POST resend", body: ["type": "signup", "email": "b@example.org"], link: true)),
         ("forgotten", Wire("POST recover", body: ["email": "mira@example.org"], link: true)),

@@ -131,10 +131,35 @@ import Testing
                 ["method": "sign_up", "email": "new@example.org", "password": "secret12"])
             #expect(signUp["provider_code"] == "unexpected_failure", "\(signUp)")
             #expect(signUp["provider_message"]?.string == words, "\(signUp)")
+            try await stage.sandbox.control(["clear": true, "faults": [fault]], issuer: "/supabase")
+            let typed = try await stage.ringback(
+                "login", "app", "--method", "sign_up", "--email", "new@example.org", stdin: "secret12\n")
+            #expect(typed.status == 1 && typed.err.contains(words), "\(typed)")
+            #expect(typed.err.contains("unexpected_failure") && !typed.err.contains("not available"), "\(typed)")
             try await stage.sandbox.control(["clear": true], issuer: "/supabase")
             try await stage.setProject(["token_hook": ["status": 500, "message": "Not on Sundays"]])
             let login = try await password(stage)
             #expect(login.status == 1 && login.err.contains("Not on Sundays"), "\(login)")
+        }
+    }
+
+    /// The hook before a user is created is asked while the browser is on its way back, the one before a token is made
+    /// when the code is redeemed. At both the sign-in ends with the hook's text, and a later one succeeds.
+    @Test(arguments: [("user_hook", 403), ("user_hook", 500), ("token_hook", 403), ("token_hook", 500)])
+    func `a hook that refuses somebody in the browser is told in its own words`(hook: String, status: Int) async throws
+    {
+        try await Stage.playProject { stage in
+            let browser = ["BROWSER": "curl -sSL -o /dev/null"]
+            try await stage.setProject([hook: ["status": .integer(status), "message": "Not on Sundays"]])
+            let refused = try await stage.run(
+                "ringback", ["login", "app", "--with", "github"], environment: browser)
+            #expect(refused.status == 1 && refused.out.isEmpty, "\(refused)")
+            #expect(refused.err.contains("Not on Sundays") && !refused.err.contains("not available"), "\(refused)")
+            let error = try await stage.account("app")["error"]
+            #expect(error?["provider_message"] == "Not on Sundays", "\(error?.text ?? "")")
+            try await stage.setProject([hook: .null])
+            let login = try await stage.run("ringback", ["login", "app", "--with", "github"], environment: browser)
+            #expect(login.status == 0 && login.out == "Signed in to app as alice@example.org\n", "\(login)")
         }
     }
 }

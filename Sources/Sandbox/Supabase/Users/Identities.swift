@@ -42,14 +42,14 @@ extension SupabaseUsers {
     mutating func user(
         for claims: SupabaseClaims, linkingTo target: String?, _ call: SupabaseCall
     ) throws(SupabaseErrorResponse) -> String {
-        guard let target else { return try user(for: claims, allowsNew: call.settings.allowsSignUp, at: call.now) }
+        guard let target else { return try user(for: claims, call.settings, at: call.now) }
         try link(claims, to: target, at: call.now)
         return target
     }
 
     /// The id of an identity's user: the one who has it, the one who has its verified address, or a new one.
     private mutating func user(
-        for claims: SupabaseClaims, allowsNew: Bool, at now: Int
+        for claims: SupabaseClaims, _ settings: SupabaseSettings, at now: Int
     ) throws(SupabaseErrorResponse) -> String {
         let moment = SupabaseInstant.next(now)
         if var known = user(provider: claims.provider, subject: claims.subject) {
@@ -76,9 +76,10 @@ extension SupabaseUsers {
             save(known, at: now)
             return known.id
         }
-        guard allowsNew else {
+        guard settings.allowsSignUp else {
             throw SupabaseErrorResponse(422, "signup_disabled", "Signups not allowed for this instance")
         }
+        if let refusal = settings.userHook { throw refusal }
         var user = SupabaseUser(at: moment)
         user.isManaged = isManaged
         user.email = claims.email

@@ -1,0 +1,40 @@
+internal import BrokerCore
+
+/// Counts equal failed refreshes, so that they make at most one line of the audit log in five minutes. Attack: a program
+/// behind an exposed socket requests a scope that the provider refuses, again and again. Each request is a failed refresh
+/// of the owner's account, and a line for each would push the other entries out of the log.
+struct RepeatedFailures: Sendable {
+    struct Failure: Hashable {
+        let account: AccountName
+        let code: String
+        let providerCode: String?
+    }
+    private struct Entry {
+        /// When the last line was written, in Unix seconds.
+        var writtenAt: Int
+        /// The failures since then.
+        var count = 0
+    }
+
+    /// Seconds between two lines of equal failures.
+    static let interval = 300
+    /// How many different failures are counted at most.
+    static let most = 1_024
+
+    private var entries: [Failure: Entry] = [:]
+
+    /// Returns for how many failures a line is to be written, this one included; nil for no line now. `now` is in Unix
+    /// seconds.
+    mutating func note(_ failure: Failure, at now: Int) -> Int? {
+        if var entry = entries[failure], now >= entry.writtenAt, now - entry.writtenAt < RepeatedFailures.interval {
+            entry.count += 1
+            entries[failure] = entry
+            return nil
+        }
+        let count = (entries[failure]?.count ?? 0) + 1
+        // Accounts come and go.
+        if entries.count >= RepeatedFailures.most { entries = [:] }
+        entries[failure] = Entry(writtenAt: now)
+        return count
+    }
+}
