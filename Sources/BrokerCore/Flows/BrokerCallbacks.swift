@@ -8,8 +8,17 @@ public import StrictJSON
 /// once, whoever waits for it.
 extension Broker {
     /// What became of a callback that came by any way; its form is the body where it was posted.
-    public func receive(_ text: String, form: [UInt8]? = nil) async -> CallbackVerdict {
-        guard let arrival = try? Arrival(text, form: form) else { return .ignored("It is not a URL.") }
+    ///
+    /// - Parameter accounts: those whose flows it may answer, by who sent it and how; nil for all.
+    public func receive(
+        _ text: String, form: [UInt8]? = nil, for accounts: Set<AccountName>? = nil
+    ) async -> CallbackVerdict {
+        guard var arrival = try? Arrival(text, form: form) else { return .ignored("It is not a URL.") }
+        arrival.accounts = accounts
+        return await receive(arrival)
+    }
+
+    private func receive(_ arrival: Arrival) async -> CallbackVerdict {
         var claim = await flowRegistry.claim(arrival)
         while case .busy(let verdict) = claim {
             // Whoever knows the key can send a code: the genuine one is not lost for coming beside it.
@@ -67,7 +76,7 @@ extension Broker {
 
     /// Nothing will come of the flow: nobody waits for its callback any more.
     func close(_ flow: Flow) async {
-        if !flow.redirectURI.isEmpty { await callbackReceiver.close(flow.redirectURI) }
+        if !flow.redirectURI.isEmpty { await callbackReceiver.close(flow.redirectURI, flow.account.name) }
         if let upstream = flow.awaited.upstream { _ = try? await flowRegistry.cancel(upstream.flow, isForAll: false) }
     }
 }
