@@ -42,7 +42,7 @@ def sign_in(name, provider, redirect_uri, *options):
         file.write(f"#!/bin/sh\nprintf '%s\\n' \"$1\" >'{opened}'\nexec curl -sSgL -o /dev/null \"$1\"\n")
     configuration = os.path.join(place, "config.toml")
     with open(os.open(configuration, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-        file.write(f'[accounts.work]\n{provider}\nclient_id = "ringback-demo"\nscopes = ["email"]\n')
+        file.write(f'[accounts.work]\n{provider}\nclient_id = "ringback-demo"\n')
         if redirect_uri:
             file.write(f'redirect_uri = "{redirect_uri}"\n')
     ringback = os.path.join(binaries, "ringback")
@@ -68,6 +68,7 @@ def sign_in_everywhere(provider):
 set_up_loopback()
 if family == "none":
     sign_in_everywhere(
+        'scopes = ["email"]\n'
         'endpoints = { authorization = "https://id.example/authorize", token = "https://id.example/token" }')
     sys.exit()
 sandbox = subprocess.Popen(
@@ -76,7 +77,7 @@ sandbox = subprocess.Popen(
     stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 try:
     origin = sandbox.stdout.readline().removeprefix("listening on ").strip()
-    sign_in_everywhere(f'issuer = "{origin}"')
+    sign_in_everywhere(f'issuer = "{origin}"\nscopes = ["openid", "email"]')
 finally:
     sandbox.terminate()
     sandbox.wait(BOUND)
