@@ -173,7 +173,9 @@ import Testing
             let consent = try await Browser.load(
                 LocalURL(page), form: "user_code=\(code)&user=alice&decision=allow")
             #expect(consent.status == 200, "\(consent)")
-            #expect(try await desk.notice(3)["summary"]?.string == "Signed in to work")
+            let ended = try await stage.api(
+                "GET", "/v1/flows/\(flow["id"]?.string ?? "")?wait=40", within: Bound.seconds(60))
+            #expect(ended["status"] == "completed", "\(ended)")
         }
     }
 
