@@ -7,17 +7,22 @@ public struct CallbackArrival: Sendable, CustomStringConvertible, CustomReflecta
     public let url: String
     /// The body of a `form_post` response, undecoded; nil for a GET.
     public let form: [UInt8]?
+    /// The owners of the redirect URI, see ``CallbackBinding/owner``, whose rules admit the request. It may answer only
+    /// their flows.
+    public let owners: Set<String>
 
-    public init(url: String, form: [UInt8]?) {
+    public init(url: String, form: [UInt8]?, owners: Set<String>) {
         self.url = url
         self.form = form
+        self.owners = owners
     }
 
     public var description: String { "<callback>" }
     public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// A request for a start address of ours, with its key, see ``CallbackBinding/entrance(key:beside:peerUIDs:)``.
+/// A request for a start address of ours, with its key, see
+/// ``LoopbackListener/openEntrance(key:beside:owner:peerUIDs:)``.
 public enum EntranceVisit: Sendable, Equatable {
     /// A top-level navigation of an allowed user.
     case opened(key: String)

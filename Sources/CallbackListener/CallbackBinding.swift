@@ -24,6 +24,8 @@ public struct CallbackBinding: Sendable, Equatable {
     /// The path that the browser requests: `/` for an empty path (RFC 9110 section 4.2.3).
     let path: String
     let families: Set<Family>
+    /// Whose flow it is, such as an account. If several owners have the same redirect URI, each has rules of its own.
+    public var owner = ""
     /// True if POST requests with a form are accepted (`form_post`).
     public var acceptsPost: Bool
     /// Users whose connections are accepted, besides the daemon's own (a browser in a container that maps users).
@@ -82,24 +84,19 @@ public struct CallbackBinding: Sendable, Equatable {
 
     static let entrancePath = CallbackPaths.start
 
-    /// A start address `http://127.0.0.1:PORT/start/KEY`, which a program opens in the browser. The response redirects
-    /// to the authorization URL, so that this URL appears in no argument list, which every user of the machine can
-    /// read. If the redirect URI is at 127.0.0.1 or localhost, the start address uses the same port, so that a user who
-    /// forwards or publishes ports needs only one. Otherwise it uses a free port. Throws `unsuitable` if the key is not
-    /// base64url.
-    ///
-    /// - Parameters:
-    ///   - key: base64url; must stay secret until it is used.
-    ///   - redirectURI: the result of ``LoopbackListener/open(_:)``, or a redirect URI that is no loopback address.
-    public static func entrance(
-        key: String, beside redirectURI: String, peerUIDs: Set<UInt32> = []
+    /// A start address at 127.0.0.1 or [::1], see ``LoopbackListener/openEntrance(key:beside:owner:peerUIDs:)``. If the
+    /// redirect URI is at the same address, the port is the same too, so that a user who forwards or publishes ports
+    /// needs only one. Otherwise it is a free port. Throws `unsuitable` if the key is not base64url.
+    static func entrance(
+        key: String, beside redirectURI: String, on family: Family
     ) throws(CallbackListenerError) -> CallbackBinding {
         let url = try? WebURL(parsing: redirectURI)
-        let isShared = url?.scheme == "http" && (url?.host == "127.0.0.1" || url?.host == "localhost")
+        let isShared = url?.scheme == "http" && (url?.host == family.address || url?.host == "localhost")
         let port = isShared ? url?.port ?? 80 : 0
-        let text = "http://127.0.0.1:\(port)\(entrancePath)\(key)"
+        let host = family == .ipv6 ? "[\(family.address)]" : family.address
+        let text = "http://\(host):\(port)\(entrancePath)\(key)"
         guard let own = try? WebURL(parsing: text) else { throw .unsuitable(reason: "the key is not base64url") }
-        var binding = CallbackBinding(text, own, host: "127.0.0.1", acceptsPost: false, peerUIDs: peerUIDs)
+        var binding = CallbackBinding(text, own, host: family.address, acceptsPost: false, peerUIDs: [])
         binding.entranceKey = key
         return binding
     }

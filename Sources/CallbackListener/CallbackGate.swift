@@ -12,17 +12,26 @@ struct CallbackPort: Sendable {
         let authority: String
         let path: String
     }
+    /// Which requests are accepted for one owner of a redirect URI. Its latest flow's rule holds.
+    struct Rule: Sendable {
+        /// The number of the owner's pending flows; 0 for a while after the last one.
+        var count = 0
+        var acceptsPost: Bool
+        var peerUIDs: Set<UInt32>
+    }
     struct Waiting: Sendable {
         /// The redirect URI without its query.
         var base: String
-        /// The number of pending flows; 0 for a while after the last one.
-        var count = 1
+        /// By owner, see ``CallbackBinding/owner``.
+        var rules: [String: Rule] = [:]
         /// Increased whenever a flow is added or removed. A timer with an older value does nothing.
         var generation = 0
-        var acceptsPost: Bool
-        var peerUIDs: Set<UInt32>
-        /// The key of a start address, see ``CallbackBinding/entrance(key:beside:peerUIDs:)``.
+        /// The key of a start address, see ``LoopbackListener/openEntrance(key:beside:owner:peerUIDs:)``.
         var entranceKey: String?
+
+        /// The number of pending flows; 0 for a while after the last one.
+        var count: Int { rules.values.reduce(0) { $0 + $1.count } }
+        var peerUIDs: Set<UInt32> { rules.values.reduce(into: []) { $0.formUnion($1.peerUIDs) } }
     }
 
     let number: Int
@@ -62,6 +71,8 @@ struct CallbackGate {
             guard request.method == "GET", let key = waiting?.entranceKey else { return .refused(404) }
             return .entrance(.foreign(key: key, uid: owner))
         }
+        // The owners whose flows this request may answer: one owner's rule admits nothing to another's flow.
+        let rules = waiting?.rules.filter { owner == user || $0.value.peerUIDs.contains(owner) } ?? [:]
         // DNS rebinding: the name evil.example may resolve to this address, but the Host field still says evil.example.
         guard hosts.count == 1, port.authorities[place.authority]?.contains(request.family) == true else {
             return .refused(421)
@@ -70,7 +81,7 @@ struct CallbackGate {
         guard !request.fields.contains("Service-Worker") else { return .refused(404) }
         switch request.method {
         case "GET": break
-        case "POST" where waiting?.acceptsPost == true: break
+        case "POST" where rules.contains(where: { $0.value.acceptsPost }): break
         default: return .refused(405)
         }
         // 404, not 403: a page that probes must not learn from the status where a flow is pending.
@@ -81,9 +92,12 @@ struct CallbackGate {
         }
         if let key = waiting.entranceKey { return .entrance(.opened(key: key)) }
         let url = waiting.base + (request.query.map { "?\($0)" } ?? "")
-        guard request.method == "POST" else { return .callback(CallbackArrival(url: url, form: nil)) }
+        guard request.method == "POST" else {
+            return .callback(CallbackArrival(url: url, form: nil, owners: Set(rules.keys)))
+        }
         guard isForm(request.fields) else { return .refused(415) }
-        return .callback(CallbackArrival(url: url, form: request.body))
+        let posting = rules.filter(\.value.acceptsPost).keys
+        return .callback(CallbackArrival(url: url, form: request.body, owners: Set(posting)))
     }
 
     /// The users, beside the daemon's own, whose requests are accepted. After a callback the browser is redirected to a

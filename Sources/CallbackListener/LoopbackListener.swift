@@ -67,9 +67,35 @@ public final class LoopbackListener: Service {
         return try result.get()
     }
 
-    /// Removes one flow from a redirect URI. After the port's last flow the port closes when ``linger`` has passed.
-    public func close(_ redirectURI: String) {
-        guard let release = pending.remove(redirectURI) else { return }
+    /// Opens a start address `http://127.0.0.1:PORT/start/KEY`, which a program opens in the browser, and returns it.
+    /// The response redirects to the authorization URL, so that this URL appears in no argument list, which every user
+    /// of the machine can read. Where 127.0.0.1 cannot be bound, it is `http://[::1]:PORT/start/KEY`. Throws the error
+    /// of 127.0.0.1 if neither can.
+    ///
+    /// - Parameters:
+    ///   - key: base64url; must stay secret until it is used.
+    ///   - redirectURI: the result of ``open(_:)``, or a redirect URI that is no loopback address.
+    public func openEntrance(
+        key: String, beside redirectURI: String, owner: String = "", peerUIDs: Set<UInt32> = []
+    ) throws(CallbackListenerError) -> String {
+        func open(_ family: Family) throws(CallbackListenerError) -> String {
+            var binding = try CallbackBinding.entrance(key: key, beside: redirectURI, on: family)
+            binding.owner = owner
+            binding.peerUIDs = peerUIDs
+            return try self.open(binding)
+        }
+        do throws(CallbackListenerError) {
+            return try open(.ipv4)
+        } catch {
+            guard let url = try? open(.ipv6) else { throw error }
+            return url
+        }
+    }
+
+    /// Removes one of the owner's flows from a redirect URI or a start address. After the port's last flow the port
+    /// closes when ``linger`` has passed.
+    public func close(_ redirectURI: String, owner: String = "") {
+        guard let release = pending.remove(redirectURI, of: owner) else { return }
         released.yield(release)
     }
 

@@ -63,28 +63,31 @@ final class PendingCallbacks: Sendable {
             var port = state.ports[number] ?? CallbackPort(number: number, isFree: binding.port == 0)
             port.families.formUnion(binding.families)
             port.authorities[place.authority, default: []].formUnion(binding.families)
-            if port.waiting[place] != nil {
-                port.waiting[place]?.count += 1
-                port.waiting[place]?.generation += 1
-            } else {
-                port.waiting[place] = CallbackPort.Waiting(
-                    base: String(redirectURI.prefix { $0 != "?" }), acceptsPost: binding.acceptsPost,
-                    peerUIDs: binding.peerUIDs, entranceKey: binding.entranceKey)
-            }
+            var waiting =
+                port.waiting[place]
+                ?? CallbackPort.Waiting(
+                    base: String(redirectURI.prefix { $0 != "?" }), entranceKey: binding.entranceKey)
+            // What an earlier flow of the owner accepted is not accepted for this one.
+            let count = waiting.rules[binding.owner]?.count ?? 0
+            waiting.rules[binding.owner] = CallbackPort.Rule(
+                count: count + 1, acceptsPost: binding.acceptsPost, peerUIDs: binding.peerUIDs)
+            waiting.generation += 1
+            port.waiting[place] = waiting
             state.ports[number] = port
             state.places[redirectURI] = (number, place)
             return redirectURI
         }
     }
 
-    /// Removes one flow. Returns a release if it was the last one of the redirect URI. The entry stays for a while even
-    /// then: a browser that repeats its callback is redirected as after the first one.
-    func remove(_ redirectURI: String) -> Release? {
+    /// Removes one of the owner's flows. Returns a release if it was the last flow of the redirect URI. The entry stays for
+    /// a while even then: a browser that repeats its callback is redirected as after the first one.
+    func remove(_ redirectURI: String, of owner: String) -> Release? {
         state.withLock { state in
             guard let (number, place) = state.places[redirectURI],
-                var waiting = state.ports[number]?.waiting[place], waiting.count > 0
+                var waiting = state.ports[number]?.waiting[place], var rule = waiting.rules[owner], rule.count > 0
             else { return nil }
-            waiting.count -= 1
+            rule.count -= 1
+            waiting.rules[owner] = rule
             waiting.generation += 1
             state.ports[number]?.waiting[place] = waiting
             guard waiting.count == 0 else { return nil }

@@ -29,7 +29,8 @@ public struct Desktop: Sendable {
 public struct SignIns: Sendable {
     /// The signed-in user: an address or a name.
     public var person: @Sendable (AccountName) async -> String?
-    /// The page of the account's pending sign-in, or of a new one. Nil if there is no page to open.
+    /// An address that leads to the page of the account's pending sign-in, or of a new one, and that other users of the
+    /// machine cannot use: see ``Broker/openURL(of:)``. Nil if there is none, so that nothing may be opened.
     public var page: @Sendable (AccountName) async -> String?
 
     public init(
@@ -55,18 +56,12 @@ extension SignIns {
                 if let pending = try? await broker.account(name).flow, !pending.changesUser {
                     // By the flow's id, because this renews an authorization URL that has expired.
                     guard let flow = try? await broker.flow(pending.id) else { return nil }
-                    return await SignIns.page(of: flow, broker)
+                    return try? await broker.openURL(of: flow.id)
                 }
                 guard let flow = try? await broker.signIn(name, SignInRequest(), isInterested: false).flow else {
                     return nil
                 }
-                return await SignIns.page(of: flow, broker)
+                return try? await broker.openURL(of: flow.id)
             })
-    }
-
-    private static func page(of flow: FlowView, _ broker: Broker) async -> String? {
-        if let device = flow.device { return device.verificationURIComplete ?? device.verificationURI }
-        if let url = await broker.openURL(of: flow.id) { return url }
-        return flow.authorizationURL.isEmpty ? nil : flow.authorizationURL
     }
 }

@@ -44,7 +44,7 @@ struct OAuthProvider: SignInProvider {
             flow.pushed = try await provider.push(flow.authorization, metadata, registration)
             return flow
         } catch {
-            await context.closeRedirect(redirectURI)
+            await context.closeRedirect(redirectURI, of: account.name)
             throw error
         }
     }

@@ -10,7 +10,8 @@ public struct BrokerClient: Sendable {
     public enum SignIn: Sendable {
         /// It fails with `sign_in_required`.
         case never
-        /// It starts or joins a browser flow, opens the user's browser and waits for the end.
+        /// It starts or joins a browser flow, opens the user's browser and waits for the end. It fails with
+        /// ``Flow/openURLError`` if there is no address that a browser may be started with.
         case browser
         /// As ``browser``, but the app shows the URL itself.
         case handler(@Sendable (Flow) async -> Void)
@@ -67,9 +68,11 @@ public struct BrokerClient: Sendable {
             switch signIn {
             case .never: throw error
             case .browser:
-                try await signInAndWait(account) { flow in
+                try await signInAndWait(account) { flow throws(RingbackError) in
+                    // Never the page's own address: every user of the machine can read what a browser is started with.
+                    guard let url = flow.openURL else { throw flow.openURLError ?? .missing("open_url", in: "flow") }
                     // The user's other tools see the flow too: it can be finished without this browser.
-                    if let url = flow.openURL ?? flow.authorizationURL { _ = Browser.open(url) }
+                    _ = Browser.open(url)
                 }
             case .handler(let show): try await signInAndWait(account, show)
             }
@@ -160,10 +163,15 @@ public struct BrokerClient: Sendable {
     }
 
     private func signInAndWait(
-        _ account: String, _ show: @Sendable (Flow) async -> Void
+        _ account: String, _ show: @Sendable (Flow) async throws(RingbackError) -> Void
     ) async throws(RingbackError) {
         let flow = try await signIn(account)
-        await show(flow)
+        do throws(RingbackError) {
+            try await show(flow)
+        } catch {
+            try? await cancel(flow)
+            throw error
+        }
         try await wait(for: flow)
     }
 

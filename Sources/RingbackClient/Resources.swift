@@ -178,9 +178,10 @@ public struct Flow: Sendable, Equatable {
     /// The sign-in page's address, to be shown to the user. A program that opens a page opens ``openURL``.
     public var authorizationURL: String?
     /// What to open in a browser, once. It redirects to the sign-in page, whose address is then in no argument list.
-    /// Made for this call; nil when a flow is only looked at, and if none could be made: then open
-    /// ``authorizationURL``.
+    /// Made for this call; nil when a flow is only looked at, and if none could be made: ``openURLError`` says why.
+    /// Start no program with ``authorizationURL`` then, but show it.
     public var openURL: String?
+    public var openURLError: RingbackError?
     /// What happened to the addresses that programs were to open, oldest first. If a few seconds after opening it yours
     /// is still `unused`, or is `foreign`, the user's browser has not fetched it: show ``authorizationURL``.
     public var openAddresses: [OpenAddress]
@@ -234,6 +235,7 @@ public struct Flow: Sendable, Equatable {
         waitingFor = json["waiting_for"]?.string.map { WaitingFor(rawValue: $0) }
         authorizationURL = json["authorization_url"]?.string
         openURL = json["open_url"]?.string
+        openURLError = RingbackError(reading: json["open_url_error"])
         openAddresses = (json["open_urls"]?.array ?? []).compactMap { entry in
             guard let url = entry["url"]?.string, let status = entry["status"]?.string else { return nil }
             return OpenAddress(url: url, status: .init(rawValue: status), uid: entry["uid"]?.integer)

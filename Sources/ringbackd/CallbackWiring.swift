@@ -11,6 +11,7 @@ extension CallbackReceiver {
                 guard template.hasPrefix("http://") else { return template }
                 do throws(CallbackListenerError) {
                     var binding = try CallbackBinding(parsing: template)
+                    binding.owner = account.rawValue
                     binding.peerUIDs = peers.of(account)
                     binding.acceptsPost = peers.postsForm(account)
                     return try listener.open(binding)
@@ -18,11 +19,16 @@ extension CallbackReceiver {
                     throw BrokerError(error)
                 }
             },
-            openEntrance: { key, redirectURI, account in
-                try? listener.open(.entrance(key: key, beside: redirectURI, peerUIDs: peers.of(account)))
+            openEntrance: { key, redirectURI, account throws(BrokerError) in
+                do throws(CallbackListenerError) {
+                    return try listener.openEntrance(
+                        key: key, beside: redirectURI, owner: account.rawValue, peerUIDs: peers.of(account))
+                } catch {
+                    throw BrokerError(ofEntrance: error)
+                }
             },
-            close: { redirectURI in
-                if redirectURI.hasPrefix("http://") { listener.close(redirectURI) }
+            close: { redirectURI, account in
+                if redirectURI.hasPrefix("http://") { listener.close(redirectURI, owner: account.rawValue) }
             },
             listeners: { listener.listeners })
     }
@@ -35,6 +41,14 @@ extension BrokerError {
         case .unsuitable(let reason): self = .misconfigured(reason)
         case .shuttingDown: self = .cancelled
         case .system: self = .portInUse(0, reason: error.description)
+        }
+    }
+
+    fileprivate init(ofEntrance error: CallbackListenerError) {
+        switch error {
+        case .portInUse(let port, _): self = .entranceUnavailable(port: port, reason: error.description)
+        case .shuttingDown: self = .cancelled
+        case .system, .unsuitable: self = .entranceUnavailable(port: 0, reason: error.description)
         }
     }
 }

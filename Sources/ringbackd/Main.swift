@@ -268,7 +268,8 @@ final class Arrivals: Sendable {
 
     func deliver(_ arrival: CallbackArrival) async -> CallbackOutcome {
         guard let broker = broker.value else { return .unknown }
-        return CallbackOutcome(await broker.receive(arrival.url, form: arrival.form))
+        let accounts = Set(arrival.owners.compactMap { AccountName($0) })
+        return CallbackOutcome(await broker.receive(arrival.url, form: arrival.form, for: accounts))
     }
 
     func visit(_ visit: EntranceVisit) async -> String? {

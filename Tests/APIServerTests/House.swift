@@ -43,7 +43,7 @@ struct House: Sendable {
             open: { template, account throws(BrokerError) in
                 if template == "http://127.0.0.1:1/" { throw .portInUse(1, reason: "another program has it.") }
                 return template ?? "http://127.0.0.1:4711/callback/\(account)"
-            }, close: { _ in }, listeners: { ["127.0.0.1:4711"] })
+            }, close: { _, _ in }, listeners: { ["127.0.0.1:4711"] })
         folder = try AuditFolder()
         let now = clock.clockWithoutWaking.now
         records = RecordKeeper(

@@ -119,7 +119,7 @@ final class Doors: Sendable {
             open: { template, account in
                 self.state.withLock { $0.opened += 1 }
                 return template ?? "http://127.0.0.1:4711/callback/\(account)"
-            }, close: { uri in self.state.withLock { $0.closed.append(uri) } },
+            }, close: { uri, _ in self.state.withLock { $0.closed.append(uri) } },
             listeners: { self.opened > self.closed.count ? ["127.0.0.1:4711"] : [] })
     }
 }

@@ -14,9 +14,11 @@ private let host = ("Host", "127.0.0.1:5000")
         var port = CallbackPort(number: 5_000, isFree: true, families: [.ipv4])
         port.authorities["127.0.0.1:5000"] = [.ipv4]
         port.waiting[CallbackPort.Place(authority: "127.0.0.1:5000", path: "/cb")] = CallbackPort.Waiting(
-            base: "http://127.0.0.1:5000/cb", acceptsPost: acceptsPost, peerUIDs: peerUIDs)
+            base: "http://127.0.0.1:5000/cb",
+            rules: ["": CallbackPort.Rule(count: 1, acceptsPost: acceptsPost, peerUIDs: peerUIDs)])
         port.waiting[CallbackPort.Place(authority: "127.0.0.1:5000", path: "/start/K")] = CallbackPort.Waiting(
-            base: "http://127.0.0.1:5000/start/K", acceptsPost: false, peerUIDs: peerUIDs, entranceKey: "K")
+            base: "http://127.0.0.1:5000/start/K",
+            rules: ["": CallbackPort.Rule(count: 1, acceptsPost: false, peerUIDs: peerUIDs)], entranceKey: "K")
         return CallbackGate(port: port, user: us)
     }
 
@@ -152,7 +154,8 @@ private let host = ("Host", "127.0.0.1:5000")
     }
 
     @Test func `an arrival prints as nothing`() {
-        let arrival = CallbackArrival(url: "http://127.0.0.1:1/cb?code=secret", form: Array("code=secret".utf8))
+        let arrival = CallbackArrival(
+            url: "http://127.0.0.1:1/cb?code=secret", form: Array("code=secret".utf8), owners: [])
         #expect("\(arrival)" == "<callback>")
         #expect(String(reflecting: arrival) == "<callback>")
         #expect(Mirror(reflecting: arrival).children.isEmpty)

@@ -143,7 +143,7 @@ import Testing
         let listener = LoopbackListener(linger: .seconds(600), visit: visit) { _ in .unknown }
         let running = Task { try await listener.run() }
         let redirectURI = try listener.open(CallbackBinding(path: "/callback/work"))
-        let url = try listener.open(.entrance(key: "K", beside: redirectURI))
+        let url = try listener.openEntrance(key: "K", beside: redirectURI)
         #expect(url == "http://127.0.0.1:\(portOf(redirectURI))/start/K")
         let first = await Visitor.get("/start/K", at: portOf(url))
         #expect(first.status == 303 && first.fields["location"] == "https://id.example/authorize?state=s")
@@ -151,7 +151,7 @@ import Testing
         #expect(second.status == 410 && second.body.contains("works once") && !second.text.contains("id.example"))
         #expect(visits.withLock { $0 } == [.opened(key: "K"), .opened(key: "K")])
         // Beside what does not come here it has a port of its own, which is shared.
-        let other = try listener.open(.entrance(key: "L", beside: "com.example:/callback"))
+        let other = try listener.openEntrance(key: "L", beside: "com.example:/callback")
         #expect(other == "http://127.0.0.1:\(portOf(redirectURI))/start/L")
         for address in [redirectURI, url, other] { listener.close(address) }
         running.cancel()

@@ -175,6 +175,9 @@ final class Deliveries: Sendable {
     var urls: [String] { arrivals.withLock { $0.map(\.url) } }
     var forms: [String?] { arrivals.withLock { $0.map { $0.form.map { String(decoding: $0, as: UTF8.self) } } } }
 
+    /// Whose flows each may answer.
+    var owners: [Set<String>] { arrivals.withLock { $0.map(\.owners) } }
+
     func take(_ arrival: CallbackArrival) -> CallbackOutcome {
         arrivals.withLock { $0.append(arrival) }
         return outcome

@@ -27,7 +27,8 @@ final class Desk: Sendable {
     /// - Parameter redirectURI: of the one account.
     init(_ schemes: [LinkScheme] = [], redirectURI: String? = "swisscoin://auth-callback") async throws {
         let callbackReceiver = CallbackReceiver(
-            open: { template, _ throws(BrokerError) in template ?? "http://127.0.0.1:4711/callback" }, close: { _ in },
+            open: { template, _ throws(BrokerError) in template ?? "http://127.0.0.1:4711/callback" },
+            close: { _, _ in },
             listeners: { [] })
         broker = Broker(vault: MemoryVault(), http: NoNetwork(), callbackReceiver: callbackReceiver)
         let registry = DeepLinkRegistry(

@@ -52,6 +52,28 @@ import Testing
         #expect(shown.withLock { $0 } == ["https://i/a"])
     }
 
+    @Test func `starts no browser with the page's own address, and says why there is no other`() async throws {
+        let daemon = try FakeDaemon { request in
+            if request.hasPrefix("GET /v1/accounts/work/session") {
+                return .json(401, #"{"code":"sign_in_required","recovery":"sign_in"}"#)
+            }
+            guard request.hasPrefix("POST /v1/accounts/work/sign-in") else {
+                return .json(200, #"{"id":"f1","account":"work","status":"cancelled"}"#)
+            }
+            return .json(
+                201,
+                #"""
+                {"id":"f1","account":"work","status":"pending","authorization_url":"https://i/a",
+                "open_url_error":{"code":"port_in_use","detail":"No address.","recovery":"retry"}}
+                """#)
+        }
+        let broker = BrokerClient(application: "test", socket: daemon.path)
+        let error = await #expect(throws: RingbackError.self) { try await broker.session("work", signIn: .browser) }
+        #expect(error?.kind == "port_in_use" && error?.detail == "No address.")
+        // Nobody waits for the flow.
+        #expect(daemon.requests.last?.hasPrefix("DELETE /v1/flows/f1 ") == true)
+    }
+
     @Test(arguments: [
         (
             #"{"id":"f","account":"a","status":"failed","error":{"code":"access_denied"}}"#,

@@ -53,6 +53,10 @@ extension Problem {
             self.init(
                 .portInUse, "The callback cannot be listened for: \(reason).",
                 extensions: JSONObject([.init("port", .integer(port))]))
+        case .entranceUnavailable(let port, let reason):
+            self.init(
+                .portInUse, "No address for a browser to open can be listened for: \(reason).",
+                extensions: JSONObject([.init("port", .integer(port))]))
         case .invalidCallback(let reason): self.init(.invalidCallback, reason)
         case .flowEnded:
             self.init(.flowExpired, "The sign-in of this callback has ended. Start it again if you are not signed in.")

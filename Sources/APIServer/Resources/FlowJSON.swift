@@ -29,6 +29,7 @@ extension FlowView {
             object["waiting_for"] = .string(waitingFor.rawValue)
             if !authorizationURL.isEmpty { object["authorization_url"] = .string(authorizationURL) }
             if !openURL.isEmpty { object["open_url"] = .string(openURL) }
+            object["open_url_error"] = openURLError.map { Problem($0, language: language).json }
             if !openAddresses.isEmpty { object["open_urls"] = .array(openAddresses.map(\.json)) }
             object["resend_after"] = resendAfter.map { .integer($0.seconds) }
             object["challenge_id"] = challenge.map { .string($0.id) }
@@ -89,7 +90,8 @@ extension Component {
             .required("status", .words(["pending", "completed", "failed", "cancelled", "expired"])),
             .optional("waiting_for", .words(WaitingFor.allCases.map(\.rawValue))),
             .optional("authorization_url", .string), .optional("open_url", .string),
-            .optional("open_urls", .array(openAddress)), .optional("challenge_id", .string),
+            .optional("open_url_error", .component(.problem)), .optional("open_urls", .array(openAddress)),
+            .optional("challenge_id", .string),
             .optional("options", .anyObject), .optional("user_code", .string),
             .optional("verification_uri", .string), .optional("verification_uri_complete", .string),
             .optional("redirect_uri", .string), .required("expires_at", .integer),

@@ -26,6 +26,8 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     case methodUnsupported(String, method: String? = nil)
     /// The port of the redirect URI is in use or may not be opened.
     case portInUse(Int, reason: String)
+    /// No address that a browser may be started with can be had.
+    case entranceUnavailable(port: Int, reason: String)
     /// Not a callback of a pending flow; the sentence says why.
     case invalidCallback(String)
     /// A callback of a flow that has ended.
@@ -183,7 +185,8 @@ extension BrokerError {
         case .accessDenied, .conflict, .flowEnded, .flowExpired, .invalidCallback, .misconfigured, .portInUse,
             .provider, .refreshRefused, .serviceRefused, .sessionExpired, .unusableSetting, .vaultFailed:
             true
-        case .accountNotFound, .cancelled, .flowCancelled, .flowNotFound, .invalid, .methodUnsupported, .nothingHeld,
+        case .accountNotFound, .cancelled, .entranceUnavailable, .flowCancelled, .flowNotFound, .invalid,
+            .methodUnsupported, .nothingHeld,
             .resendTooEarly, .sessionRanOut, .signInRequired, .timedOut, .tooManyAttempts, .vaultLocked,
             .wrongPassphrase:
             false

@@ -66,7 +66,7 @@ public struct Diagnostics: Sendable {
         }
         do throws(BrokerError) {
             let opened = try await broker.callbackReceiver.open(uri, account.name)
-            await broker.callbackReceiver.close(opened)
+            await broker.callbackReceiver.close(opened, account.name)
             return Finding(check, .ok, "The port of the callback is free.")
         } catch {
             let reason = if case .portInUse(_, let reason) = error { reason } else { "the listener cannot be opened" }

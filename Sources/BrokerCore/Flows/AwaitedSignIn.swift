@@ -158,6 +158,8 @@ public struct Arrival: Sendable {
     public let url: WebURL
     /// The body, where it was posted.
     public let form: [UInt8]?
+    /// The accounts whose flows it may answer, by who sent it and how; nil for all.
+    var accounts: Set<AccountName>?
     /// The same for identical copies.
     let fingerprint: [UInt8]
     /// Without query and fragment.
@@ -166,6 +168,8 @@ public struct Arrival: Sendable {
     let keys: [[UInt8]]
     /// Why it can belong to no sign-in; nil if it may.
     let complaint: String?
+
+    func mayAnswer(_ flow: Flow) -> Bool { accounts?.contains(flow.account.name) ?? true }
 
     init(_ text: String, form: [UInt8]?) throws(WebURL.Failure) {
         url = try WebURL(parsing: text)

@@ -8,8 +8,17 @@ public import StrictJSON
 /// redeemed once, for all callers that wait for it.
 extension Broker {
     /// What became of a callback that came by any way; its form is the body where it was posted.
-    public func receive(_ text: String, form: [UInt8]? = nil) async -> CallbackVerdict {
-        guard let arrival = try? Arrival(text, form: form) else { return .ignored("It is not a URL.") }
+    ///
+    /// - Parameter accounts: those whose flows it may answer, by who sent it and how; nil for all.
+    public func receive(
+        _ text: String, form: [UInt8]? = nil, for accounts: Set<AccountName>? = nil
+    ) async -> CallbackVerdict {
+        guard var arrival = try? Arrival(text, form: form) else { return .ignored("It is not a URL.") }
+        arrival.accounts = accounts
+        return await receive(arrival)
+    }
+
+    private func receive(_ arrival: Arrival) async -> CallbackVerdict {
         var claim = await flowRegistry.claim(arrival)
         while case .busy(let verdict) = claim {
             // Any program that knows the key can send a code. A genuine code that arrives at the same time is not lost.
@@ -67,7 +76,7 @@ extension Broker {
 
     /// Closes what was opened for the callback of a flow that has ended.
     func close(_ flow: Flow) async {
-        if !flow.redirectURI.isEmpty { await callbackReceiver.close(flow.redirectURI) }
+        if !flow.redirectURI.isEmpty { await callbackReceiver.close(flow.redirectURI, flow.account.name) }
         if let upstream = flow.awaited.upstream { _ = try? await flowRegistry.cancel(upstream.flow, isForAll: false) }
     }
 }

@@ -10,6 +10,8 @@ internal import Secrets
 struct FlowEntrance: Sendable {
     let key: String
     let url: String
+    /// The account whose browsers may use it: the one whose page it leads to.
+    let account: AccountName
     var visit = OpenAddress.Visit.none
 
     var isSpent: Bool { visit == .fetched }
@@ -39,11 +41,12 @@ extension FlowRegistry.Entry {
     /// Everything that its callbacks are found by.
     var keys: [[UInt8]] { [flow.awaited.key] + requests.map(\.key) }
 
-    /// Every local address at which the daemon listens for it.
-    var addresses: [String] {
+    /// Every local address at which the daemon listens for it, and the account for which it was opened.
+    var addresses: [(url: String, account: AccountName)] {
         // A request at a provider shares the flow's redirect URI, which was opened once.
         let own = requests.map(\.redirectURI).filter { $0 != flow.redirectURI }
-        return ([flow.redirectURI] + own + entrances.map(\.url)).filter { !$0.isEmpty }
+        let redirectURIs = ([flow.redirectURI] + own).filter { !$0.isEmpty }
+        return redirectURIs.map { ($0, flow.account.name) } + entrances.map { ($0.url, $0.account) }
     }
 }
 
@@ -52,14 +55,14 @@ extension FlowRegistry {
     func add(_ entrance: FlowEntrance, to id: String) async -> Bool {
         guard var entry = entries[id], entry.status == .pending else { return false }
         entry.entrances.append(entrance)
-        var closed: [String] = []
+        var closed: [FlowEntrance] = []
         for isSpent in [false, true]
         where entry.entrances.count(where: { $0.isSpent == isSpent }) > FlowEntrance.maxLive {
             guard let index = entry.entrances.firstIndex(where: { $0.isSpent == isSpent }) else { continue }
-            closed.append(entry.entrances.remove(at: index).url)
+            closed.append(entry.entrances.remove(at: index))
         }
         entries[id] = entry
-        for url in closed { await closeDoor(url) }
+        for entrance in closed { await close(entrance.url, of: entrance.account) }
         return true
     }
 
@@ -69,7 +72,10 @@ extension FlowRegistry {
             !entry.entrances[index].isSpent
         else { return nil }
         let owner = entries[pageOwner(of: id)]
-        guard let owner, owner.status == .pending, owner.claim == nil else { return nil }
+        // A callback that is being worked on needs no second page. Polling for another device claims the flow for a
+        // moment each time.
+        guard let owner, owner.status == .pending, owner.claim == nil || owner.flow.awaited.details.device != nil
+        else { return nil }
         entries[id]?.entrances[index].visit = .fetched
         return owner.flow
     }
@@ -89,7 +95,9 @@ extension FlowRegistry {
         identifiers[request.key] = id
         guard let former else { return true }
         identifiers[former.key] = nil
-        if former.redirectURI != entry.flow.redirectURI { await closeDoor(former.redirectURI) }
+        if former.redirectURI != entry.flow.redirectURI {
+            await close(former.redirectURI, of: entry.flow.account.name)
+        }
         return true
     }
 
@@ -102,28 +110,39 @@ extension FlowRegistry {
 }
 
 extension Broker {
-    /// A fresh address for a program to open; nil where the flow has no page, or no such address can be had: then its
-    /// authorization URL is all there is.
-    public func openURL(of id: String) async -> String? {
-        guard let view = try? await flowRegistry.view(id), view.status == .pending, !view.authorizationURL.isEmpty,
+    /// A fresh address for a program to open; nil where the flow has no page. Throws `entranceUnavailable` if no such
+    /// address can be had: then no program may be started with a page of the flow.
+    public func openURL(of id: String) async throws(BrokerError) -> String? {
+        guard let view = try? await flowRegistry.view(id), view.status == .pending,
+            !view.authorizationURL.isEmpty || view.device != nil,
             let owner = try? await flowRegistry.view(await flowRegistry.pageOwner(of: id))
         else { return nil }
         let key = RandomToken.base64URL(bits: 256).revealed()
-        guard let url = await callbackReceiver.openEntrance(key, owner.redirectURI, owner.account) else { return nil }
-        guard await flowRegistry.add(FlowEntrance(key: key, url: url), to: id) else {
-            await callbackReceiver.close(url)
+        guard let url = try await callbackReceiver.openEntrance(key, owner.redirectURI, owner.account) else {
+            return nil
+        }
+        guard await flowRegistry.add(FlowEntrance(key: key, url: url, account: owner.account), to: id) else {
+            await callbackReceiver.close(url, owner.account)
             return nil
         }
         return url
     }
 
-    /// The same flow with an address of its own for this caller.
+    /// The same flow with an address of its own for this caller, or why there is none. A code for another device is
+    /// shown by whoever asked for it, so nothing is opened for it here.
     func withOpenURL(_ view: FlowView) async -> FlowView {
-        guard let url = await openURL(of: view.id), var fresh = try? await flowRegistry.view(view.id) else {
+        guard !view.authorizationURL.isEmpty else { return view }
+        do throws(BrokerError) {
+            guard let url = try await openURL(of: view.id), var fresh = try? await flowRegistry.view(view.id) else {
+                return view
+            }
+            fresh.openURL = url
+            return fresh
+        } catch {
+            var view = view
+            view.openURLError = error
             return view
         }
-        fresh.openURL = url
-        return fresh
     }
 
     /// The page that a browser which opened an entrance goes on to; nil if it leads nowhere any more.
@@ -145,13 +164,15 @@ extension Broker {
     private func anotherPage(of flow: Flow) async -> String? {
         if let request = await anotherRequest(of: flow) {
             if await flowRegistry.add(request, to: flow.id) { return request.authorizationURL }
-            if request.redirectURI != flow.redirectURI { await callbackReceiver.close(request.redirectURI) }
+            if request.redirectURI != flow.redirectURI {
+                await callbackReceiver.close(request.redirectURI, flow.account.name)
+            }
             return nil
         }
         // The provider takes no second request. The first one's address is not secret from the user's own programs,
         // and no argument list has had it either.
         guard await flowRegistry.isPending(flow.id), await flowRegistry.canBeOpened(flow.id) else { return nil }
-        return flow.authorizationURL
+        return flow.page
     }
 
     /// The flow's request with secrets of its own; nil if the provider does not take it, or nothing would tell the two

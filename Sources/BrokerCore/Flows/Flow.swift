@@ -48,6 +48,13 @@ public struct Flow: Sendable {
     /// What the browser opens; empty where there is nothing to open.
     public var authorizationURL: String { awaited.authorizationURL }
 
+    /// What a browser that opens one of its entrances goes on to: the sign-in page, or the page where the code for
+    /// another device is entered. Empty where there is no page.
+    var page: String {
+        guard let device = awaited.details.device else { return authorizationURL }
+        return device.verificationURIComplete ?? device.verificationURI
+    }
+
     /// When its time is over.
     public var expiresAt: WallInstant { startedAt + duration }
 
@@ -94,6 +101,8 @@ public struct FlowView: Sendable {
     public let authorizationURL: String
     /// For a program to open, once: made for the caller who gets this view. Empty where none was made.
     public var openURL = ""
+    /// Why no such address can be had. Then no program may be started with a page of the flow.
+    public var openURLError: BrokerError?
     /// What became of the addresses that programs were to open, oldest first.
     public var openAddresses: [OpenAddress] = []
     /// Empty where no callback is awaited.
@@ -131,21 +140,22 @@ public enum CallbackVerdict: Sendable, Equatable {
 public struct CallbackReceiver: Sendable {
     /// Makes the redirect of a configured template (nil: the default) reachable and returns it as it is to be sent.
     public let open: @Sendable (_ template: String?, AccountName) async throws(BrokerError) -> String
-    /// Makes an address with the key reachable that a program is to open, beside a redirect URI (empty: none); nil
-    /// where that cannot be.
-    public let openEntrance: @Sendable (_ key: String, _ redirectURI: String, AccountName) async -> String?
-    /// No flow waits behind this redirect URI or this address to open any more.
-    public let close: @Sendable (_ redirectURI: String) async -> Void
+    /// Makes an address with the key reachable that a program is to open, beside a redirect URI (empty: none). Nil if
+    /// there is no listener for such addresses.
+    public let openEntrance: OpenEntrance
+    /// The account's flow does not wait behind this redirect URI or this address to open any more. The account is the
+    /// one that it was opened for.
+    public let close: @Sendable (_ redirectURI: String, AccountName) async -> Void
     /// `127.0.0.1:PORT` of what is open.
     public let listeners: @Sendable () -> [String]
 
+    public typealias OpenEntrance =
+        @Sendable (_ key: String, _ redirectURI: String, AccountName) async throws(BrokerError) -> String?
+
     public init(
         open: @escaping @Sendable (_ template: String?, AccountName) async throws(BrokerError) -> String,
-        openEntrance:
-            @escaping @Sendable (
-                _ key: String, _ redirectURI: String, AccountName
-            ) async -> String? = { _, _, _ in nil },
-        close: @escaping @Sendable (_ redirectURI: String) async -> Void,
+        openEntrance: @escaping OpenEntrance = { _, _, _ in nil },
+        close: @escaping @Sendable (_ redirectURI: String, AccountName) async -> Void,
         listeners: @escaping @Sendable () -> [String]
     ) {
         self.open = open

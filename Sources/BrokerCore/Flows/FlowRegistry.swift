@@ -146,10 +146,10 @@ actor FlowRegistry {
             }
         }
         entry.ended.fulfil(())
-        for address in entry.addresses { await callbackReceiver.close(address) }
+        for address in entry.addresses { await close(address.url, of: address.account) }
     }
 
-    func closeDoor(_ address: String) async { await callbackReceiver.close(address) }
+    func close(_ address: String, of account: AccountName) async { await callbackReceiver.close(address, account) }
 
     func expire(_ id: String) async {
         // A callback that is being worked on came in time.

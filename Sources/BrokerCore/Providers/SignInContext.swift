@@ -16,7 +16,9 @@ public struct SignInContext: Sendable {
     }
 
     /// Nothing will arrive there.
-    public func closeRedirect(_ redirectURI: String) async { await broker.callbackReceiver.close(redirectURI) }
+    public func closeRedirect(_ redirectURI: String, of account: AccountName) async {
+        await broker.callbackReceiver.close(redirectURI, account)
+    }
 
     /// Refuses a flow whose callbacks could not be told from those of a pending one.
     public func refuseSecondKeyless(at redirectURI: String, of account: AccountName) async throws(BrokerError) {

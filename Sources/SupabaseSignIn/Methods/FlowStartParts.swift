@@ -43,7 +43,7 @@ extension FlowStart {
     }
 
     func close(_ flow: SupabaseFlow) async {
-        if let redirect = flow.redirect { await context.closeRedirect(redirect.url) }
+        if let redirect = flow.redirect { await context.closeRedirect(redirect.url, of: account.name) }
     }
 
     func checkNonce() throws(BrokerError) {

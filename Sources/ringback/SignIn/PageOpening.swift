@@ -1,5 +1,6 @@
 import Glibc
 import RingbackClient
+import Terminal
 
 /// What has become of the address that a browser was started with, and what the user has been told of it. Each thing is
 /// told once.
@@ -24,6 +25,15 @@ struct PageOpening {
 
     /// - Parameter flow: as it began, with the address that was opened.
     init(of flow: Flow) { url = flow.openURL }
+
+    /// Why no browser was started.
+    static func noAddress(_ error: RingbackError?) -> String {
+        let reason = error?.detail ?? "The daemon has no address for a browser to open."
+        return
+            "No browser was started. \(Sanitizer.line(reason, limit: 400)) The page's own address is not passed to a "
+            + "program, because other users of this machine could read it there and sign you in as themselves. Copy it "
+            + "into the address bar of a browser."
+    }
 
     /// - Parameter later: the same flow after a while.
     mutating func news(in later: Flow) -> News? {

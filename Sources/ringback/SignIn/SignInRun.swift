@@ -176,7 +176,7 @@ struct SignInRun {
         if flow.userCode != nil {
             DeviceDisplay.show(flow, hasQR: showsQR)
         } else if opensBrowser, let url = flow.authorizationURL {
-            if mayOpen { browser = Browser.start(flow.openURL ?? url) }
+            if mayOpen { browser = startBrowser(for: flow) }
             if browser == nil { showPage(url, flow, takesPaste: PasteEntry.isPossible) }
         } else if !opensBrowser {
             SignInGuide.show(for: flow, hasQR: showsQR, takesPaste: PasteEntry.isPossible)
@@ -248,6 +248,14 @@ struct SignInRun {
             showPageOnce()
         }
         return try calls.wait(forFlow: flow.id, until: bound, onTick: tick).0
+    }
+
+    /// Nil if no browser was started. It is never started with the page's own address, which every user of the machine
+    /// could read then.
+    private func startBrowser(for flow: Flow) -> Int32? {
+        if let url = flow.openURL { return Browser.start(url) }
+        Output.note(PageOpening.noAddress(flow.openURLError))
+        return nil
     }
 
     private func showPage(_ url: String, _ flow: Flow, takesPaste: Bool) {

@@ -20,7 +20,7 @@ import Testing
         (.sessionExpired(name()), .sessionExpired, "Session expired. Please sign in again."),
         (.accessDenied(name()), .accessDenied, nil), (.conflict("x"), .stateConflict, nil),
         (.invalid(field: "x", reason: "y"), .validationFailed, nil), (.methodUnsupported("x"), .methodUnsupported, nil),
-        (.portInUse(1, reason: "x"), .portInUse, nil),
+        (.portInUse(1, reason: "x"), .portInUse, nil), (.entranceUnavailable(port: 1, reason: "x"), .portInUse, nil),
         (.invalidCallback("x"), .invalidCallback, "Sign in failed. Please try again."),
         (.flowEnded, .flowExpired, nil), (.flowExpired("x"), .flowExpired, "Sign in failed. Please try again."),
         (.flowCancelled("x"), .flowCancelled, nil), (.vaultLocked("x"), .vaultLocked, nil),

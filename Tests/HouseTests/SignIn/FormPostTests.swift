@@ -97,6 +97,20 @@ private struct PostedAnswer: Sendable {
         }
     }
 
+    @Test func `is accepted from the first sign-in after the configuration asks for it`() async throws {
+        try await Stage.play(configuration.replacing("response_mode", with: "# response_mode")) { stage in
+            let former = try await stage.signIn()
+            try stage.write(configuration: configuration)
+            #expect(try await stage.ringback("reload").status == 0)
+            // The port of the former one is still open for its last page.
+            let flow = try await stage.begin()
+            #expect(flow.redirectURI == former.redirectURI)
+            let (answer, _) = try await PostedAnswer(at: flow.authorizationURL).post()
+            #expect(answer.status == 303 && answer.location == "/done", "\(answer)")
+            #expect(try await stage.ended(flow)["status"]?.string == "completed")
+        }
+    }
+
     @Test func `may be a no`() async throws {
         try await Stage.play(configuration) { stage in
             let flow = try await stage.begin()

@@ -151,6 +151,34 @@ import Testing
         }
     }
 
+    @Test func `leads to the page for another device without the code in an argument list`() async throws {
+        try await play { stage, desk in
+            try await stage.signIn()
+            _ = try await desk.notice(1)
+            try await stage.sandbox.control([
+                "faults": [["endpoint": "token", "kind": "error", "error": "invalid_grant", "count": 1]]
+            ])
+            _ = try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true])
+            #expect(try await desk.notice(2)["summary"]?.string == "The session of work has ended")
+            let flow = try await stage.api("POST", "/v1/accounts/work/sign-in", ["method": "device"])
+            let (code, page) = (flow["user_code"]?.string ?? "", flow["verification_uri_complete"]?.string ?? "")
+            #expect(!code.isEmpty && page.contains(code) && flow["open_url"] == nil)
+            try await desk.server.order("answer \(try await desk.id(2)) default")
+            let words = try await desk.opened.line()
+            #expect(words.contains("/start/") && !words.contains(code), "\(words)")
+            let opened = try LocalURL(try #require(words.split(separator: " ").first.map(String.init)))
+            let answer = try await Browser.load(opened)
+            #expect(answer.status == 303 && answer.location == page, "\(answer)")
+            #expect(try await Browser.load(opened).status == 410)
+            let consent = try await Browser.load(
+                LocalURL(page), form: "user_code=\(code)&user=alice&decision=allow")
+            #expect(consent.status == 200, "\(consent)")
+            let ended = try await stage.api(
+                "GET", "/v1/flows/\(flow["id"]?.string ?? "")?wait=40", within: Bound.seconds(60))
+            #expect(ended["status"] == "completed", "\(ended)")
+        }
+    }
+
     @Test func `tells of a session's end before it comes, and a sign-in takes the notice away`() async throws {
         try await play(ofWork: "session_warnings = [3599]") { stage, desk in
             try await stage.sandbox.control(["refresh_token_lifetime": 3600, "refresh_expires_in": true])

@@ -174,6 +174,16 @@ import Testing
         #expect(house.provider.count(.keys) == 2)
     }
 
+    // MARK: Who sent it
+
+    @Test func `a callback answers no flow of an account that does not accept its sender`() async throws {
+        let house = try await House()
+        let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
+        let callback = try house.provider.consent(flow.authorizationURL)
+        guard case .ignored = await house.broker.receive(callback, for: []) else { throw Unexpected() }
+        #expect(await house.broker.receive(callback, for: [House.name]) == .completed(flow: flow.id))
+    }
+
     // MARK: How long ago
 
     @Test(

@@ -168,7 +168,7 @@ struct PresetHouse: Sendable {
             open: { template, account in
                 let template = template ?? "http://127.0.0.1:{port}/callback/\(account)"
                 return template.replacing("{port}", with: "4711")
-            }, close: { _ in }, listeners: { [] })
+            }, close: { _, _ in }, listeners: { [] })
         broker = Broker(
             vault: vault, http: provider, callbackReceiver: callbackReceiver, work: Work(), clock: clock.clock)
         let endpoints: Account.Endpoints =

@@ -39,7 +39,8 @@ if arguments.contains("sign-out") {
     try await show(nil)
 } else if arguments.contains("sign-in") {
     if case .pending(let flow) = try await ringback.signIn(account, with: .browser(arguments.last)) {
-        if let page = flow.authorizationURL, !Browser.open(page) { print("Open:", page) }
+        // A browser is started with openURL only: other users can read what a program is started with.
+        if flow.openURL.map({ Browser.open($0) }) != true, let page = flow.authorizationURL { print("Open:", page) }
         try await ringback.wait(for: flow)
     }
     try await show(try await ringback.session(account))
