@@ -43,7 +43,10 @@ struct AccountRemove: ParsableCommand {
                     "usage", "--no-revoke is for an account that is not configured any more; \(name) is configured.")
             }
             try confirm(file)
+            let unset = try withoutDefault()
             if !keepSession { try signOut(calls) }
+            // While the account is defined, the configuration has no mistake without the key either.
+            try unset?()
             try file.remove()
             try calls.reloadIfRunning()
             guard !json.isWanted else {
@@ -52,6 +55,7 @@ struct AccountRemove: ParsableCommand {
                 ])
             }
             Output.line("Removed the account \(name): \(file.path)")
+            if unset != nil { Output.note("It was the default account; there is none now.") }
             if keepSession {
                 Output.note(
                     "Its session, if there is one, stays sealed in the vault. To remove it: ringback account remove "
@@ -90,6 +94,27 @@ struct AccountRemove: ParsableCommand {
             }
         }
         return true
+    }
+
+    /// Removes the key `default` from the configuration file; nil if it names no account, or another one. Throws if that
+    /// is not possible, before anything was changed.
+    private func withoutDefault() throws(RingbackError) -> (() throws(RingbackError) -> Void)? {
+        let configuration = try ConfigurationFile(stated: config)
+        // A configuration with a mistake is repaired by hand: its default cannot be told.
+        guard let entry = (try? configuration.report())?["default"], entry["account"]?.string == name else {
+            return nil
+        }
+        let text = try configuration.text() ?? []
+        guard DefaultKey.value(in: text) == name, let rest = DefaultKey.removing(from: text) else {
+            let source = AccountSource(parsing: entry["source"]?.string ?? configuration.path)
+            throw RingbackError(
+                "account_elsewhere",
+                "\(name) is the default account (\(source.text)), in a form that this command does not change. Nothing "
+                    + "was removed. Edit the file.")
+        }
+        return { () throws(RingbackError) in
+            try configuration.replace(with: rest) { $0["default"] == nil }
+        }
     }
 
     /// The account is in the vault only.
