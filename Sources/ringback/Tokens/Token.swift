@@ -61,7 +61,10 @@ enum TokenVerb {
 struct Token: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Print an account's access token.",
-        discussion: "Opens nothing unless --sign-in is given.")
+        discussion: """
+            Opens nothing unless --sign-in is given. Without ACCOUNT it is the only account, else the default account \
+            (see ringback use).
+            """)
 
     @Argument(help: "The account (or --issuer).")
     var account: String?
@@ -84,10 +87,10 @@ struct Token: ParsableCommand {
     @OptionGroup var daemon: DaemonOptions
 
     func validate() throws {
-        guard (account == nil) != (issuer == nil) else {
-            throw ValidationError("Name an account, or an issuer by --issuer.")
+        guard account == nil || issuer == nil else {
+            throw ValidationError("Name an account, or an issuer by --issuer, not both.")
         }
-        if signIn, account == nil { throw ValidationError("--sign-in needs an account's name.") }
+        if signIn, issuer != nil { throw ValidationError("--sign-in needs an account's name.") }
         guard [nil, "access_token", "id_token"].contains(kind) else {
             throw ValidationError("--kind must be access_token or id_token.")
         }
@@ -95,7 +98,8 @@ struct Token: ParsableCommand {
 
     func run() throws {
         var options = TokenOptions()
-        options.request = choice.request(account)
+        options.request = choice.request(
+            issuer == nil ? try AccountChoice.name(account, for: "token", daemon) : nil)
         options.request.issuer = issuer
         options.request.kind = kind == "access_token" ? nil : kind
         options.socket = daemon.socket
