@@ -165,7 +165,7 @@ class Walk:
         """`ringback login --no-browser`, and the callback pasted into `ringback complete`."""
         environment = self.house.environment | {"RINGBACK_CONFIG": self.house.configuration}
         process = subprocess.Popen(
-            [os.path.join(self.house.binaries, "ringback"), "login", ACCOUNT, "--no-browser"],
+            [os.path.join(self.house.binaries, "ringback"), "login", ACCOUNT, "--again", "--no-browser"],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
         )
         self.watcher.pids.add(process.pid)

@@ -46,7 +46,7 @@ class Ringback:
         Returns (exit status, the line on stdout, what the page was).
         """
         login = subprocess.Popen(
-            self.command("login", account, "--no-browser", "--timeout", str(SIGN_IN_SECONDS), *more),
+            self.command("login", account, "--again", "--no-browser", "--timeout", str(SIGN_IN_SECONDS), *more),
             env=self.house.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
             url = login.stdout.readline().decode().strip()

@@ -35,6 +35,8 @@ public struct ConfigurationReport: Sendable, Equatable {
     public let exposes: [Expose]
     /// In the order of the file; empty if there are errors.
     public let origins: [OriginConfiguration]
+    /// The account for commands that name none; nil without one, and if there are errors.
+    public let defaultAccount: DefaultAccount?
     public let errors: [ConfigurationError]
     /// The files that were read.
     public let files: [String]
@@ -52,7 +54,9 @@ public struct ConfigurationReport: Sendable, Equatable {
             guard clashes.isEmpty else { throw ConfigurationErrors(clashes) }
             self.init(of: configuration)
         } catch {
-            self.init(accounts: [], schemes: [], exposes: [], origins: [], errors: error.errors, files: [])
+            self.init(
+                accounts: [], schemes: [], exposes: [], origins: [], defaultAccount: nil, errors: error.errors,
+                files: [])
         }
     }
 
@@ -72,17 +76,19 @@ public struct ConfigurationReport: Sendable, Equatable {
         }
         self.init(
             accounts: accounts, schemes: configuration.schemes, exposes: exposes,
-            origins: configuration.origins, errors: [], files: configuration.files)
+            origins: configuration.origins, defaultAccount: configuration.defaultAccount, errors: [],
+            files: configuration.files)
     }
 
     private init(
         accounts: [Account], schemes: [SchemeConfiguration], exposes: [Expose], origins: [OriginConfiguration],
-        errors: [ConfigurationError], files: [String]
+        defaultAccount: DefaultAccount?, errors: [ConfigurationError], files: [String]
     ) {
         self.accounts = accounts
         self.schemes = schemes
         self.exposes = exposes
         self.origins = origins
+        self.defaultAccount = defaultAccount
         self.errors = errors
         self.files = files
     }
@@ -113,12 +119,13 @@ public struct ConfigurationReport: Sendable, Equatable {
                 "source": .string(expose.source.description), "notes": .array(expose.notes.map { .string($0) }),
             ]
         }
-        let document: JSON = [
-            "valid": .bool(isValid), "accounts": .array(accounts), "schemes": .array(schemes),
-            "exposes": .array(exposes), "origins": .array(origins.map(\.json)),
-            "errors": .array(errors.map(\.json)),
-        ]
-        return document.text
+        var document = JSONObject([
+            .init("valid", .bool(isValid)), .init("accounts", .array(accounts)), .init("schemes", .array(schemes)),
+            .init("exposes", .array(exposes)), .init("origins", .array(origins.map(\.json))),
+        ])
+        document["default"] = defaultAccount?.json
+        document["errors"] = .array(errors.map(\.json))
+        return JSON.object(document).text
     }
 }
 

@@ -11,6 +11,8 @@ public struct DaemonConfiguration: Sendable, Equatable {
     public let exposes: [ExposeConfiguration]
     /// In the order of the file.
     public let origins: [OriginConfiguration]
+    /// The account for commands that name none; nil if none is set.
+    public let defaultAccount: DefaultAccount?
     /// True if desktop notifications are shown.
     public let showsNotices: Bool
     /// The files that were read, in order.
@@ -37,12 +39,16 @@ public struct DaemonConfiguration: Sendable, Equatable {
         }
         if loader.errors.isEmpty { loader.errors = IDTokenAccountCheck.mistakes(in: loader.accounts) }
         if loader.errors.isEmpty { loader.errors = RedirectMixUpCheck.mistakes(in: loader.accounts) }
+        if loader.errors.isEmpty {
+            loader.errors = loader.defaultAccount?.mistakes(knowing: loader.accounts.keys) ?? []
+        }
         guard loader.errors.isEmpty else { throw ConfigurationErrors(loader.errors) }
         return DaemonConfiguration(
             accounts: loader.accounts.values.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) },
             vault: place.onlyVault ?? loader.vault, network: loader.network,
             schemes: loader.schemes.values.sorted { $0.name < $1.name },
-            exposes: loader.exposes, origins: loader.origins, showsNotices: loader.showsNotices, files: loader.files
+            exposes: loader.exposes, origins: loader.origins, defaultAccount: loader.defaultAccount,
+            showsNotices: loader.showsNotices, files: loader.files
         )
     }
 }
@@ -72,6 +78,7 @@ private struct ConfigurationLoader {
     var network = NetworkConfiguration.standard
     var exposes: [ExposeConfiguration] = []
     var origins: [OriginConfiguration] = []
+    var defaultAccount: DefaultAccount?
     var showsNotices = true
     var errors: [ConfigurationError] = []
     var files: [String] = []
@@ -160,6 +167,9 @@ private struct ConfigurationLoader {
         }
         if let network = root.table("network") {
             self.network = NetworkConfiguration.read(network, place: place, check: &check)
+        }
+        if let name = root.string("default"), let line = root.node("default")?.line {
+            defaultAccount = DefaultAccount(name: name, source: ConfigurationSource(file: file, line: line))
         }
         if let isEnabled = root.table("notifications")?.boolean("enabled") { showsNotices = isEnabled }
         let written = TOMLTableReader(document.root).table("accounts")?.members ?? []

@@ -92,6 +92,8 @@ public struct Account: Sendable, Equatable {
     /// A preset's name, `supabase`, `oidc` or `oauth2`.
     public var provider: String
     public var state: State
+    /// True for the one account that commands use if they name none: `default` in the configuration.
+    public var isDefault: Bool
     /// True if the access token has expired while the provider cannot be reached.
     public var isStale: Bool
     public var subject: String?
@@ -111,6 +113,7 @@ public struct Account: Sendable, Equatable {
         self.name = name
         provider = json["provider"]?.string ?? ""
         state = State(rawValue: json["state"]?.string ?? "")
+        isDefault = json["default"]?.bool ?? false
         isStale = json["stale"]?.bool ?? false
         subject = json["subject"]?.string
         user = User(reading: json["user"])

@@ -15,15 +15,29 @@ struct Ringback: ParsableCommand {
             5 the provider cannot be reached or answers badly; 6 timed out; 64 usage; 78 bad configuration.
             """,
         version: "ringback \(version)",
-        subcommands: [
-            AccountVerbs.self, Login.self, Verify.self, Resend.self, Cancel.self, Token.self, Exec.self,
-            ShowSession.self, ShowAccounts.self, ShowStatus.self,
-            Events.self, Links.self, Refresh.self, Logout.self, Complete.self, Open.self, SchemeVerbs.self, Doctor.self,
-            MigrateUser.self,
-            Audit.self,
-            ShowMetrics.self, ExposeVerbs.self, OriginVerbs.self, GitCredentialVerb.self,
-            KubectlCredentialVerb.self, DockerCredentialVerb.self, Lock.self, Unlock.self, VaultVerbs.self,
-            ConfigVerbs.self, SupabaseVerbs.self, Reload.self,
-            Env.self, Agent.self, Install.self, Demo.self,
+        groupedSubcommands: [
+            CommandGroup(
+                name: "Begin", subcommands: [Demo.self, AccountVerbs.self, Use.self, ConfigVerbs.self, Install.self]),
+            CommandGroup(
+                name: "Sign in and out",
+                subcommands: [
+                    Login.self, Verify.self, Resend.self, Cancel.self, Complete.self, Logout.self, MigrateUser.self,
+                    SupabaseVerbs.self,
+                ]),
+            CommandGroup(
+                name: "Use tokens",
+                subcommands: [
+                    Token.self, Exec.self, ShowSession.self, Refresh.self, OriginVerbs.self, GitCredentialVerb.self,
+                    KubectlCredentialVerb.self, DockerCredentialVerb.self, ExposeVerbs.self, Agent.self, Env.self,
+                ]),
+            CommandGroup(
+                name: "See how things stand",
+                subcommands: [
+                    ShowAccounts.self, ShowStatus.self, Doctor.self, Events.self, Audit.self, ShowMetrics.self,
+                ]),
+            CommandGroup(name: "Links of apps", subcommands: [SchemeVerbs.self, Links.self, Open.self]),
+            CommandGroup(
+                name: "Lock and set up the daemon",
+                subcommands: [Lock.self, Unlock.self, VaultVerbs.self, Reload.self]),
         ])
 }

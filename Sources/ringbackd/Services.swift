@@ -111,8 +111,10 @@ final class Reloader: Sendable {
         let table = configuration.origins.compactMap { Origin($0, in: configuration) }
         origins.retain(table)
         await broker.configure(
-            configuration.accounts.compactMap {
-                Account($0, helper: helper, vault: vault, credentials: credentials)
+            configuration.accounts.compactMap { entry in
+                var account = Account(entry, helper: helper, vault: vault, credentials: credentials)
+                account?.isDefault = entry.name == configuration.defaultAccount?.name
+                return account
             })
         origins.configure(table)
         // After the accounts, since their redirect URIs have schemes too.

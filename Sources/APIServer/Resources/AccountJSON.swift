@@ -11,6 +11,7 @@ extension AccountView {
             .init("name", .string(name.rawValue)), .init("provider", .string(provider)),
             .init("state", .string(state.rawValue)), .init("source", .string(source)),
         ])
+        if isDefault { object["default"] = true }
         if isStale { object["stale"] = true }
         object["grant"] = grant.map { .string($0) }
         object["subject"] = subject.map { .string($0) }
@@ -33,7 +34,8 @@ extension Component {
 
     static let accountMembers: [Member] = [
         .required("name", .string), .required("provider", .string),
-        .required("state", .oneOf(AccountState.self)), .required("source", .string), .optional("stale", .boolean),
+        .required("state", .oneOf(AccountState.self)), .required("source", .string), .optional("default", .boolean),
+        .optional("stale", .boolean),
         .optional("grant", .string), .optional("subject", .string), .optional("user", .anyObject),
         .optional("aal", .string), .optional("next_aal", .string), .optional("migration", .migration),
         .optional("expires_at", .integer),

@@ -74,6 +74,8 @@ public struct Account: Sendable {
     public var route = HTTPRoute.standard
     /// Where the provider sends the browser after a sign-out there.
     public var postLogoutRedirectURI: String?
+    /// True for the one account that commands use if they name none.
+    public var isDefault = false
 
     /// Seconds before the session ends: ten minutes and one minute.
     public static let usualWarnings = [600, 60]

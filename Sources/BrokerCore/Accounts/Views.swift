@@ -15,6 +15,8 @@ public struct AccountView: Sendable {
     public let provider: String
     public let state: AccountState
     public let source: String
+    /// True for the one account that commands use if they name none.
+    public let isDefault: Bool
     /// The token has expired and cannot be renewed for now.
     public let isStale: Bool
     public let subject: String?
@@ -76,7 +78,8 @@ extension AccountView {
         // Why a session that is there has no token any more, if nothing can renew it.
         let ranOut = hasExpired && session?.isRefreshable == false
         self.init(
-            name: account.name, provider: account.provider, state: state, source: account.source, isStale: hasExpired,
+            name: account.name, provider: account.provider, state: state, source: account.source,
+            isDefault: account.isDefault, isStale: hasExpired,
             subject: session?.subject, user: session?.user, expiresAt: token?.expiry?.wall(by: clock).seconds,
             shown: session.flatMap { account.kind.shown(of: $0) }, kind: account.kind, flow: flow,
             error: lane.state.error(of: account.name) ?? lockError

@@ -72,6 +72,7 @@ struct Key {
 
     static let all: [Key] = [
         Key(.file, "accounts", .sections(.account), "the accounts, by name"),
+        Key(.file, "default", .string, "the account for commands that name none", isForDropIns: false),
         Key(.file, "schemes", .sections(.scheme), "URL schemes of apps, by name"),
         Key(.file, "vault", .section(.vault), "how sessions are stored on disk", isForDropIns: false),
         Key(.file, "network", .section(.network), "how providers are reached", isForDropIns: false),

@@ -164,7 +164,7 @@ struct AccountAdd: ParsableCommand {
         if let registered {
             AccountRegistration.show(registered, description)
             for note in notes { Output.note(Sanitizer.line(note, limit: 600)) }
-            return Output.note("Then run: ringback login \(name)")
+            return Output.note("Then run: \(login)")
         }
         let isProject = account?["provider"]?.string == "supabase"
         if !uris.isEmpty {
@@ -176,6 +176,9 @@ struct AccountAdd: ParsableCommand {
             Output.note("({port} stands for any port. If the provider wants one, choose it with --redirect-uri.)")
         }
         for note in notes { Output.note(Sanitizer.line(note, limit: 600)) }
-        Output.note("Then run: ringback login \(name)")
+        Output.note("Then run: \(login)")
     }
+
+    /// A replaced account may hold a session, which a sign-in replaces only if that is asked for.
+    private var login: String { "ringback login \(name)\(replace ? " --again" : "")" }
 }

@@ -3,14 +3,16 @@ import RingbackAPI
 import RingbackClient
 import StrictJSON
 
-/// What else of the configuration needs an account that is to be removed. Its origins are removed with it. Everything
-/// else that needs it, such as an exposed socket, prevents the removal: with an entry that names an account that does
+/// What else of the configuration needs an account that is to be removed. Its origins and the key `default` that names it
+/// are removed with it. Everything else that needs it, such as an exposed socket, prevents the removal: with an entry that names an account that does
 /// not exist, the daemon would not start again.
 struct AccountDependents {
     /// The account's origins.
     let origins: [OriginEntry]
+    /// True if it is the default account.
+    let isDefault: Bool
     private let file: ConfigurationFile
-    /// The configuration file without the account's origins; nil if it has none of them.
+    /// The configuration file without the account's origins and without the key `default`; nil if it has none of them.
     private let rest: String?
     /// The origins of other accounts.
     private let others: [OriginRule]
@@ -18,8 +20,8 @@ struct AccountDependents {
     /// Reads the configuration, and checks it as it would be without the account. Changes nothing.
     ///
     /// - Parameter config: the value of `--config`.
-    /// - Throws: `invalid_configuration` with what needs the account, or `origin_elsewhere` for an origin that no
-    ///   command can remove.
+    /// - Throws: `invalid_configuration` with what needs the account, `origin_elsewhere` for an origin that no command can
+    ///   remove, or `account_elsewhere` for such a key `default`.
     init(of account: AccountFile, config: String?) throws(RingbackError) {
         let report = try ConfigurationCheck.report(config)
         let entries = OriginEntry.all(in: report)
@@ -27,23 +29,28 @@ struct AccountDependents {
         others = entries.filter { $0.account != account.name }.map(\.rule)
         file = try ConfigurationFile(stated: config)
         let apart = origins.filter { $0.source.file != account.path }
-        rest = try AccountDependents.text(of: file, without: apart)
-        try AccountDependents.check(account, config, without: apart, before: report)
+        let entry = report["default"]
+        isDefault = entry?["account"]?.string == account.name
+        let source = isDefault ? AccountSource(parsing: entry?["source"]?.string ?? file.path) : nil
+        rest = try AccountDependents.text(of: file, without: apart, source.map { (account.name, $0) })
+        let removed = apart.map(\.source) + [source].compactMap(\.self)
+        try AccountDependents.check(account, config, without: removed, before: report)
     }
 
-    /// Removes the origins from the configuration file.
+    /// Removes the origins and the key `default` from the configuration file.
     func remove() throws(RingbackError) {
         guard let rest else { return }
         let own = Set(origins.map(\.rule))
         try file.replace(with: Array(rest.utf8)) { report in
             OriginEntry.all(in: report).map(\.rule).filter { !own.contains($0) } == others
+                && !(isDefault && report["default"] != nil)
         }
     }
 
     private static func text(
-        of file: ConfigurationFile, without origins: [OriginEntry]
+        of file: ConfigurationFile, without origins: [OriginEntry], _ standard: (name: String, source: AccountSource)?
     ) throws(RingbackError) -> String? {
-        guard !origins.isEmpty, let bytes = try file.text() else { return nil }
+        guard !origins.isEmpty || standard != nil, let bytes = try file.text() else { return nil }
         var text = String(decoding: bytes, as: UTF8.self)
         // From the last to the first, so that the lines of the others stay what they are.
         for origin in origins.sorted(by: { ($0.source.line ?? 0) > ($1.source.line ?? 0) }) {
@@ -57,12 +64,20 @@ struct AccountDependents {
             }
             text = rest
         }
-        return text
+        guard let standard else { return text }
+        let left = Array(text.utf8)
+        guard DefaultKey.value(in: left) == standard.name, let rest = DefaultKey.removing(from: left) else {
+            throw RingbackError(
+                "account_elsewhere",
+                "\(standard.name) is the default account (\(standard.source.text)), in a form that this command does not "
+                    + "change. Nothing was removed. Edit the file.")
+        }
+        return String(decoding: rest, as: UTF8.self)
     }
 
     /// The daemon's own check of the configuration, with an empty file in place of the account's.
     private static func check(
-        _ account: AccountFile, _ config: String?, without origins: [OriginEntry], before: JSON
+        _ account: AccountFile, _ config: String?, without removed: [AccountSource], before: JSON
     ) throws(RingbackError) {
         let empty = account.candidate
         try empty.write([])
@@ -72,9 +87,7 @@ struct AccountDependents {
         let known = before["errors"]?.array ?? []
         let added = (after["errors"]?.array ?? []).filter { error in
             !known.contains(error)
-                && !origins.contains {
-                    $0.source.file == error["file"]?.string && $0.source.line == error["line"]?.integer
-                }
+                && !removed.contains { $0.file == error["file"]?.string && $0.line == error["line"]?.integer }
         }
         guard !added.isEmpty else { return }
         throw RingbackError(

@@ -59,6 +59,7 @@ struct AccountRemove: ParsableCommand {
             }
             Output.line("Removed the account \(name): \(file.path)")
             for origin in origins { Output.line("Removed its origin: \(Sanitizer.line(origin))") }
+            if dependents.isDefault { Output.note("It was the default account; there is none now.") }
             if keepSession {
                 Output.note(
                     "Its session, if there is one, stays sealed in the vault. To remove it: ringback account remove "

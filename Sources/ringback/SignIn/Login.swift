@@ -8,6 +8,10 @@ struct Login: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Sign in: open the browser, wait, and print who is signed in.",
         discussion: """
+            If the account is signed in already, this says so and ends with status 0, unless --again, --switch, \
+            --replace or an option of the sign-in itself (such as --method or --scopes) is given. Without ACCOUNT it is \
+            the only account, else the default account (see ringback use), else a terminal is asked.
+
             If there is neither a display nor BROWSER, and the provider supports it, the sign-in uses a code that is \
             entered on another device (--method device). With --no-browser the callback URL can be pasted here. Over \
             SSH the command that forwards the callback's port is shown.
@@ -25,7 +29,10 @@ struct Login: ParsableCommand {
             """)
 
     @Argument(help: "The account.")
-    var account: String
+    var account: String?
+
+    @Flag(help: "Sign in again although the account is signed in.")
+    var again = false
 
     @Flag(help: "Print the page's URL on the first line instead of opening a browser.")
     var noBrowser = false
@@ -68,22 +75,58 @@ struct Login: ParsableCommand {
     }
 
     func run() throws {
+        var chosen: (account: String, calls: BrokerCalls, interruption: Interruption)?
         try present(account: account) { () throws(RingbackError) in
             let interruption = try Signals.interruption()
             let calls = try daemon.calls(interruption)
+            let choice = AccountChoice(verb: "login", calls: calls, needsUser: true, interruption: interruption)
+            let name = if let account { account } else { try choice.name() }
+            chosen = (name, calls, interruption)
+        }
+        guard let (account, calls, interruption) = chosen else { return }
+        try present(account: account) { () throws(RingbackError) in
+            if let document = held(account, calls) { return showHeld(account, document) }
             do throws(RingbackError) {
-                let signedIn = try signIn(interruption).finish(calls)
+                let signedIn = try signIn(account, interruption).finish(calls)
                 if json.isWanted { Output.json(signedIn) } else { Output.line(SignInRun.result(account, signedIn)) }
-                if !json.isWanted, let notice = signedIn["notice"]?.string { Output.note(Sanitizer.line(notice)) }
-                if !json.isWanted, let hint = Assurance.hint(account, signedIn) { Output.note(hint) }
+                showHints(account, signedIn)
             } catch {
                 guard error.kind == .accountNotFound else { throw error }
-                throw explained(error, calls)
+                throw explained(error, account, calls)
             }
         }
     }
 
-    private func signIn(_ interruption: Interruption) throws(RingbackError) -> SignInRun {
+    /// The account, if it holds a session that needs no new sign-in and nothing else was asked for.
+    private func held(_ name: String, _ calls: BrokerCalls) -> JSON? {
+        guard !again, !switchSubject, !replace, way.isLeftOpen, let document = try? calls.account(name),
+            let account = try? Account(reading: document)
+        else { return nil }
+        let isHealthy =
+            account.state.hasSession && !account.isStale && account.error == nil && document["lost_scope"] == nil
+        guard isHealthy, document["grant"] == nil else { return nil }
+        return document
+    }
+
+    private func showHeld(_ name: String, _ document: JSON) {
+        guard !json.isWanted else {
+            var object = document.object ?? JSONObject()
+            object["already_signed_in"] = true
+            return Output.json(.object(object))
+        }
+        let who = SignInRun.who(document)
+        Output.line("\(Sanitizer.line(name)): already signed in as \(who)")
+        showHints(name, document)
+        Output.note("To sign in again, run: ringback login \(Sanitizer.line(name)) --again")
+    }
+
+    private func showHints(_ name: String, _ document: JSON) {
+        guard !json.isWanted else { return }
+        if let notice = document["notice"]?.string { Output.note(Sanitizer.line(notice)) }
+        if let hint = Assurance.hint(name, document) { Output.note(hint) }
+    }
+
+    private func signIn(_ account: String, _ interruption: Interruption) throws(RingbackError) -> SignInRun {
         var run = SignInRun(account: account, opensBrowser: !noBrowser)
         run.fields = try way.fields(SecretInput(interruption: interruption))
         run.codeDescriptor = way.codeDescriptor
@@ -109,7 +152,7 @@ struct Login: ParsableCommand {
     }
 
     /// The error for an unknown account: the known ones, and how to add it.
-    private func explained(_ error: RingbackError, _ calls: BrokerCalls) -> RingbackError {
+    private func explained(_ error: RingbackError, _ account: String, _ calls: BrokerCalls) -> RingbackError {
         var error = error
         let list = try? calls.call(.listAccounts)["accounts"]?.array?.compactMap { $0["name"]?.string }
         let names = (list ?? []).map { Sanitizer.line($0) }

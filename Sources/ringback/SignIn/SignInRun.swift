@@ -163,10 +163,14 @@ struct SignInRun {
 
     /// `Signed in to ACCOUNT as EMAIL-or-subject`
     static func result(_ name: String, _ account: JSON) -> String {
+        "Signed in to \(Sanitizer.line(name)) as \(who(account))"
+    }
+
+    /// EMAIL-or-subject
+    static func who(_ account: JSON) -> String {
         let user = User(reading: account["user"])
         let nobody = account["grant"] == nil ? "an unnamed subject" : "a service"
-        let who = user?.email ?? user?.phone ?? account["subject"]?.string ?? nobody
-        return "Signed in to \(Sanitizer.line(name)) as \(Sanitizer.line(who))"
+        return Sanitizer.line(user?.email ?? user?.phone ?? account["subject"]?.string ?? nobody)
     }
 
     private func wait(

@@ -26,6 +26,7 @@ enum ExitStatus {
         case .providerUnreachable, .rateLimited, .invalidProviderResponse: 5
         case .timeout, .timedOut, .flowExpired: 6
         case .invalidConfiguration: badConfiguration
+        case AccountChoice.kind: usage
         // What was typed is invalid, and only the daemon could tell. A provider's error response is a plain failure.
         case .validationFailed, "invalid_request":
             error.problem?.extensions["provider_code"] == nil ? usage : failed

@@ -119,6 +119,7 @@ struct Suggestion: Equatable {
                 "ringback account edit NAME",
                 ["account change", "account modify", "account update", "account set", "edit", "edit-account"]
             ),
+            ("ringback use ACCOUNT", ["default", "set-default", "account use", "account default"]),
             ("ringback --version", ["version"]),
             ("ringback exec ACCOUNT -- COMMAND", ["run", "with", "wrap"]),
             ("ringback events", ["watch", "tail", "monitor", "listen"]),

@@ -5,10 +5,12 @@ import StrictJSON
 import Terminal
 
 struct Refresh: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Renew an account's tokens now.")
+    static let configuration = CommandConfiguration(
+        abstract: "Renew an account's tokens now.",
+        discussion: "Without ACCOUNT it is the only account, else the default account (see ringback use).")
 
     @Argument(help: "The account.")
-    var account: String
+    var account: String?
 
     @Flag(help: "Refresh even if a refresh has just ended.")
     var force = false
@@ -17,6 +19,7 @@ struct Refresh: ParsableCommand {
     @OptionGroup var daemon: DaemonOptions
 
     func run() throws {
+        let account = try AccountChoice.name(account, for: "refresh", daemon)
         try present(account: account) { () throws(RingbackError) in
             let answer = try daemon.calls().call(
                 .refresh, [account], body: force ? ["force": true] : [:])

@@ -6,10 +6,13 @@ import Terminal
 struct ShowSession: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "session", abstract: "Show an account's session: its user, scope and expiry.",
-        discussion: "No token is shown unless --show-token asks for it; `ringback token` prints the access token.")
+        discussion: """
+            No token is shown unless --show-token asks for it; `ringback token` prints the access token. Without ACCOUNT \
+            it is the only account, else the default account (see ringback use).
+            """)
 
     @Argument(help: "The account.")
-    var account: String
+    var account: String?
 
     @OptionGroup var choice: SessionOptions
 
@@ -43,6 +46,7 @@ struct ShowSession: ParsableCommand {
     }
 
     func run() throws {
+        let account = try AccountChoice.name(account, for: "session", daemon)
         try present(account: account) { () throws(RingbackError) in
             var request = choice.request(account)
             request.include = "user" + (include.map { ",\($0)" } ?? "")

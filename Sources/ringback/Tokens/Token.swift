@@ -79,7 +79,10 @@ enum TokenVerb {
 struct Token: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Print an account's access token.",
-        discussion: "Opens nothing unless --sign-in is given.")
+        discussion: """
+            Opens nothing unless --sign-in is given. Without ACCOUNT it is the only account, else the default account \
+            (see ringback use).
+            """)
 
     @Argument(help: "The account (or --issuer, or --origin).")
     var account: String?
@@ -112,8 +115,8 @@ struct Token: ParsableCommand {
     @OptionGroup var daemon: DaemonOptions
 
     func validate() throws {
-        guard [account, issuer, origin].compactMap(\.self).count == 1 else {
-            throw ValidationError("Name an account, an issuer by --issuer, or a URL by --origin.")
+        guard [account, issuer, origin].compactMap(\.self).count <= 1 else {
+            throw ValidationError("Name an account, an issuer by --issuer, or a URL by --origin, and not two of them.")
         }
         let choices = [choice.scope, choice.audience, choice.resource, choice.subject, kind?.rawValue]
         if origin != nil, choices.contains(where: { $0 != nil }) || choice.minValid != nil || choice.timeout != nil {
@@ -127,12 +130,13 @@ struct Token: ParsableCommand {
             guard format == .env else { throw ValidationError("--variable is for the format env.") }
             guard ExecToken.isVariable(variable) else { throw ValidationError("--variable is no name of a variable.") }
         }
-        if signIn, account == nil { throw ValidationError("--sign-in needs an account's name.") }
+        if signIn, issuer != nil || origin != nil { throw ValidationError("--sign-in needs an account's name.") }
     }
 
     func run() throws {
         var options = TokenOptions()
-        options.request = choice.request(account)
+        options.request = choice.request(
+            issuer == nil && origin == nil ? try AccountChoice.name(account, for: "token", daemon) : nil)
         options.request.issuer = issuer
         options.origin = origin.map { url in
             var request = OriginRequest(url: url)

@@ -223,7 +223,7 @@ extension Stage {
     /// Those that a help text lists.
     static func verbs(in help: String) -> [String] {
         let lines = help.split(separator: "\n")
-        return lines.drop { $0 != "SUBCOMMANDS:" }.dropFirst().compactMap { line in
+        return lines.drop { !$0.hasSuffix("SUBCOMMANDS:") }.dropFirst().compactMap { line in
             // Deeper lines go on with what a verb does; the last is a sentence.
             let word = line.split(separator: " ").first
             return line.hasPrefix("  ") && !line.hasPrefix("   ") && word?.first?.isLowercase == true

@@ -128,7 +128,7 @@ import Testing
         try await Stage.play { stage in
             try await stage.signIn(as: "alice")
             let token = try await stage.token()
-            let login = try stage.start("ringback", ["login", "work", "--no-browser"])
+            let login = try stage.start("ringback", ["login", "work", "--no-browser", "--again"])
             let (answer, _) = try await Browser.deliver(Browser.signIn(at: login.line(), as: "bob"))
             #expect(answer.location == "/failed")
             let ended = try await login.end()

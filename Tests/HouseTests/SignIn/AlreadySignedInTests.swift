@@ -1,0 +1,66 @@
+// `ringback login` of an account that is signed in.
+
+import StrictJSON
+import Testing
+
+@Suite struct `ringback login of an account that is signed in` {
+    @Test func `says who is signed in, and starts no browser and no flow`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            let requests = try await stage.sandbox.counters().requests("token")
+            let again = try await stage.run("ringback", ["login", "work"], environment: ["BROWSER": "/bin/false"])
+            #expect(again.status == 0 && again.out == "work: already signed in as alice@example.org\n", "\(again)")
+            #expect(again.err == "To sign in again, run: ringback login work --again\n", "\(again)")
+            let json = try await stage.ringback("login", "work", "--json", "--no-browser")
+            let document = try JSON(parsing: json.out.utf8)
+            #expect(json.status == 0 && json.lines.count == 1 && json.err.isEmpty, "\(json)")
+            #expect(document["already_signed_in"] == true && document["state"] == "authenticated")
+            #expect(try await stage.sandbox.counters().requests("token") == requests)
+            let flows = try await stage.api("GET", "/v1/flows")["flows"]?.array ?? []
+            #expect(!flows.contains { $0["status"] == "pending" }, "\(flows)")
+        }
+    }
+
+    @Test func `signs in all the same if that is asked for`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            let ways = [
+                ["--again"], ["--switch"], ["--replace"], ["--method", "browser"], ["--scopes", "openid email"],
+            ]
+            for options in ways {
+                let login = try stage.start("ringback", ["login", "work", "--no-browser"] + options)
+                _ = try await Browser.deliver(Browser.signIn(at: login.line()))
+                let ended = try await login.end()
+                #expect(ended.status == 0, "\(options): \(ended)")
+                #expect(ended.lines.last == "Signed in to work as alice@example.org", "\(options): \(ended)")
+            }
+        }
+    }
+
+    @Test func `begins a sign-in where the session shows an error, or has ended`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            // Another user's sign-in fails, and is the account's error until the next one starts.
+            let other = try stage.start("ringback", ["login", "work", "--no-browser", "--again"])
+            _ = try await Browser.deliver(Browser.signIn(at: other.line(), as: "bob"))
+            #expect(try await other.end().status == 1)
+            #expect(try await stage.account()["error"] != nil)
+            let login = try stage.start("ringback", ["login", "work", "--no-browser"])
+            _ = try await Browser.deliver(Browser.signIn(at: login.line()))
+            #expect(try await login.end().lines.last == "Signed in to work as alice@example.org")
+            #expect(try await stage.ringback("logout", "work").status == 0)
+            let anew = try stage.start("ringback", ["login", "work", "--no-browser"])
+            _ = try await Browser.deliver(Browser.signIn(at: anew.line()))
+            #expect(try await anew.end().lines.last == "Signed in to work as alice@example.org")
+        }
+    }
+
+    @Test func `token --sign-in uses the session that is there`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            let token = try await stage.ringback("token", "work", "--sign-in")
+            #expect(token.status == 0 && token.err.isEmpty, "\(token)")
+            #expect(token.out == "\(try await stage.token() ?? "")\n")
+        }
+    }
+}

@@ -1,0 +1,93 @@
+// `ringback use`, and `default` in the configuration.
+
+import Glibc
+import StrictJSON
+import Testing
+
+@Suite struct `The default account` {
+    private func text(of path: String) throws -> String { try #require(FileTree.text(of: path)) }
+
+    @Test func `is written by use, which keeps everything else, and read by a running daemon`() async throws {
+        try await Stage.play { stage in
+            let before = try text(of: stage.configuration)
+            let none = try await stage.ringback("use")
+            #expect(none.status == 1 && none.out.isEmpty && none.err.contains("ringback use NAME"), "\(none)")
+            let used = try await stage.ringback("use", "work")
+            #expect(used.status == 0, "\(used)")
+            #expect(used.out == "The default account is work: \(stage.configuration)\n")
+            #expect(try text(of: stage.configuration) == "default = \"work\"\n\n" + before)
+            #expect(FileTree.mode(of: stage.configuration) == 0o600)
+            #expect(try await stage.ringback("use").out == "work\n")
+            #expect(try await stage.account()["default"] == true)
+            #expect(try await stage.account("home")["default"] == nil)
+
+            let other = try await stage.ringback("use", "home", "--json")
+            #expect(try JSON(parsing: other.out.utf8)["default"] == "home", "\(other)")
+            #expect(try text(of: stage.configuration) == "default = \"home\"\n\n" + before)
+            #expect(try await stage.account("home")["default"] == true)
+            #expect(try await stage.account()["default"] == nil)
+
+            let wrong = try await stage.ringback("use", "wrok")
+            #expect(wrong.status == 1 && wrong.err.contains("Known: home, work."), "\(wrong)")
+            #expect(try text(of: stage.configuration) == "default = \"home\"\n\n" + before)
+        }
+    }
+
+    private static let accounts = "[accounts.work]\nissuer = \"https://id.example.org\"\nclient_id = \"c\"\n"
+
+    @Test func `takes its place in files of every form`() async throws {
+        let accounts = Self.accounts
+        let texts: [(String, String)] = [
+            ("# head\n\n# about work\n\(accounts)", "# head\n\ndefault = \"work\"\n\n# about work\n\(accounts)"),
+            ("# about work\n\(accounts)", "default = \"work\"\n\n# about work\n\(accounts)"),
+            ("'default'=\t'gone' # mine\n\(accounts)", "default = \"work\" # mine\n\(accounts)"),
+            (
+                accounts.replacing("\n", with: "\r\n"),
+                ("default = \"work\"\n\n" + accounts).replacing("\n", with: "\r\n")
+            ),
+        ]
+        try await Stage.play(startsDaemon: false) { stage in
+            for (before, after) in texts {
+                try stage.write(configuration: before)
+                let used = try await stage.ringback("use", "work")
+                #expect(used.status == 0, "\(before): \(used)")
+                #expect(try text(of: stage.configuration) == after)
+            }
+            // Not a line of its own: nothing is changed.
+            let odd = "\"d\\u0065fault\" = \"work\"\n\(accounts)"
+            try stage.write(configuration: odd)
+            let refused = try await stage.ringback("use", "work")
+            #expect(refused.status != 0, "\(refused)")
+            #expect(try text(of: stage.configuration) == odd)
+        }
+    }
+
+    @Test func `that names no account is a mistake with its line`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            try stage.write(configuration: "# mine\ndefault = \"wrok\"\n\(Self.accounts)")
+            let check = try await stage.ringback("config", "check")
+            #expect(check.status == 78 && check.err.contains("config.toml:2: default: "), "\(check)")
+            #expect(check.err.contains("did you mean work?"), "\(check)")
+        }
+    }
+
+    @Test func `goes with the account that is removed`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            #expect(unsafe mkdir(stage.dropIns, 0o700) == 0)
+            try stage.write(configuration: "# mine\n")
+            try stage.write(Self.accounts, to: "\(stage.dropIns)/work.toml")
+            #expect(try await stage.ringback("use", "work").status == 0)
+            let odd = "\"d\\u0065fault\" = \"work\"\n"
+            try stage.write(configuration: odd)
+            let refused = try await stage.ringback("account", "remove", "work", "--yes", "--keep-session")
+            #expect(refused.status == 1 && refused.err.contains("is the default account"), "\(refused)")
+            #expect(try text(of: stage.configuration) == odd)
+
+            try stage.write(configuration: "# mine\n\ndefault = \"work\"\n")
+            let removed = try await stage.ringback("account", "remove", "work", "--yes", "--keep-session")
+            #expect(removed.status == 0 && removed.err.contains("It was the default account"), "\(removed)")
+            #expect(try text(of: stage.configuration) == "# mine\n")
+            #expect(try await stage.ringback("config", "check").status == 0)
+        }
+    }
+}
