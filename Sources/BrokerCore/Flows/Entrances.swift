@@ -74,6 +74,12 @@ extension FlowRegistry {
         return owner.flow
     }
 
+    /// True if the flow that the entrance belongs to has ended with a session.
+    func isCompleted(entrance key: String) -> Bool {
+        guard let (id, _) = place(ofEntrance: key) else { return false }
+        return entries[id]?.status == .completed
+    }
+
     /// Somebody else asked for it.
     func noteForeign(entrance key: String, uid: UInt32?) {
         guard let (id, index) = place(ofEntrance: key), entries[id]?.entrances[index].isSpent == false else { return }
@@ -136,6 +142,9 @@ extension Broker {
         }
         return page
     }
+
+    /// True if the entrance's flow has ended well: the user who opens it late is signed in already.
+    public func isCompleted(entrance key: String) async -> Bool { await flowRegistry.isCompleted(entrance: key) }
 
     /// Another user asked for an entrance, or nobody can say who.
     public func noteForeign(entrance key: String, uid: UInt32?) async {
