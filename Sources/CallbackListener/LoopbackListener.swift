@@ -11,9 +11,12 @@ public final class LoopbackListener: Service {
     /// task of its own.
     public typealias Delivery = @Sendable (CallbackArrival) async -> CallbackOutcome
 
-    /// Handles a visit of a start address. Returns the URL to redirect the browser to; nil if the address is no longer
-    /// valid.
+    /// Handles a visit of a start address. Returns the URL to redirect the browser to, or ``signedInPage``; nil if the
+    /// address is no longer valid.
     public typealias Visit = @Sendable (EntranceVisit) async -> String?
+
+    /// For a start address whose sign-in has succeeded already: the page that says so.
+    public static let signedInPage = CallbackPages.donePath
 
     /// Serializes opening and closing. ``PendingCallbacks`` has a separate lock: binding waits for the server's thread,
     /// and that thread may need ``listeners`` meanwhile.

@@ -23,21 +23,35 @@ public final class ProgressLine {
 
     /// Shows the text and its ending, which must both be safe for a terminal. If they do not fit, the text is cut and
     /// the ending is kept, unless hardly any text would be left.
-    public func show(_ text: String, ending: String = "") {
+    public func show(_ text: String, ending: String = "") { show([text], ending: ending, hint: "") }
+
+    /// Shows the first of the texts that fits with the ending and the hint, else the first that fits with the ending
+    /// alone. If none does, the last is cut. All must be safe for a terminal.
+    ///
+    /// - Parameter texts: the one that says the most first.
+    public func show(_ texts: [String], ending: String, hint: String) {
         guard isTerminal else {
-            if shown.isEmpty { write(text + ending + "\n") }
-            shown = text + ending
+            let line = (texts.first ?? "") + ending + hint
+            if shown.isEmpty { write(line + "\n") }
+            shown = line
             return
         }
         // The last column stays empty: some terminals wrap as soon as it is written.
-        let room = columns() - 1
-        let left = room - TextWidth.of(ending)
-        // With fewer than 12 columns for the text, the whole is cut at its end instead.
-        let line = left < 12 ? TextWidth.cut(text + ending, to: room) : TextWidth.cut(text, to: left) + ending
+        let line = ProgressLine.line(texts, ending, hint, room: columns() - 1)
         guard line != shown else { return }
         // Moves to the start of the line and erases it.
         write("\r\u{1B}[K" + line)
         shown = line
+    }
+
+    private static func line(_ texts: [String], _ ending: String, _ hint: String, room: Int) -> String {
+        for end in [ending + hint, ending] {
+            if let text = texts.first(where: { TextWidth.of($0 + end) <= room }) { return text + end }
+        }
+        let text = texts.last ?? ""
+        let left = room - TextWidth.of(ending)
+        // With fewer than 12 columns for the text, the whole is cut at its end instead.
+        return left < 12 ? TextWidth.cut(text + ending, to: room) : TextWidth.cut(text, to: left) + ending
     }
 
     /// Erases the line, so that the next output starts at the beginning of the line.

@@ -274,7 +274,10 @@ final class Arrivals: Sendable {
 
     func visit(_ visit: EntranceVisit) async -> String? {
         switch visit {
-        case .opened(let key): return await broker.value?.pageBehind(entrance: key)
+        case .opened(let key):
+            guard let broker = broker.value else { return nil }
+            if let page = await broker.pageBehind(entrance: key) { return page }
+            return await broker.isCompleted(entrance: key) ? LoopbackListener.signedInPage : nil
         case .foreign(let key, let uid):
             await broker.value?.noteForeign(entrance: key, uid: uid)
             return nil

@@ -15,12 +15,14 @@ import Testing
     }
 
     /// The wait goes on for some seconds: the line is drawn anew each second.
-    private func expectStillness(_ program: TerminalProgram) async throws -> TerminalScreen {
-        for _ in 0..<3 { try await program.shows("(Ctrl-C cancels)") }
+    private func expectStillness(
+        _ program: TerminalProgram, ending: String = " left (Ctrl-C cancels)"
+    ) async throws -> TerminalScreen {
+        for _ in 0..<3 { try await program.shows(" left") }
         let screen = screen(program)
         #expect(screen.scrolledAway == [] && screen.unknown == [], "\(screen.lines)")
         #expect(screen.lines.count { $0.hasPrefix("Waiting for ") } == 1, "\(screen.lines)")
-        #expect(screen.lines.last?.hasSuffix(" left (Ctrl-C cancels)") == true, "\(screen.lines)")
+        #expect(screen.lines.last?.hasSuffix(ending) == true, "\(screen.lines)")
         return screen
     }
 
@@ -37,15 +39,22 @@ import Testing
 
         """
 
-    @Test(arguments: ["work", "the-account-of-the-whole-department-for-research-and-development"])
-    func `login waits on one line`(account: String) async throws {
+    @Test(arguments: [
+        ("work", "work in your browser, ", " left (Ctrl-C cancels)"),
+        (
+            "the-account-of-the-whole-department-for-research-and-development", "the-account-of-the-whole-department",
+            " left"
+        ),
+    ])
+    func `login waits on one line, which is cut only if nothing else helps`(
+        account: String, shown: String, ending: String
+    ) async throws {
         try await Stage.play(Self.longNames) { stage in
             let (browser, opened) = try stage.recordingBrowser()
             let login = try start(stage, ["login", account], ["BROWSER": browser])
             let url = try await opened.line()
-            let lines = try await expectStillness(login).lines
-            #expect(
-                lines.count == 1 && lines[0].hasPrefix("Waiting for the sign-in to \(account.prefix(20))"), "\(lines)")
+            let lines = try await expectStillness(login, ending: ending).lines
+            #expect(lines.count == 1 && lines[0].hasPrefix("Waiting for the sign-in to \(shown)"), "\(lines)")
             _ = try await Browser.deliver(Browser.signIn(at: url))
             #expect(try await login.end().status == 0)
             let left = screen(login).lines
@@ -56,10 +65,24 @@ import Testing
     @Test func `a failing browser leaves the address and the way on the screen`() async throws {
         try await Stage.play { stage in
             let login = try start(stage, ["login", "work"], ["BROWSER": "/bin/false"])
-            try await login.shows("ringback complete")
-            let lines = try await expectStillness(login).lines
+            try await login.shows("let the browser come back: ")
+            let screen = screen(login)
+            #expect(screen.scrolledAway == [] && screen.unknown == [], "\(screen.lines)")
+            let lines = screen.lines
+            #expect(lines.contains { $0.contains("BROWSER is “/bin/false”, which ended with status 1.") }, "\(lines)")
             #expect(lines.contains("Open this page in a browser:"), "\(lines)")
             #expect(lines.contains { $0.hasPrefix("  \(stage.sandbox.origin)/authorize?") }, "\(lines)")
+            login.send(SIGINT)
+            #expect(try await login.end().status == 4)
+        }
+    }
+
+    @Test func `a browser that cannot be started is named`() async throws {
+        try await Stage.play { stage in
+            let login = try start(stage, ["login", "work"], ["BROWSER": "/nonexistent"])
+            try await login.shows("let the browser come back: ")
+            let lines = screen(login).lines
+            #expect(lines.contains { $0.contains("BROWSER is “/nonexistent”, which cannot be started.") }, "\(lines)")
             login.send(SIGINT)
             #expect(try await login.end().status == 4)
         }
@@ -75,7 +98,7 @@ import Testing
             let line = try #require(lines.first { $0.hasPrefix("and enter the code:  ") })
             let code = String(line.dropFirst("and enter the code:  ".count))
             #expect(lines.contains { $0.hasPrefix("Enter no code that another person sent you") }, "\(lines)")
-            #expect(lines.last?.hasPrefix("Waiting for the code \(code) ") == true, "\(lines)")
+            #expect(lines.last?.hasPrefix("Waiting for the code \(code) for work, ") == true, "\(lines)")
             login.send(SIGINT)
             #expect(try await login.end().status == 4)
         }

@@ -27,6 +27,20 @@ import Testing
         #expect(written.text == "9 left\n")
     }
 
+    @Test func `words are left out before anything is cut`() {
+        let texts = ["Waiting for the sign-in to work at id.example.org", "Waiting for the sign-in to work"]
+        for (columns, expected) in [
+            (80, "\(texts[0]), 9:59 left (Ctrl-C cancels)"), (76, "\(texts[1]), 9:59 left (Ctrl-C cancels)"),
+            (60, "\(texts[1]), 9:59 left (Ctrl-C cancels)"),
+            (59, "\(texts[1]), 9:59 left"), (40, "Waiting for the sign-in to …, 9:59 left"),
+        ] {
+            let written = Written()
+            let line = ProgressLine(isTerminal: true, columns: { columns }) { written.text += $0 }
+            line.show(texts, ending: ", 9:59 left", hint: " (Ctrl-C cancels)")
+            #expect(written.text == "\r\u{1B}[K" + expected)
+        }
+    }
+
     @Test func `a terminal never gets more than its width, and keeps the ending`() {
         let written = Written()
         var columns = 40

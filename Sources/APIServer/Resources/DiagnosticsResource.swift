@@ -147,7 +147,7 @@ struct DiagnosticsResource: Resource {
                 case nil: (.vaultLocked, nil)
                 }
             var finding = Finding(
-                "vault", .warning, "The vault is locked: no session is served. \(status.reason ?? "")".trimmedEnd, cause
+                "vault", .wrong, "The vault is locked: no session is served. \(status.reason ?? "")".trimmedEnd, cause
             )
             finding.path = path
             return [finding]
@@ -175,6 +175,7 @@ struct DiagnosticsResource: Resource {
         object["host"] = finding.host.map { .string($0) }
         object["port"] = finding.port.map { .integer($0) }
         object["path"] = finding.path.map { .string($0) }
+        object["stated"] = finding.stated.map { .string($0) }
         return .object(object)
     }
 
@@ -244,6 +245,7 @@ extension Component {
             .required("check", .string), .optional("account", .string), .required("message", .string),
             .optional("cause", .oneOf(Finding.Cause.self)), .optional("setting", .string), .optional("url", .string),
             .optional("host", .string), .optional("port", .integer), .optional("path", .string),
+            .optional("stated", .string),
             .required("level", .oneOf(Finding.Level.self)),
         ])
 }

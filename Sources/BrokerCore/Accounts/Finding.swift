@@ -53,6 +53,8 @@ public struct Finding: Sendable, Equatable {
     public var port: Int?
     /// A directory of the daemon's machine.
     public var path: String?
+    /// The issuer in the provider's metadata, where it differs from the configured one and is at the same host.
+    public var stated: String?
 
     public init(
         _ check: String, _ level: Level, _ message: String, _ cause: Cause? = nil, setting: String? = nil,
@@ -69,7 +71,8 @@ public struct Finding: Sendable, Equatable {
         self.url = Finding.isPlain(url) ? url : nil
     }
 
-    private static func isPlain(_ url: String) -> Bool {
+    /// True if a shell takes the address as it is.
+    static func isPlain(_ url: String) -> Bool {
         url.utf8.allSatisfy { byte in
             switch byte {
             case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true

@@ -28,6 +28,8 @@ public struct ProviderLook: Sendable {
         public let text: String
         /// The setting to look at.
         public let setting: String?
+        /// See ``Finding/stated``.
+        public var stated: String?
 
         public init(_ text: String, level: Finding.Level = .wrong, setting: String? = nil) {
             self.level = level
@@ -70,10 +72,11 @@ public struct ProviderLook: Sendable {
         switch read(response) {
         case .success(let text): findings.append(Finding(check, .ok, "\(host) \(text)."))
         case .failure(let trouble):
-            findings.append(
-                Finding(
-                    check, trouble.level, "\(host) \(trouble.text).", .badResponse,
-                    setting: trouble.setting ?? setting, url: request.url))
+            var finding = Finding(
+                check, trouble.level, "\(host) \(trouble.text).", .badResponse, setting: trouble.setting ?? setting,
+                url: request.url)
+            finding.stated = trouble.stated.flatMap { Finding.isPlain($0) ? $0 : nil }
+            findings.append(finding)
         }
         findings.append(ProviderLook.clock(response, host, now))
         return findings

@@ -80,6 +80,12 @@ extension FlowRegistry {
         return owner.flow
     }
 
+    /// True if the flow that the entrance belongs to has ended with a session.
+    func isCompleted(entrance key: String) -> Bool {
+        guard let (id, _) = place(ofEntrance: key) else { return false }
+        return entries[id]?.status == .completed
+    }
+
     /// Notes that another user requested it.
     func noteForeign(entrance key: String, uid: UInt32?) {
         guard let (id, index) = place(ofEntrance: key), entries[id]?.entrances[index].isSpent == false else { return }
@@ -155,6 +161,9 @@ extension Broker {
         }
         return page
     }
+
+    /// True if the entrance's flow has ended well: the user who opens it late is signed in already.
+    public func isCompleted(entrance key: String) async -> Bool { await flowRegistry.isCompleted(entrance: key) }
 
     /// Notes that another user, or a user who is not known, requested an entrance.
     public func noteForeign(entrance key: String, uid: UInt32?) async {

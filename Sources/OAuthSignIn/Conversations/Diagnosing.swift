@@ -1,6 +1,8 @@
 internal import BrokerCore
 internal import HTTPMessages
 internal import OAuth
+internal import Secrets
+internal import StrictJSON
 
 /// Checks what a sign-in needs first: the provider's metadata or its token endpoint, then whether it accepts the
 /// client.
@@ -76,7 +78,7 @@ struct ProviderDiagnosis: Sendable {
                     _ = try ProviderMetadata(parsing: response, issuer: issuer)
                     return .success("publishes metadata of this issuer")
                 } catch {
-                    return .failure(reason(error, response))
+                    return .failure(reason(error, response, issuer))
                 }
             }
             if found.contains(where: { $0.check == "discovery" && $0.level == .ok }) { return found }
@@ -87,12 +89,25 @@ struct ProviderDiagnosis: Sendable {
         return first
     }
 
-    private func reason(_ error: OAuthError, _ response: HTTPResponse) -> ProviderLook.Trouble {
+    private func reason(_ error: OAuthError, _ response: HTTPResponse, _ issuer: String) -> ProviderLook.Trouble {
         switch error {
         case .invalid(_, let reason):
-            ProviderLook.Trouble("publishes no usable metadata of this issuer: \(reason)", setting: "issuer")
-        case .misconfigured(let reason): ProviderLook.Trouble("cannot be used: \(reason)")
-        default: ProviderLook.status(response)
+            var trouble = ProviderLook.Trouble(
+                "publishes no usable metadata of this issuer: \(reason)", setting: "issuer")
+            trouble.stated = stated(response, issuer)
+            return trouble
+        case .misconfigured(let reason): return ProviderLook.Trouble("cannot be used: \(reason)")
+        default: return ProviderLook.status(response)
         }
+    }
+
+    /// The issuer in the metadata, if it differs and is at the same host: the user has mistyped the rest. The issuer of
+    /// another host is not passed on, since whoever answers here could name any.
+    private func stated(_ response: HTTPResponse, _ issuer: String) -> String? {
+        guard let text = (try? JSON(parsing: response.body.revealedBytes()))?["issuer"]?.string, text != issuer,
+            let stated = try? WebURL(parsing: text), let configured = try? WebURL(parsing: issuer), stated.isSecure
+        else { return nil }
+        let isHere = stated.isLoopback && configured.isLoopback
+        return stated.host == configured.host || isHere ? text : nil
     }
 }

@@ -18,11 +18,22 @@ package enum SocketPlace {
         }
         throw RingbackError(
             .noDaemon,
-            "There is no place for the daemon's socket: XDG_RUNTIME_DIR is not set. A login sets it; shells of sudo and su, "
-                + "and jobs without a login, lack it. If the user has a login or lingers, set it to /run/user/\(getuid()). "
+            "There is no place for the daemon's socket: XDG_RUNTIME_DIR is not set. \(advice(hasSystemd: hasSystemd)) "
                 + "Or name the socket with RINGBACK_SOCK.",
             recovery: .fixConfiguration)
     }
+
+    /// How the variable gets a value: a machine without systemd's logins has no directory for it.
+    static func advice(hasSystemd: Bool) -> String {
+        hasSystemd
+            ? "A login sets it; shells of sudo and su, and jobs without a login, lack it. If the user has a login or "
+                + "lingers, set it to /run/user/\(getuid())."
+            : "This system sets none, as is usual in containers. Set it to a directory of your own that is closed to "
+                + "others, for ringbackd too."
+    }
+
+    /// True if systemd is this machine's init, as sd_booted(3) finds out.
+    package static var hasSystemd: Bool { unsafe access("/run/systemd/system", F_OK) == 0 }
 
     /// A variable of this process's environment.
     package static func variable(_ name: String) -> String? {

@@ -72,7 +72,7 @@ struct AccountAdd: ParsableCommand {
         do throws(RingbackError) {
             // A provider that has just registered the client was contacted already.
             if !offline, registered == nil {
-                provider = try ProviderCheck.run(name, description.text(for: name), daemon.calls()).checks
+                provider = try ProviderCheck.run(name, description, daemon.calls()).checks
             }
             try file.keep(replacing: replace)
         } catch {

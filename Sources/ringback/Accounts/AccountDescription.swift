@@ -60,6 +60,21 @@ struct AccountDescription: ParsableArguments {
             "For a provider without discovery: the URL that names the signed-in user (userinfo).", valueName: "url"))
     var userinfoEndpoint: String?
 
+    /// The option that sets a key of the account's table, such as `endpoints.token`; nil if there is none.
+    static func option(for key: String) -> String? {
+        switch key {
+        case "issuer", "provider", "tenant", "url", "api_key", "client_id", "client_secret_file", "client_key_file",
+            "client_authentication", "redirect_uri", "response_mode", "ca_file":
+            "--" + key.replacing("_", with: "-")
+        case "scopes": "--scope"
+        case "endpoints.authorization": "--authorization-endpoint"
+        case "endpoints.token": "--token-endpoint"
+        case "endpoints.revocation": "--revocation-endpoint"
+        case "endpoints.userinfo": "--userinfo-endpoint"
+        default: nil
+        }
+    }
+
     /// An account has exactly one kind of provider.
     func check() throws {
         let kinds = [issuer != nil, provider != nil, authorizationEndpoint != nil || tokenEndpoint != nil]

@@ -31,9 +31,10 @@ struct AccountEdit: ParsableCommand {
                 guard try draft.text() != written else { return Output.note("Nothing was changed.") }
                 if try isGood(draft) { break }
                 guard Console.Stream.input.isTerminal, Prompt.confirm("Edit it again?") else {
-                    throw RingbackError(
-                        .invalidConfiguration,
-                        "\(draft.original) was not changed: your text has the mistakes above.")
+                    var error = RingbackError(
+                        .invalidConfiguration, "\(draft.original) was not changed: your text has the mistakes above.")
+                    error.advice = "Run: ringback account edit \(Sanitizer.line(name))"
+                    throw error
                 }
             }
             try draft.replaceOriginal()

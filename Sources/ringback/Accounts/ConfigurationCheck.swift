@@ -33,7 +33,11 @@ enum ConfigurationCheck {
             throw RingbackError(
                 Problem(
                     .invalidConfiguration, detail,
-                    extensions: JSONObject([.init("errors", renamed(report["errors"], candidate))])))
+                    // Files on disk have no mistake if a candidate or a draft was checked.
+                    extensions: JSONObject([
+                        .init("errors", described(report["errors"], candidate)),
+                        .init("draft", .bool(!arguments.isEmpty)),
+                    ])))
         }
         return report
     }
@@ -66,15 +70,25 @@ enum ConfigurationCheck {
         report["accounts"]?.array?.first { $0["name"]?.string == name }
     }
 
-    /// The mistakes, with the path that the candidate would have had.
-    private static func renamed(_ errors: JSON?, _ candidate: AccountFile?) -> JSON {
+    /// The mistakes. Those of the candidate, which is removed, have the option of `account add` that sets the key in the
+    /// place of file and line (`place`).
+    private static func described(_ errors: JSON?, _ candidate: AccountFile?) -> JSON {
         .array(
             (errors?.array ?? []).map { entry in
                 guard let candidate, var object = entry.object,
                     object["file"]?.string == candidate.candidate.path
                 else { return entry }
-                object["file"] = .string(candidate.path)
+                let key = object["key"]?.string ?? ""
+                object.members.removeAll { ["file", "line"].contains($0.name) }
+                object["place"] = .string(option(for: key, of: candidate.name) ?? key)
                 return .object(object)
             })
+    }
+
+    /// The option for `accounts.NAME.KEY`.
+    private static func option(for key: String, of name: String) -> String? {
+        let tables = [name, AccountText.quoted(name)].map { "accounts.\($0)." }
+        guard let table = tables.first(where: { key.hasPrefix($0) }) else { return nil }
+        return AccountDescription.option(for: String(key.dropFirst(table.count)))
     }
 }

@@ -11,6 +11,8 @@ struct ProviderCheck {
         let message: String
         let cause: String?
         let setting: String?
+        /// The issuer that the provider states in place of the configured one.
+        let stated: String?
 
         init?(reading document: JSON) {
             guard let message = document["message"]?.string else { return nil }
@@ -18,6 +20,7 @@ struct ProviderCheck {
             level = document["level"]?.string ?? "wrong"
             cause = document["cause"]?.string
             setting = document["setting"]?.string
+            stated = document["stated"]?.string
         }
 
         /// False for problems that are not the account's, such as a wrong clock.
@@ -25,29 +28,28 @@ struct ProviderCheck {
             ["unreachable", "untrusted", "bad_response", "configuration", "client_refused"].contains(cause)
         }
 
-        /// The option of `account add` that says what is wrong.
-        var option: String? {
-            switch setting {
-            case "issuer": "--issuer"
-            case "provider": "--provider"
-            case "url": "--url"
-            case "api_key": "--api-key"
-            case "client_id": "--client-id"
-            case "ca_file": "--ca-file"
-            case "endpoints.token": "--token-endpoint"
-            case "endpoints.authorization": "--authorization-endpoint"
-            default: nil
+        /// What to change, or to look at.
+        func advice(_ description: AccountDescription) -> String {
+            if cause == "untrusted" { return ProviderCheck.withoutTLS(description).map { "Try \($0) instead. " } ?? "" }
+            guard let option = setting.flatMap(AccountDescription.option(for:)) else { return "" }
+            if setting == "issuer", let stated {
+                return "Use \(option) \(Sanitizer.line(stated, limit: 400)) instead. "
             }
-        }
-
-        /// What to look at.
-        var advice: String {
-            guard let option else { return "" }
             if cause == "bad_response", setting == "issuer" {
                 return "Look at \(option): it is the URL before /.well-known/openid-configuration. "
             }
             return "Look at \(option). "
         }
+    }
+
+    /// The option for a provider of this machine that was named with https, and may serve plain http.
+    private static func withoutTLS(_ description: AccountDescription) -> String? {
+        for (option, url) in [("--issuer", description.issuer), ("--url", description.url)] {
+            guard let url, url.hasPrefix("https://") else { continue }
+            let plain = "http" + url.dropFirst("https".count)
+            if LoopbackURL(plain) != nil { return "\(option) \(plain)" }
+        }
+        return nil
     }
 
     /// As the daemon gave them; nil if the provider was not asked.
@@ -58,9 +60,11 @@ struct ProviderCheck {
 
     /// Lets the daemon check the provider. Without a daemon the provider is not checked, and a note says so.
     ///
-    /// - Parameter text: the text of the account's file.
     /// - Throws: what is wrong with the account, and where.
-    static func run(_ name: String, _ text: String, _ calls: BrokerCalls) throws(RingbackError) -> ProviderCheck {
+    static func run(
+        _ name: String, _ description: AccountDescription, _ calls: BrokerCalls
+    ) throws(RingbackError) -> ProviderCheck {
+        let text = description.text(for: name)
         let answer: JSON
         do throws(RingbackError) {
             answer = try calls.call(
@@ -83,7 +87,8 @@ struct ProviderCheck {
         }
         guard let first = wrong.first else { return ProviderCheck(checks: answer["checks"] ?? .array([])) }
         var error = RingbackError(kind(of: first), first.message, recovery: .fixConfiguration)
-        error.advice = "\(first.advice)Nothing was written; --offline adds the account without asking the provider."
+        error.advice =
+            "\(first.advice(description))Nothing was written; --offline adds the account without asking the provider."
         throw error
     }
 

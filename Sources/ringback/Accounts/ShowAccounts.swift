@@ -24,10 +24,14 @@ struct ShowAccounts: ParsableCommand {
                 return Output.note(
                     "No account is configured. Run: ringback account add NAME --issuer URL --client-id ID")
             }
+            let isLoading = documents.contains { $0["state"]?.string == Account.State.loading.rawValue }
+            let isLocked = isLoading && (try? DaemonStatus(reading: calls.call(.getStatus)))?.isVaultLocked == true
             var table = Table(columns: ["NAME", "PROVIDER", "STATE", "WHO", "TOKEN VALID", "PROBLEM"])
             for document in documents {
                 let account = try Account(reading: document)
                 var cells = ShowAccounts.cells(account, isService: document["grant"] != nil)
+                // A locked vault cannot be read: the state stays so until it is unlocked.
+                if isLocked, account.state == .loading { cells[2] = "locked" }
                 if cells[5].isEmpty, let notice = ShowAccounts.notice(document, account) { cells[5] = notice }
                 table.add(cells)
             }

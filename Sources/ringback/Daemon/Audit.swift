@@ -33,13 +33,16 @@ struct Audit: ParsableCommand {
 
     func run() throws {
         try present { () throws(RingbackError) in
-            let answer = try daemon.calls().call(
+            let calls = try daemon.calls()
+            let answer = try calls.call(
                 .getAudit,
                 query: [
                     ("since", since.flatMap { Audit.instant($0, now: TimeText.now()) }), ("account", account),
                     ("limit", limit.map { String($0) }),
                 ])
             let entries = answer["entries"]?.array ?? []
+            // An account that was removed may have entries.
+            if entries.isEmpty, let account { _ = try calls.account(account) }
             defer {
                 if answer["truncated"]?.bool == true {
                     Output.note("There are older entries. Ask for less with --since or --account, or read audit.jsonl.")

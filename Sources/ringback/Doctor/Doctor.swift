@@ -75,8 +75,8 @@ struct DoctorExamination {
     /// The command that starts the daemon. If its socket unit is active already, the command that shows why it does not
     /// run.
     private var start: String {
-        if let socket { return "ringbackd --socket \(socket)" }
-        guard hasManager else { return "ringbackd" }
+        if let socket { return "ringbackd --socket \(socket) &" }
+        guard hasManager else { return "ringbackd &" }
         return UserManager.isActive(DoctorExamination.socketUnit)
             ? "systemctl --user status \(DoctorExamination.service)"
             : "systemctl --user enable --now \(DoctorExamination.socketUnit)"
@@ -97,7 +97,8 @@ struct DoctorExamination {
         do throws(RingbackError) {
             path = try SocketPlace.path(stated: socket)
         } catch {
-            return report.add("socket", .wrong, error.detail, command: "export XDG_RUNTIME_DIR=/run/user/$(id -u)")
+            let command = SocketPlace.hasSystemd ? "export XDG_RUNTIME_DIR=/run/user/$(id -u)" : nil
+            return report.add("socket", .wrong, error.detail, command: command)
         }
         let calls = BrokerCalls(socket: path, application: "ringback")
         do throws(RingbackError) {

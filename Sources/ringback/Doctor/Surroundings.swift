@@ -96,6 +96,12 @@ extension DoctorReport {
             return add(
                 "browser", .warning, "BROWSER names a program that does not exist: \(stated)", command: "unset BROWSER")
         }
+        guard Display.hasBrowser else {
+            return add(
+                "browser", .warning,
+                "There is no display here and no BROWSER: sign-ins use a code on another device, where the provider has "
+                    + "such codes, or a page whose address you open yourself.")
+        }
         guard Tool.isInstalled("xdg-open") else {
             return add(
                 "browser", .warning, "There is no xdg-open to open pages with: use ringback login --no-browser.",

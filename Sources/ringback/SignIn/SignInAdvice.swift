@@ -8,6 +8,14 @@ import Terminal
 enum SignInAdvice {
     static let deviceChosen = "There is no display here and no BROWSER: the sign-in uses a code on another device."
 
+    /// The sign-in was begun by another call, and ends at that call's time limit.
+    static func joined(_ flow: Flow) -> String {
+        let name = Sanitizer.line(flow.account)
+        let left = flow.expiresAt.map { ", \(TimeText.clock($0.secondsSince1970 - TimeText.now())) left" } ?? ""
+        return "A sign-in to \(name) is in progress already, and this command has joined it\(left). To begin another: "
+            + "ringback login \(name) --replace"
+    }
+
     /// True if the provider gives no device codes to this client, for whatever reason. Other methods may be possible.
     static func refusesDevice(_ error: RingbackError) -> Bool {
         [.methodUnsupported, .providerError, .invalidProviderResponse].contains(error.kind)

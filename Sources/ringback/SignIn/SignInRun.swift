@@ -42,6 +42,7 @@ struct SignInRun {
         let flow: Flow
         let document: JSON
         let beginning: Beginning
+        let former = pending(calls)
         do throws(RingbackError) {
             beginning = try begin(calls)
             switch beginning.started {
@@ -59,6 +60,7 @@ struct SignInRun {
             // A signal may have come while the flow began. Then nothing may be shown.
             if calls.interruption?.isInterrupted == true { throw RingbackError(.cancelled, "") }
             began(flow, document)
+            if flow.id == former { Output.note(SignInAdvice.joined(flow)) }
             beginning.reason.map { Output.note($0) }
             ended = try wait(for: flow, opensBrowser: beginning.opensBrowser, calls)
         } catch {
@@ -85,6 +87,14 @@ struct SignInRun {
         var patient = calls
         patient.interruption = nil
         return try patient.account(account)
+    }
+
+    /// The id of the account's sign-in that is in progress already, if there is one.
+    private func pending(_ calls: BrokerCalls) -> String? {
+        guard endpoint == .signIn else { return nil }
+        var patient = calls
+        patient.interruption = nil
+        return try? patient.account(account)["flow"]?["id"]?.string
     }
 
     private var projectAdvice: SupabaseAdvice { SupabaseAdvice(account: account, fields: fields) }
@@ -187,7 +197,7 @@ struct SignInRun {
         }
         let progress = ProgressLine()
         defer { progress.clear() }
-        let waitingFor = SignInRun.describe(flow)
+        let texts = flow.waitingTexts
         // A flow that this run began ends by `timeout` in the daemon, which then says what was awaited. Only a flow
         // that another caller began can last longer. A difference of one second may come from two clocks.
         let ownEnd = timeout.map { TimeText.now() + $0 }
@@ -197,7 +207,7 @@ struct SignInRun {
         let shownEnd = lastsLonger ? ownEnd : flowEnd
         func show() {
             let left = shownEnd.map { ", \(TimeText.clock($0 - TimeText.now())) left" } ?? ""
-            progress.show("Waiting for \(waitingFor)", ending: left + SignInRun.cancelHint)
+            progress.show(texts, ending: left, hint: SignInRun.cancelHint)
         }
         if CodeEntry.isAwaited(by: flow), let interruption = calls.interruption {
             var entry = CodeEntry(calls, interruption, from: codeDescriptor)
@@ -212,54 +222,39 @@ struct SignInRun {
             if !SecretInput.asksPerson(credentialDescriptor) { show() }
             return try entry.finish(flow, calls, until: bound)
         }
-        if browser == nil, flow.waitingFor == .callback, let interruption = calls.interruption, PasteEntry.isPossible {
-            var entry = PasteEntry(calls: calls, input: SecretInput(interruption: interruption))
-            entry.end = bound
-            return try entry.finish(flow, onTick: show)
-        }
+        if browser == nil, let paste = paste(of: flow, calls, until: bound, onTick: show) { return try paste() }
         show()
-        var isShown = false
-        func showPageOnce() {
-            guard !isShown, let url = flow.authorizationURL else { return }
-            isShown = true
-            showPage(url, flow, takesPaste: false)
+        guard let browser, let url = flow.authorizationURL else {
+            return try calls.wait(forFlow: flow.id, until: bound, onTick: show).0
         }
-        func tick() {
-            // An opener that fails has shown nothing, so the page's address is printed. An opener that succeeds, as
-            // most do at once, says nothing about the browser that it started.
-            if let pid = browser, let status = Subprocess.endedStatus(pid) {
-                browser = nil
-                if status != 0 {
-                    progress.clear()
-                    showPageOnce()
-                }
-            }
-            show()
+        return try BrowserWait(
+            calls: calls, flow: flow, end: bound, progress: progress, show: show,
+            showPage: { showPage(url, flow, takesPaste: $0) }, paste: paste(of: flow, calls, until: bound, onTick: show)
+        ).finish(browser)
+    }
+
+    /// Takes a pasted callback URL; nil if the flow awaits none, or nobody can paste one here.
+    private func paste(
+        of flow: Flow, _ calls: BrokerCalls, until end: ContinuousClock.Instant?, onTick: @escaping () -> Void
+    ) -> (() throws(RingbackError) -> Flow)? {
+        guard flow.waitingFor == .callback, let interruption = calls.interruption, PasteEntry.isPossible else {
+            return nil
         }
-        guard browser != nil else { return try calls.wait(forFlow: flow.id, until: bound, onTick: tick).0 }
-        // Looks again every few seconds until a browser of this user has fetched the page: a browser that is slow to
-        // start may also be one of another user.
-        var opening = PageOpening(of: flow)
-        while !opening.isSettled {
-            let soon = ContinuousClock.now + PageOpening.patience
-            let later = try calls.wait(forFlow: flow.id, until: bound.map { min($0, soon) } ?? soon, onTick: tick).0
-            let isOver = later.status != .pending || bound.map { .now >= $0 } ?? false
-            if isOver { return later }
-            // If the opener failed, the address has been printed already, and that it was not opened is known.
-            guard let news = opening.news(in: later), !(isShown && news == .notOpened) else { continue }
-            progress.clear()
-            Output.note(news.text)
-            showPageOnce()
-        }
-        return try calls.wait(forFlow: flow.id, until: bound, onTick: tick).0
+        var entry = PasteEntry(calls: calls, input: SecretInput(interruption: interruption))
+        entry.end = end
+        return { [entry] () throws(RingbackError) -> Flow in try entry.finish(flow, onTick: onTick) }
     }
 
     /// Nil if no browser was started. It is never started with the page's own address, which every user of the machine
     /// could read then.
     private func startBrowser(for flow: Flow) -> Int32? {
-        if let url = flow.openURL { return Browser.start(url) }
-        Output.note(PageOpening.noAddress(flow.openURLError))
-        return nil
+        guard let url = flow.openURL else {
+            Output.note(PageOpening.noAddress(flow.openURLError))
+            return nil
+        }
+        let started = Browser.start(url)
+        if started == nil { Output.note(BrowserFailure.notStarted(url)) }
+        return started
     }
 
     private func showPage(_ url: String, _ flow: Flow, takesPaste: Bool) {
@@ -269,24 +264,4 @@ struct SignInRun {
     }
 
     private static let cancelHint = " (Ctrl-C cancels)"
-
-    private static func describe(_ flow: Flow) -> String {
-        let place = flow.authorizationURL.map { " at " + Sanitizer.line(host(of: $0)) } ?? ""
-        let name = Sanitizer.line(flow.account)
-        return switch flow.waitingFor {
-        case nil, .callback?: "the sign-in to \(name)\(place) in your browser"
-        case .code?: "the code that was sent for \(name) (ringback verify takes it too)"
-        case .passkey?: "the passkey's response for \(name)"
-        case .emailConfirmation?: "the confirmation by e-mail for \(name)"
-        // The code once more, since the text above may have scrolled away.
-        case .device?: "the code \(Sanitizer.line(flow.userCode ?? "")) to be entered, for \(name)"
-        case let other?: "\(Sanitizer.line(other.rawValue)) for \(name)"
-        }
-    }
-
-    /// The authority of a URL, for display only.
-    private static func host(of url: String) -> String {
-        guard let scheme = url.firstIndex(of: ":") else { return url }
-        return String(url[url.index(after: scheme)...].drop { $0 == "/" }.prefix { !"/?#".contains($0) })
-    }
 }

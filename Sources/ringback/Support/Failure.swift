@@ -37,7 +37,7 @@ struct Failure {
         switch error.kind {
         // There is no path for a socket.
         case .noDaemon where error.recovery == .fixConfiguration:
-            return "To let your user linger, run: loginctl enable-linger"
+            return SocketPlace.hasSystemd ? "To let your user linger, run: loginctl enable-linger" : nil
         case .noDaemon: return Failure.start
         case .shuttingDown: return "Try again when the daemon is back."
         case .rateLimited, .providerUnreachable:
@@ -70,6 +70,8 @@ struct Failure {
             switch members["setting"]?.string {
             // What the daemon is given at its start or later is in no file of the configuration.
             case _ where members["credential"] != nil, "assertion_file": return nil
+            // What was checked is no file: `config check` would find nothing.
+            case _ where members["draft"] == true: return nil
             case "client_secret_registered":
                 return "ringback account add \(account ?? "NAME") --issuer URL --register --replace"
             // A mistake in the files has its place; anything else was found when the account was used.
@@ -88,7 +90,9 @@ struct Failure {
 
     /// A socket that was named may be forwarded from another machine.
     private static var start: String {
-        let start = "Start it: systemctl --user start ringback.service (or run ringbackd)"
+        let start =
+            UserManager.isThere
+            ? "Start it: systemctl --user start ringback.service (or run ringbackd)" : "Start it: ringbackd &"
         guard SocketPlace.variable("RINGBACK_SOCK")?.isEmpty == false else { return start }
         return start + "; if RINGBACK_SOCK names a socket of another machine or of a container's host, connect it anew."
     }
@@ -98,7 +102,8 @@ struct Failure {
         (errors?.array ?? []).map { entry in
             var place = entry["file"]?.string ?? "configuration"
             if let line = entry["line"]?.integer { place += ":\(line)" }
-            let key = entry["key"]?.string.map { $0.isEmpty ? "" : "\($0): " } ?? ""
+            var key = entry["key"]?.string.map { $0.isEmpty ? "" : "\($0): " } ?? ""
+            if let option = entry["place"]?.string { (place, key) = (option.isEmpty ? "account" : option, "") }
             let command = command(for: entry).map { ": \($0)" } ?? ""
             return Sanitizer.line("\(place): \(key)\(entry["message"]?.string ?? "")\(command)", limit: 600)
         }

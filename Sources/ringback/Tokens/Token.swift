@@ -55,7 +55,16 @@ enum TokenVerb {
     static func answer(_ options: TokenOptions) throws(RingbackError) -> JSON {
         let answer = try session(options)
         warn(of: answer["scope"]?.string, askedFor: options.request.scope)
+        warn(ofValidity: answer["expires_in"]?.integer, askedFor: options.request.minValid)
         return answer
+    }
+
+    /// A token never lasts longer than its provider lets it.
+    private static func warn(ofValidity seconds: Int?, askedFor asked: Int?) {
+        guard let seconds, let asked, seconds < asked else { return }
+        Output.note(
+            "Warning: the token is valid for \(seconds) s, shorter than the \(asked) s of --min-valid: the provider's "
+                + "tokens do not last that long.")
     }
 
     private static func session(_ options: TokenOptions) throws(RingbackError) -> JSON {

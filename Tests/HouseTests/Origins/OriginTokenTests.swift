@@ -152,6 +152,20 @@ import Testing
         return socket
     }
 
+    /// `env` is one word of a shell that is this token. A netrc line is printed only if all readers read it alike.
+    private func expectOneWord(_ token: String, from socket: String, on stage: Stage) async throws {
+        let env = try await stage.ringback("token", "work", "--format", "env", "--socket", socket)
+        #expect(env.status == 0 && env.lines.count == 1, "\(env)")
+        let shell = try await stage.run(
+            "/bin/sh", ["-c", "\(env.out)printf '%s' \"$RINGBACK_TOKEN\""])
+        #expect(shell.status == 0 && shell.out == token && shell.err.isEmpty, "\(token): \(shell)")
+        let netrc = try await stage.ringback(
+            "token", "--origin", "https://a.example.org", "--format", "netrc", "--socket", socket)
+        let quotes: Set<Character> = ["\"", "'", "\\"]
+        let isPlain = quotes.isDisjoint(with: token) && !token.hasPrefix("#")
+        #expect(netrc.status == (isPlain ? 0 : 1) && netrc.out.isEmpty != isPlain, "\(token): \(netrc)")
+    }
+
     @Test
     func `a token with characters of a shell is one word of it, and no netrc file has what its readers differ in`()
         async throws
@@ -159,15 +173,7 @@ import Testing
         try await Stage.play("", startsDaemon: false) { stage in
             for (number, token) in ["a'b", "~a", "$(x)`y`", "a\"b", #"a\b"#, "a;b&c|d>e*", "#a"].enumerated() {
                 let socket = try await socket(number, giving: token, on: stage)
-                let env = try await stage.ringback("token", "work", "--format", "env", "--socket", socket)
-                #expect(env.status == 0 && env.lines.count == 1, "\(env)")
-                let shell = try await stage.run(
-                    "/bin/sh", ["-c", "\(env.out)printf '%s' \"$RINGBACK_TOKEN\""])
-                #expect(shell.status == 0 && shell.out == token && shell.err.isEmpty, "\(token): \(shell)")
-                let netrc = try await stage.ringback(
-                    "token", "--origin", "https://a.example.org", "--format", "netrc", "--socket", socket)
-                let isPlain = !token.contains { "\"'\\".contains($0) } && !token.hasPrefix("#")
-                #expect(netrc.status == (isPlain ? 0 : 1) && netrc.out.isEmpty != isPlain, "\(token): \(netrc)")
+                try await expectOneWord(token, from: socket, on: stage)
             }
         }
     }

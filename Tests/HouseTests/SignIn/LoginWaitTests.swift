@@ -48,6 +48,7 @@ import Testing
             let ended = try await login.end()
             #expect(ended.status == 0 && ended.lines.last == "Signed in to work as alice@example.org", "\(ended)")
             #expect(ended.err.contains("Waiting for the sign-in to work"), "\(ended)")
+            #expect(!ended.err.contains("in progress already"), "\(ended)")
         }
     }
 
@@ -58,6 +59,8 @@ import Testing
             #expect(login.status == 6, "\(login)")
             #expect(login.lines == [flow.authorizationURL])
             #expect(login.err.contains("was not finished within the 3 s of --timeout"), "\(login)")
+            #expect(login.err.contains("A sign-in to work is in progress already, and this command has joined it, "))
+            #expect(login.err.contains(" left. To begin another: ringback login work --replace"), "\(login)")
             // The other's sign-in goes on, and the login's interest is gone: one more withdrawal is the last.
             #expect(try await stage.api("GET", "/v1/flows/\(flow.id)")["status"]?.string == "pending")
             #expect(try await stage.api("DELETE", "/v1/flows/\(flow.id)")["status"]?.string == "cancelled")

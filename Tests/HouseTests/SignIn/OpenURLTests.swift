@@ -36,6 +36,26 @@ import Testing
         }
     }
 
+    @Test func `that is opened after the user has signed in by another says so`() async throws {
+        try await Stage.play { stage in
+            let (first, second) = (try await stage.begin(), try await stage.begin())
+            let own = try await page(behind: first.openURL)
+            #expect(try await Browser.deliver(Browser.signIn(at: own.text)).answer.location == "/done")
+            for late in [second, first] {
+                let answer = try await Browser.load(LocalURL(late.openURL))
+                #expect(answer.status == 303 && answer.location == "/done", "\(answer)")
+            }
+        }
+    }
+
+    @Test func `that is opened after the sign-in was cancelled leads nowhere`() async throws {
+        try await Stage.play { stage in
+            let flow = try await stage.begin()
+            #expect(try await stage.api("DELETE", "/v1/flows/\(flow.id)")["status"]?.string == "cancelled")
+            #expect(try await Browser.load(LocalURL(flow.openURL)).status == 410)
+        }
+    }
+
     @Test func `is another one for each call, and eight can be opened`() async throws {
         try await Stage.play { stage in
             var urls: [String] = []

@@ -120,6 +120,7 @@ import Testing
                 "ringback", ["account", "edit", "work"], environment: ["EDITOR": "spoil"])
             #expect(spoiled.status == 78)
             #expect(spoiled.err.contains("did you mean client_id"))
+            #expect(spoiled.err.contains("Run: ringback account edit work"), "\(spoiled)")
             #expect(try await stage.ringback("config", "check").status == 0)
 
             try stage.write(

@@ -99,6 +99,7 @@ extension [JSON] {
             #expect(try await stage.ringback("scheme", "register", Stage.scheme).status == 0)
             let bare = try await stage.doctor(["work"], environment: [:])
             #expect(bare.output.status == 0 && bare.checks.level("scheme", Stage.scheme) == "warning", "\(bare.output)")
+            #expect(bare.checks.level("browser") == "warning", "\(bare.output)")
             let path = "\(stage.applications)/ringback-\(Stage.scheme).desktop"
             let text = try #require(FileTree.text(of: path))
             try stage.write(text.replacing(Programs.path("ringback"), with: "/nowhere/ringback"), to: path)
@@ -114,7 +115,7 @@ extension [JSON] {
             let (output, checks) = try await stage.doctor()
             #expect(output.status == 1 && checks.wrong == ["socket"], "\(output)")
             // Nothing of systemd's is in the stage's runtime directory.
-            #expect(checks.named("socket")?["command"] == "ringbackd" && checks.level("unit") == "warning")
+            #expect(checks.named("socket")?["command"] == "ringbackd &" && checks.level("unit") == "warning")
             let nowhere = try await stage.doctor(environment: ["RINGBACK_SOCK": "", "XDG_RUNTIME_DIR": ""])
             #expect(nowhere.checks.named("socket")?["message"]?.string?.contains("XDG_RUNTIME_DIR") == true)
             try stage.write(configuration: "[accounts.work]\nisuer = \"https://a.example\"\n")
@@ -123,6 +124,17 @@ extension [JSON] {
             #expect(bad.checks.named("configuration")?["command"] == "ringback config check")
             let told = bad.checks.named("configuration")?["message"]?.string ?? ""
             #expect(told.hasPrefix("\(stage.configuration):1: accounts.work: needs client_id"), "\(bad.output)")
+        }
+    }
+
+    @Test func `a locked vault is wrong, and the accounts show it`() async throws {
+        try await Stage.play { stage in
+            #expect(try await stage.ringback("lock").status == 0)
+            let (output, checks) = try await stage.doctor()
+            #expect(output.status == 1 && checks.wrong == ["vault"], "\(output)")
+            #expect(checks.named("vault")?["command"] == "ringback unlock")
+            let accounts = try await stage.ringback("accounts")
+            #expect(accounts.out.contains("locked") && !accounts.out.contains("loading"), "\(accounts)")
         }
     }
 

@@ -53,6 +53,8 @@ import Testing
                 #expect(output.err.contains(text), "\(arguments): \(output)")
             }
             try await stage.signIn()
+            let long = try await stage.ringback("token", "work", "--min-valid", "99999")
+            #expect(long.status == 0 && long.err.contains("shorter than the 99999 s of --min-valid"), "\(long)")
             let other = try await stage.ringback("token", "work", "--subject", "bob")
             #expect(other.status == 1 && other.out.isEmpty, "\(other)")
         }
@@ -115,6 +117,14 @@ import Testing
         }
     }
 
+    @Test func `audit says that there is no such account`() async throws {
+        try await Stage.play { stage in
+            let unknown = try await stage.ringback("audit", "--account", "nope")
+            #expect(unknown.status == 1 && unknown.out.isEmpty && unknown.err.contains("nope"), "\(unknown)")
+            #expect(try await stage.ringback("audit", "--account", "work").status == 0)
+        }
+    }
+
     @Test func `refresh and logout say what they did`() async throws {
         try await Stage.play { stage in
             #expect(try await stage.ringback("refresh", "work").status == 3)
@@ -132,7 +142,8 @@ import Testing
             #expect(try await stage.sandbox.counters()["revocations"] >= 1)
             #expect(try await stage.token("home") != nil)
             // Idempotent, and nothing more for the provider.
-            #expect(try await stage.ringback("logout", "work").status == 0)
+            let again = try await stage.ringback("logout", "work")
+            #expect(again.status == 0 && again.out == "" && again.err == "work was not signed in.\n", "\(again)")
             let all = try await stage.ringback("logout", "--all")
             #expect(all.status == 0 && all.out == "Signed out of home\n", "\(all)")
             try await stage.expectNothingHeld("home", error: nil)

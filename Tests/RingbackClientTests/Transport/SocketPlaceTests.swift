@@ -14,6 +14,12 @@ import Testing
         #expect(try SocketPlace.path(stated: stated, environment: { environment[$0] }) == expected)
     }
 
+    @Test func `a machine without systemd's logins is told of none`() {
+        #expect(SocketPlace.advice(hasSystemd: true).contains("/run/user/"))
+        #expect(!SocketPlace.advice(hasSystemd: false).contains("/run/user/"))
+        #expect(!SocketPlace.advice(hasSystemd: false).contains("login"))
+    }
+
     @Test(arguments: [[:], ["XDG_RUNTIME_DIR": ""], ["XDG_RUNTIME_DIR": "tmp"], ["RINGBACK_SOCK": ""]])
     func `without a place the error names XDG_RUNTIME_DIR`(environment: [String: String]) {
         do throws(RingbackError) {
