@@ -29,7 +29,7 @@ package enum SocketPlace {
             ? "A login sets it; shells of sudo and su, and jobs without a login, lack it. If the user has a login or "
                 + "lingers, set it to /run/user/\(getuid())."
             : "This system sets none, as is usual in containers. Set it to a directory of your own that is closed to "
-                + "others, for ringbackd too."
+                + "others, for the daemon too."
     }
 
     /// True if systemd is this machine's init, as sd_booted(3) finds out.

@@ -96,7 +96,7 @@ import Testing
             }
             #expect(try await stage.sandbox.counters().tokenRequests("refresh_token") == 0)
             for arguments in [
-                ["token", "home"], ["token", "mail", "--kind", "id_token"], ["login", "mail"], ["events"],
+                ["token", "home"], ["token", "mail", "--kind", "id_token"], ["login", "mail", "--again"], ["events"],
             ] {
                 let output = try await stage.run("ringback", arguments, environment: ["RINGBACK_SOCK": socket])
                 #expect(output.status == 4, "\(arguments): \(output)")

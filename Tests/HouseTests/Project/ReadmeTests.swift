@@ -142,20 +142,6 @@ private let pagePaths =
         }
     }
 
-    @Test func `the table of keys has every key of an account`() throws {
-        let table = try Document(path: "Sources/Configuration/TOML/KeyTable.swift").lines
-        let names = table.compactMap { line -> String? in
-            let parts = line.split(separator: "\"")
-            guard line.contains(".account, \""), parts.count > 1 else { return nil }
-            return String(parts[1])
-        }
-        #expect(names.count > 20)
-        // The policy has one value.
-        let unmentioned: Set = ["policy"]
-        let mentioned = Set(try Document(path: "docs/configuration.md").codeSpans)
-        for name in names where !unmentioned.contains(name) { #expect(mentioned.contains(name), "\(name)") }
-    }
-
     @Test func `the program is the example's, line for line`() throws {
         let example = try Document(path: "Examples/ListenToSessions/Sources/ListenToSessions/main.swift")
         #expect(blocks(in: "swift") == [example.text])

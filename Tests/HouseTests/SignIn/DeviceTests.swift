@@ -181,9 +181,11 @@ import Testing
             try await login.shows("to be entered, for work")
             login.send(SIGINT)
             #expect(try await login.end().status == 4)
-            for (arguments, columns) in [(["login", "work", "--no-qr"], UInt16(120)), (["login", "work"], 30)] {
+            for (arguments, columns, text) in [
+                (["login", "work", "--no-qr"], UInt16(120), "Waiting for the code "), (["login", "work"], 30, "Code "),
+            ] {
                 let plain = try TerminalProgram(arguments, environment: stage.environment, columns: columns)
-                try await plain.shows("Waiting for the code ")
+                try await plain.shows(text)
                 plain.send(SIGINT)
                 #expect(try await plain.end().text.contains("▀") == false)
             }

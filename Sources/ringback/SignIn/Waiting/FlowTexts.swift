@@ -18,8 +18,9 @@ extension Flow {
         case .emailConfirmation?: return ["Waiting for the confirmation by e-mail for \(name)"]
         // The code once more, since the text above may have scrolled away.
         case .device?:
-            let code = "Waiting for the code \(Sanitizer.line(userCode ?? ""))"
-            return ["\(code) to be entered, for \(name)", "\(code) for \(name)"]
+            let code = Sanitizer.line(userCode ?? "")
+            let waiting = "Waiting for the code \(code)"
+            return ["\(waiting) to be entered, for \(name)", "\(waiting) for \(name)", "Code \(code)"]
         case let other?: return ["Waiting for \(Sanitizer.line(other.rawValue)) for \(name)"]
         }
     }
