@@ -225,8 +225,8 @@ let package = Package(
         tests(
             "SupabaseSignInTests",
             [
-                "SupabaseSignIn", "OAuthSignIn", "BrokerCore", "BrokerTestSupport", "OAuth", "SupabaseAuth",
-                "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON",
+                "TestSupport", "SupabaseSignIn", "OAuthSignIn", "BrokerCore", "BrokerTestSupport", "OAuth",
+                "SupabaseAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON",
             ]
         ),
         tests(
