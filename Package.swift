@@ -236,8 +236,9 @@ let package = Package(
         tests(
             "SupabaseSignInTests",
             [
-                "SupabaseSignIn", "OAuthSignIn", "BrokerCore", "BrokerTestSupport", "OAuth", "SupabaseAuth",
-                "SessionVault", "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON",
+                "TestSupport", "SupabaseSignIn", "OAuthSignIn", "BrokerCore", "BrokerTestSupport", "OAuth",
+                "SupabaseAuth", "SessionVault", "Cryptography", "Encodings", "HTTPMessages", "Secrets",
+                "StrictJSON",
             ]
         ),
         tests(

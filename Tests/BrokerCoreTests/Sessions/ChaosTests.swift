@@ -12,7 +12,16 @@ import Testing
 /// the way shows as a token that the provider does not know.
 @Suite(.timeLimit(.minutes(3))) struct `Whatever happens in whatever order` {
     private static let names = [House.name, House.named("second")]
-    private static let accounts = names.map { House.account($0) }
+    private static let service = House.named("build")
+    private static let accounts = names.map { House.account($0) } + [serviceAccount]
+
+    /// Nobody signs in to it, and nothing of it is in the vault.
+    private static var serviceAccount: Account {
+        var account = House.account(service, scopes: ["deploy"])
+        account.oauth.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("hush-secret") }
+        account.oauth.grant = ServiceGrant(kind: .clientCredentials)
+        return account
+    }
 
     /// One thing that happens.
     private func happen(_ what: Int, _ house: House, _ name: AccountName, signingOut: Bool) async {
@@ -46,7 +55,7 @@ import Testing
         try await house.signIn(all: Self.names)
         for _ in 0..<150 {
             let happenings = (0..<Int.random(in: 1...6, using: &random)).map { _ in
-                (Int.random(in: 0..<32, using: &random), Self.names[Int.random(in: 0...1, using: &random)])
+                (Int.random(in: 0..<32, using: &random), Self.accounts[Int.random(in: 0...2, using: &random)].name)
             }
             await withTaskGroup(of: Void.self) { group in
                 for (what, name) in happenings {
@@ -70,6 +79,15 @@ import Testing
         await house.live(700, step: 5_000)
     }
 
+    /// The service works, as if nothing had happened.
+    private func expectService(_ house: House) async throws {
+        // Nothing of a service is done unasked: what failed last is told until something succeeds.
+        let view = try await house.broker.refresh(Self.service, isForced: true)
+        #expect(view.state == .authenticated && view.error == nil, "\(view)")
+        #expect(try await house.vault.load(Self.serviceAccount.slot) == nil)
+        #expect(try await !house.token(Self.service).isEmpty)
+    }
+
     @Test(arguments: 1...20)
     func `no session is lost, and no refresh token presented that the provider has replaced`(seed: Int) async throws {
         let house = try await live(UInt64(seed), signingOut: false)
@@ -80,6 +98,7 @@ import Testing
             #expect(view.state == .authenticated && !view.isStale, "\(view)")
             #expect(try await house.broker.refresh(name, isForced: true).error == nil)
         }
+        try await expectService(house)
         #expect(house.provider.strangerCount == 0)
         #expect(!house.facts.names.contains("sessionEnded"))
         // The vault holds what memory holds: a restart finds it.
@@ -104,6 +123,7 @@ import Testing
             #expect((kept == nil) == (held == nil))
             if held != nil { _ = try await house.broker.refresh(name, isForced: true) }
         }
+        try await expectService(house)
         #expect(house.provider.strangerCount == 0)
         #expect(await house.broker.sessionManager.residue.unwritten.isEmpty)
     }

@@ -38,6 +38,9 @@ final class FakeSupabase: HTTPClient {
         state.withLock { $0.turns[kind, default: []] += turns }
     }
 
+    /// Honest from now on.
+    func unscript() { state.withLock { $0.turns = [:] } }
+
     /// Requests of the kind wait from now on until ``release(_:)``.
     func hold(_ kind: String) { state.withLock { $0.gates[kind] = Promise() } }
 
