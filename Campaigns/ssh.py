@@ -133,7 +133,7 @@ def forwarding(house, report, rows):
         far.expect("status over ssh -R", far.run(exposed, "status"), 0, "Restricted")
         far.expect("another scope over ssh -R", far.run(exposed, "token", "work", "--scope", "email"), 4)
         far.expect("an ID token over ssh -R", far.run(exposed, "token", "work", "--kind", "id_token"), 4)
-        far.expect("a sign-in over ssh -R", far.run(exposed, "login", "work"), 4)
+        far.expect("a sign-in over ssh -R", far.run(exposed, "login", "work", "--again"), 4)
         far.expect("what calls made over ssh -R", far.run(exposed, "expose", "list"), 4)
         rows.append(("served over ssh -R", 7))
 
