@@ -148,11 +148,12 @@ actor Revocations {
         return account
     }
 
-    /// True if it is the session that the account has, with whatever tokens. Nil while it is not known what the vault holds
-    /// of the account.
+    /// True if it is the session that the account has, with whatever tokens. Nil if it is not known what the vault holds of
+    /// the account: after a start it waits for that, since the next look may be half a minute away.
     private func isHeld(_ session: Session, by account: Account) async -> Bool? {
         let provider = account.provider(with: tools)
         guard let family = provider.family(of: session) else { return false }
+        try? await sessionManager.ready(account.name, atMost: .seconds(10))
         guard let state = await sessionManager.lanes[account.name]?.state, state.isLoaded else { return nil }
         return state.session.map { provider.family(of: $0) == family } ?? false
     }
