@@ -61,6 +61,8 @@ class Walk:
 
     def cold(self):
         """A browser that does not run yet opens the page and nothing else."""
+        # The walks of another browser may have left a session: then `login` would open nothing.
+        self.desk.forget("work")
         self.browser.prepare()
         last = self.sign_in("cold start", "work")
         self.note(DONE in last.text and last.url.rstrip("#").endswith("/done"), "the last page, whole", str(last))

@@ -82,7 +82,7 @@ class Firefox(Browser):
                 return self.connected(port())
             except OSError:
                 return None
-        until("Firefox's port", port, 120)
+        until("Firefox's port", port, 60)
         self.connection = until("Firefox", connect)
         self.connection.settimeout(60)
         self.reader, self.number = self.connection.makefile("rb"), 0
