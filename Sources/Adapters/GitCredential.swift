@@ -86,7 +86,10 @@ public struct GitCredential: Sendable, Equatable {
 
     /// The URL that git means; nil without a host.
     private static func url(of fields: GitFields) throws(AdapterFailure) -> String? {
-        guard let scheme = fields["protocol"], let host = fields["host"], !host.isEmpty else { return nil }
+        // A port alone is no host.
+        guard let scheme = fields["protocol"], let host = fields["host"], !host.isEmpty, !host.hasPrefix(":") else {
+            return nil
+        }
         guard scheme.utf8.allSatisfy({ isUnreserved($0) || $0 == UInt8(ascii: "+") }),
             host.utf8.allSatisfy({ isUnreserved($0) || "[]:".utf8.contains($0) })
         else { throw AdapterFailure("git named a protocol or host with characters that none has.") }
