@@ -138,15 +138,22 @@ public struct Broker: Sendable {
     private static let revocationWait: Duration = .seconds(5)
 
     /// Ends the session here, and tells the provider.
-    public func signOut(_ name: AccountName, endingAll: Bool = false) async throws(BrokerError) -> AccountView {
+    ///
+    /// - Returns: the account afterwards, and whether there was anything to sign out of.
+    public func signOut(
+        _ name: AccountName, endingAll: Bool = false
+    ) async throws(BrokerError) -> (account: AccountView, hadSession: Bool) {
         // A caller that goes away while a refresh is waited for must not keep the provider from hearing of it.
-        let closing = work.attempt { () throws(BrokerError) -> Promise<Void>? in
+        let closing = work.attempt { () throws(BrokerError) -> (hadSession: Bool, delivery: Promise<Void>?) in
             await flowRegistry.endChange(of: name)
-            guard let closed = try await sessionManager.close(name, endingAll: endingAll) else { return nil }
-            return work.start { await revocations.deliver(closed) }
+            let closing = try await sessionManager.close(name, endingAll: endingAll)
+            return (
+                closing.hadSession, closing.closed.map { closed in work.start { await revocations.deliver(closed) } }
+            )
         }
-        _ = try await closing.get()?.wait(atMost: Broker.revocationWait)
-        return try await account(name)
+        let (hadSession, delivery) = try await closing.get()
+        _ = await delivery?.wait(atMost: Broker.revocationWait)
+        return (try await account(name), hadSession)
     }
 
     // MARK: Flows

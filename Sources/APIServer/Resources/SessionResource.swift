@@ -168,10 +168,11 @@ struct SessionResource: Resource {
         if try call.query("end_session", as: EndSessionForm.self) != nil {
             ending = try await call.ask { () throws(BrokerError) in try await broker.ending(of: name) }
         }
-        let view = try await call.ask { () throws(BrokerError) in
+        let outcome = try await call.ask { () throws(BrokerError) in
             try await broker.signOut(name, endingAll: scope == .global)
         }
-        var object = view.json(in: call.language).object ?? JSONObject()
+        var object = outcome.account.json(in: call.language).object ?? JSONObject()
+        object["had_session"] = .bool(outcome.hadSession)
         object.members += try await endSession(call, ending, name)
         return ServerResponse(json: .object(object))
     }

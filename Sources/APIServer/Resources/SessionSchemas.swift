@@ -14,6 +14,7 @@ extension Component {
     static let signedOut = Component("SignedOut", accountMembers + endSessionMembers)
 
     private static let endSessionMembers: [Member] = [
+        .optional("had_session", .boolean, "False if there was nothing to sign out of; not with scope=others"),
         .optional("end_session_url", .string), .optional("end_session_error", .component(.problem)),
     ]
 }

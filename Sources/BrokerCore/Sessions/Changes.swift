@@ -85,16 +85,17 @@ extension SessionManager {
     /// is returned for revocation holds the newest tokens.
     ///
     /// The vault takes the session out of its slot in one step and keeps it until the provider has been told.
-    func close(_ name: AccountName, endingAll: Bool = false) async throws(BrokerError) -> Closed? {
+    func close(_ name: AccountName, endingAll: Bool = false) async throws(BrokerError) -> Closing {
         try await ready(name)
         guard let id = lanes[name]?.id else { throw .accountNotFound(name.rawValue) }
         take(.signOutBegan, id)
         return try await inTurn(name) { sessionManager throws(BrokerError) in
             // A lane that replaced this one has a session of another binding, which nobody asked to close.
-            guard let lane = sessionManager.lane(id) else { return nil }
+            guard let lane = sessionManager.lane(id) else { return Closing(hadSession: false, closed: nil) }
             defer { sessionManager.take(.signOutEnded, id) }
             if let error = sessionManager.lockError { throw error }
-            return try await sessionManager.closeInTurn(lane, endingAll)
+            let hadSession = lane.state.presence != .absent(.signedOut)
+            return Closing(hadSession: hadSession, closed: try await sessionManager.closeInTurn(lane, endingAll))
         }
     }
 
@@ -182,6 +183,14 @@ struct Succession: Sendable {
         }
         self.session = session
     }
+}
+
+/// What a sign-out found, once the account's record was read.
+struct Closing: Sendable {
+    /// True if the account had a session, a record that cannot be read, or one that says how the last session ended.
+    let hadSession: Bool
+    /// The session that ended, if there was one that the provider has to be told of.
+    let closed: Closed?
 }
 
 /// A session that has ended here and whose provider has not been told yet.

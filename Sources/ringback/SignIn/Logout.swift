@@ -53,7 +53,6 @@ struct Logout: ParsableCommand {
         try present { () throws(RingbackError) in names = try self.names() }
         for name in names {
             do throws(RingbackError) {
-                let wasSignedIn = try isSignedIn(name)
                 let answer = try daemon.calls().call(
                     .signOut, [name],
                     query: [("scope", scope.rawValue), ("end_session", wantsPage ? (hint ? "true" : "plain") : nil)])
@@ -61,8 +60,8 @@ struct Logout: ParsableCommand {
                 if !json.isWanted {
                     switch scope {
                     case .others: Output.line("Ended every other session of \(name)")
-                    case _ where wasSignedIn: Output.line("Signed out of \(name)")
-                    default: Output.note("\(name) was not signed in.")
+                    case _ where answer["had_session"] == false: Output.note("\(name) was not signed in.")
+                    default: Output.line("Signed out of \(name)")
                     }
                 }
                 if wantsPage { EndSessionPage(answer, opensBrowser: !noBrowser && !json.isWanted).show(json.isWanted) }
@@ -82,12 +81,6 @@ struct Logout: ParsableCommand {
             Output.note("No account is signed in.")
         }
         if worst != 0 { throw ExitCode(worst) }
-    }
-
-    /// False if there is certainly no session. One that is not served, because something is wrong, may be there.
-    private func isSignedIn(_ name: String) throws(RingbackError) -> Bool {
-        let account = try Account(reading: try daemon.calls().account(name))
-        return account.state.hasSession || account.state == .loading || account.error != nil
     }
 
     private var wantsPage: Bool { browser || noBrowser }

@@ -167,7 +167,7 @@ import Testing
         }
         #expect(house.provider.revoked.isEmpty)
         await house.vault.fail(with: nil)
-        #expect(try await house.broker.signOut(House.name).state == .unauthenticated)
+        #expect(try await house.broker.signOut(House.name).account.state == .unauthenticated)
         #expect(house.provider.revoked == ["refresh-2", "access-2"])
     }
 

@@ -18,7 +18,7 @@ import Testing
         #expect(await eventually { (try? await house.view.state) == .unauthenticated })
         #expect(await house.failure() == .signInRequired(House.name))
         house.provider.release(.token)
-        #expect(try await closing.value.state == .unauthenticated)
+        #expect(try await closing.value.account.state == .unauthenticated)
         #expect(await reading.value == .signInRequired(House.name))
         #expect(await house.failure() == .signInRequired(House.name))
         #expect(await house.vault.sessions.isEmpty)
@@ -60,10 +60,11 @@ import Testing
         let house = try await House.expired()
         house.provider.script(.token, .status(500))
         #expect(await house.failure() != nil)
-        for _ in 0..<2 {
-            let view = try await house.broker.signOut(House.name)
+        for time in 0..<2 {
+            let (view, hadSession) = try await house.broker.signOut(House.name)
             #expect(view.state == .unauthenticated)
             #expect(view.error == nil)
+            #expect(hadSession == (time == 0))
         }
         #expect(house.provider.revoked.count == 2)
         #expect(

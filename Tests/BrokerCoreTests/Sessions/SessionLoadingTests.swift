@@ -36,6 +36,17 @@ import Testing
         #expect(await house.vault.leavingCount == 0)
     }
 
+    @Test(arguments: [true, false])
+    func `a sign-out right after a start tells whether there was a session`(isSignedIn: Bool) async throws {
+        let house = try await House()
+        if isSignedIn { try await house.signIn() }
+        let broker = house.rebirth(facts: Facts())
+        await broker.configure([House.account()])
+        // The record may not have been read yet.
+        #expect(try await broker.signOut(House.name).hadSession == isSignedIn)
+        #expect(try await broker.signOut(House.name).hadSession == false)
+    }
+
     @Test func `a damaged record gives way to a sign-in`() async throws {
         let house = try await House()
         try await house.signIn()

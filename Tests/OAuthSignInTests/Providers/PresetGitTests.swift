@@ -168,7 +168,7 @@ import Testing
         let house = try await house()
         try await house.signIn()
         house.provider.play("revocation", "revoked", "revoked")
-        #expect(try await house.broker.signOut(PresetHouse.name).error == nil)
+        #expect(try await house.broker.signOut(PresetHouse.name).account.error == nil)
         #expect(house.provider.requests(to: "https://gitlab.com/oauth/revoke").count == 2)
     }
 }

@@ -109,7 +109,7 @@ import Testing
         let house = try await house()
         try await house.signIn()
         house.provider.play("revocation", "revoked", "revoked-before")
-        #expect(try await house.broker.signOut(PresetHouse.name).error == nil)
+        #expect(try await house.broker.signOut(PresetHouse.name).account.error == nil)
         let revoked = house.provider.requests(to: "https://oauth2.googleapis.com/revoke").map { $0.form["token"] }
         #expect(revoked == ["1//09dFx-refresh_1", "ya29.a0AcM612x-first_1"])
     }
@@ -237,7 +237,7 @@ import Testing
     @Test func `a sign-out succeeds at a provider without a revocation endpoint`() async throws {
         let house = try await house()
         try await house.signIn()
-        #expect(try await house.broker.signOut(PresetHouse.name).error == nil)
+        #expect(try await house.broker.signOut(PresetHouse.name).account.error == nil)
         #expect(try await house.view.state == .unauthenticated)
     }
 

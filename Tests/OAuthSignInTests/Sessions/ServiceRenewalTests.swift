@@ -234,7 +234,7 @@ extension House {
         let house = try await House.serving()
         _ = try await house.service()
         _ = try await house.service { $0.key = TokenKey(audience: "x") }
-        let view = try await house.broker.signOut(House.service)
+        let view = try await house.broker.signOut(House.service).account
         #expect(view.state == .authenticated && view.expiresAt == nil)
         #expect(Set(house.provider.revoked) == ["access-1", "access-2"])
         #expect(house.broker.snapshot.current("build") == nil)
