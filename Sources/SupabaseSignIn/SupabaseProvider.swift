@@ -125,13 +125,13 @@ struct SupabaseProvider: Sendable {
         }
         if keepingProviderToken { facts.providerToken = answer.providerToken }
         var session = Session(
-            refreshToken: answer.refreshToken, unvalidatedRefreshToken: nil, identity: nil,
+            refreshToken: answer.refreshToken, identity: nil,
             subject: answer.claims.subject,
             user: answer.user?.json, scope: nil, issuer: project.issuer,
             tokenEndpointOrigin: try WebURL.origin(of: project.authURL), signedInAt: clock.wallInstant, end: nil,
             rotates: true, tokens: facts.isProved ? [.own: token(answer)] : [:])
         session.project = facts
-        session.isEphemeral = isEphemeral
+        session.keeping = isEphemeral ? .memory : .vault
         return session
     }
 

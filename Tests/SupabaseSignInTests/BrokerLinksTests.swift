@@ -47,6 +47,20 @@ import Testing
         #expect(await house.refresh() == nil)
     }
 
+    @Test func `end at the server where the vault was locked while the code was exchanged`() async throws {
+        let house = try await signedIn()
+        let former = house.session
+        let flow = try await link(house)
+        house.project.hold(FakeSupabase.exchange)
+        let callback = try house.project.consent(flow.authorizationURL)
+        async let verdict = house.broker.receive(callback)
+        #expect(await house.project.arrived(FakeSupabase.exchange))
+        try await house.broker.lockVault()
+        house.project.release(FakeSupabase.exchange)
+        guard case .failed = await verdict else { throw Unexpected() }
+        #expect(await eventually { house.project.sessions == [former] })
+    }
+
     @Test func `are added by an ID token, with its nonce alone`() async throws {
         let house = try await signedIn()
         let former = house.session

@@ -57,6 +57,17 @@ import Testing
         #expect(await !house.vault.isAnnounced)
     }
 
+    @Test func `of another user than the account's is refused before its refresh token is presented`() async throws {
+        let house = try await SupabaseHouse()
+        let (access, refresh) = try foreign(house)
+        try await handIn(house, access, refresh)
+        let (others, other) = try foreign(house, "mallory@example.org")
+        guard case .conflict = await error({ () throws(BrokerError) in try await handIn(house, others, other) })
+        else { throw Unexpected() }
+        #expect(house.project.presented == [refresh.revealed()])
+        #expect(await house.refresh() == nil)
+    }
+
     @Test func `may have an access token that has expired, since its signature still tells whose it is`() async throws {
         let house = try await SupabaseHouse()
         let (access, refresh) = try foreign(house)

@@ -40,13 +40,14 @@ public struct SignInContext: Sendable {
     }
 
     /// Takes over a session that is made by presenting a refresh token. It is presented in the account's lane, and only
-    /// after the vault has made room for what comes back.
+    /// after the vault has made room for what comes back, and not if the account is signed in as another user than
+    /// `subject`; nil if the caller asked to switch.
     public func open(
-        of account: Account, isEphemeral: Bool,
+        of account: Account, isEphemeral: Bool, subject: String?,
         made make: @escaping @Sendable () async throws(BrokerError) -> (Session, SessionOpening)
     ) async throws(BrokerError) {
         defer { broker.endReplaced() }
-        try await broker.sessionManager.open(for: account, isEphemeral: isEphemeral, made: make)
+        try await broker.sessionManager.open(for: account, isEphemeral: isEphemeral, subject: subject, made: make)
     }
 
     /// Ends a session at its provider that the daemon does not hold.

@@ -13,13 +13,17 @@ extension SessionManager {
     }
 
     /// Takes over a session that is made by presenting a refresh token. The token is presented in the account's lane,
-    /// and only after the vault has reserved room for the response.
+    /// and only after the vault has reserved room for the response. It is not presented if the account is signed in as
+    /// another user than `subject`; nil if the caller asked to switch.
     func open(
-        for account: Account, isEphemeral: Bool,
+        for account: Account, isEphemeral: Bool, subject: String?,
         made make: @escaping @Sendable () async throws(BrokerError) -> (Session, SessionOpening)
     ) async throws(BrokerError) {
         try await inTurn(account.name) { sessionManager throws(BrokerError) in
             let lane = try await sessionManager.laneForOpening(account)
+            if let subject, let former = lane.state.session, !Session.isSame(former.subject, subject) {
+                throw .otherUser(account.name, former.displayName, by: subject)
+            }
             if !isEphemeral { try await sessionManager.store.announce(account.slot, isNeeded: true) }
             let (session, opening): (Session, SessionOpening)
             do throws(BrokerError) {
@@ -87,14 +91,14 @@ extension SessionManager {
     /// The vault takes the session out of its slot in one step and keeps it until the provider has been told.
     func close(_ name: AccountName, endingAll: Bool = false) async throws(BrokerError) -> Closing {
         try await ready(name)
-        guard let id = lanes[name]?.id else { throw .accountNotFound(name.rawValue) }
+        guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
+        let (id, hadSession) = (lane.id, lane.state.presence != .absent(.signedOut))
         take(.signOutBegan, id)
         return try await inTurn(name) { sessionManager throws(BrokerError) in
             // A lane that replaced this one has a session of another binding, which nobody asked to close.
-            guard let lane = sessionManager.lane(id) else { return Closing(hadSession: false, closed: nil) }
+            guard let lane = sessionManager.lane(id) else { return Closing(hadSession: hadSession, closed: nil) }
             defer { sessionManager.take(.signOutEnded, id) }
             if let error = sessionManager.lockError { throw error }
-            let hadSession = lane.state.presence != .absent(.signedOut)
             return Closing(hadSession: hadSession, closed: try await sessionManager.closeInTurn(lane, endingAll))
         }
     }
@@ -171,9 +175,7 @@ struct Succession: Sendable {
             return
         }
         guard former.isSameUser(as: session) || opening.switchesSubject else {
-            throw .conflict(
-                "\(lane.account.name) is signed in as \(former.displayName), and this sign-in is by "
-                    + "\(session.displayName). Nothing was changed. Sign out first, or ask to switch.")
+            throw .otherUser(lane.account.name, former.displayName, by: session.displayName)
         }
         var session = session
         let family = provider.family(of: former)
@@ -182,6 +184,14 @@ struct Succession: Sendable {
             replaced = Closed(account: lane.account, session: former, retirement: nil)
         }
         self.session = session
+    }
+}
+
+extension BrokerError {
+    fileprivate static func otherUser(_ name: AccountName, _ held: String, by other: String) -> BrokerError {
+        .conflict(
+            "\(name) is signed in as \(held), and this sign-in is by \(other). Nothing was changed. "
+                + "Sign out first, or ask to switch.")
     }
 }
 

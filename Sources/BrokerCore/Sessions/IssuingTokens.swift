@@ -125,7 +125,7 @@ extension SessionManager {
     /// token, so that the refresh is not needed.
     private func hasOther(than seen: Secret?, _ key: TokenKey, _ id: LaneID) -> Bool {
         guard key == .own, let seen, lockError == nil, let session = lane(id)?.state.visible,
-            session.unvalidatedRefreshToken == nil, let token = session.tokens[.own]
+            session.unvalidated == nil, let token = session.tokens[.own]
         else { return false }
         return token.value != seen && token.isValid(at: clock.bootInstant)
     }

@@ -6,7 +6,7 @@ extension SessionManager {
     /// A refresh, in its turn. It presents the newest refresh token first. It stores a rotated one, beside its
     /// predecessor, before it looks at the rest of the response. Then it validates the response, and then it serves it.
     func renew(_ id: LaneID, _ key: TokenKey, for reason: RefreshReason) async -> Result<Void, BrokerError> {
-        if key != .own, lane(id)?.state.visible?.downscopedTo != nil {
+        if key != .own, lane(id)?.state.visible?.unvalidated?.downscopedTo != nil {
             // What the newest refresh token is good for is found out before it is presented for another downscoped one.
             if case .failure(let error) = await renew(id, .own, for: .change) { return .failure(error) }
         }
@@ -34,7 +34,7 @@ extension SessionManager {
         }
         // A refresh token that came with a downscoped token may be of that scope. It is presented for the whole scope at
         // once.
-        if key != .own, self.lane(id)?.state.visible?.downscopedTo != nil { _ = await renew(id, .own, for: .change) }
+        if key != .own, self.lane(id)?.state.visible?.unvalidated?.downscopedTo != nil { _ = await renew(id, .own, for: .change) }
         return result
     }
 

@@ -4,7 +4,7 @@ public import Secrets
 extension Session {
     /// The refresh tokens worth presenting, the newest first.
     public var refreshTokens: [Secret] {
-        [unvalidatedRefreshToken, presentedRefreshToken, refreshToken].compactMap { $0 }
+        [unvalidated?.token, unvalidated?.presented, refreshToken].compactMap { $0 }
     }
 
     /// Keeps these and no others, the newest first. Of more than three, the two newest and the oldest are kept: the
@@ -12,9 +12,8 @@ extension Session {
     mutating func keep(refreshTokens: [Secret]) {
         let newer = refreshTokens.dropLast()
         refreshToken = refreshTokens.last
-        unvalidatedRefreshToken = newer.first
-        presentedRefreshToken = newer.dropFirst().first
-        if newer.isEmpty { downscopedTo = nil }
+        let scope = unvalidated?.downscopedTo
+        unvalidated = newer.first.map { Unvalidated($0, presented: newer.dropFirst().first, downscopedTo: scope) }
     }
 
     /// The session while a response to the refresh token `presented` is not validated: the token that came with it, if
@@ -25,7 +24,7 @@ extension Session {
         let new = token.flatMap { $0 == presented ? nil : $0 }
         session.keep(refreshTokens: [new].compactMap { $0 } + (known.isEmpty ? [presented] : known))
         session.rotates = new != nil
-        session.downscopedTo = nil
+        session.unvalidated?.downscopedTo = nil
         return session
     }
 
@@ -33,7 +32,7 @@ extension Session {
     /// that was presented stays behind it, until a refresh has shown what it is good for.
     func settlingRefreshTokens(_ token: Secret, _ presented: Secret) -> Session {
         var session = self
-        session.keep(refreshTokens: downscopedTo == nil || token == presented ? [token] : [token, presented])
+        session.keep(refreshTokens: unvalidated?.downscopedTo == nil || token == presented ? [token] : [token, presented])
         return session
     }
 
@@ -54,7 +53,7 @@ extension Session {
             tokenEndpointOrigin == held.tokenEndpointOrigin, scopes.isSubset(of: held.scopes), isSameFamily
         else { return }
         keep(refreshTokens: held.refreshTokens)
-        downscopedTo = held.downscopedTo
+        unvalidated?.downscopedTo = held.unvalidated?.downscopedTo
         rotates = held.rotates
         end = held.end
     }

@@ -123,7 +123,7 @@ struct Schedule: Sendable {
             let margin = Schedule.margin(lifetime: end.remaining(at: now), configured: nil)
             due = min(due ?? .never, max(now, end.boot - margin * Double.random(in: 1...1.2)))
         }
-        if state.isUrgent || session.unvalidatedRefreshToken != nil { due = now }
+        if state.isUrgent || session.unvalidated != nil { due = now }
         guard let due else { return nil }
         if let last = renewal.last, case .failure(.cancelled) = last.result {
             // A cancelled attempt says nothing about the provider. The next one may be cancelled too, so it waits a

@@ -88,17 +88,37 @@ public struct Session: Sendable, Equatable {
         }
     }
 
+    /// A refresh token that came in a response which was not validated, or with a downscoped token.
+    public struct Unvalidated: Sendable, Equatable {
+        public var token: Secret
+        /// The refresh token that was presented when ``token`` came, if it is not ``Session/refreshToken``: no response
+        /// to it was validated either.
+        public var presented: Secret?
+        /// The scope of the downscoped token that ``token`` came with: it may be good for no more than that.
+        public var downscopedTo: String?
+
+        public init(_ token: Secret, presented: Secret? = nil, downscopedTo: String? = nil) {
+            self.token = token
+            self.presented = presented
+            self.downscopedTo = downscopedTo
+        }
+    }
+
+    /// What a session outlives.
+    public enum Keeping: Sendable, Equatable {
+        /// A start of the daemon.
+        case vault
+        /// Nothing: the caller asked that it is not written.
+        case memory
+        /// A start, without being written: the configuration makes it anew. Its tokens are renewed without a refresh
+        /// token.
+        case configuration
+    }
+
     /// The last refresh token whose response was validated.
     public var refreshToken: Secret?
-    /// A refresh token that came in a response which was not validated, or with a downscoped token. It is presented
-    /// first.
-    public var unvalidatedRefreshToken: Secret?
-    /// The refresh token that was presented when ``unvalidatedRefreshToken`` came, if it is not ``refreshToken``
-    /// itself: no response to it was validated either.
-    public var presentedRefreshToken: Secret?
-    /// The scope of the downscoped token that ``unvalidatedRefreshToken`` came with: the refresh token may be good for
-    /// no more than that.
-    public var downscopedTo: String?
+    /// A newer refresh token, which is presented first; nil where the last response was validated.
+    public var unvalidated: Unvalidated?
     public var identity: Identity?
     public var subject: String?
     /// Claims about the user, from the ID token and userinfo.
@@ -123,21 +143,17 @@ public struct Session: Sendable, Equatable {
     public var idTokenOddity: BrokerError?
     /// What is sealed for one kind of account alone, by the kind's name.
     public var attachments: [String: SessionAttachment] = [:]
-    /// Not to be written to the disk: it goes with the daemon.
-    public var isEphemeral = false
+    public var keeping = Keeping.vault
     /// The sign-out that the provider is still to be told of ends the user's other sessions, too.
     public var endsAll = false
-    /// The configuration made it, and no sign-in. Its tokens are renewed without a refresh token, and the vault has
-    /// nothing of it.
-    public var isConfigured = false
 
     public init(
-        refreshToken: Secret?, unvalidatedRefreshToken: Secret?, identity: Identity?, subject: String?,
+        refreshToken: Secret?, unvalidated: Unvalidated? = nil, identity: Identity?, subject: String?,
         user: JSONObject?, scope: String?, issuer: String, tokenEndpointOrigin: String, signedInAt: WallInstant,
         end: Deadline?, rotates: Bool?, tokens: [TokenKey: AccessToken]
     ) {
         self.refreshToken = refreshToken
-        self.unvalidatedRefreshToken = unvalidatedRefreshToken
+        self.unvalidated = unvalidated
         self.identity = identity
         self.subject = subject
         self.user = user
@@ -169,5 +185,9 @@ public struct Session: Sendable, Equatable {
     private static let maxDownscopedTokens = 32
     private static let maxTokenBytes = 256 << 10
 
-    public var isRefreshable: Bool { unvalidatedRefreshToken != nil || refreshToken != nil || isConfigured }
+    public var isRefreshable: Bool { unvalidated != nil || refreshToken != nil || isConfigured }
+    /// Not written to the disk: it goes with the daemon.
+    public var isEphemeral: Bool { keeping != .vault }
+    /// The configuration made it, and no sign-in.
+    public var isConfigured: Bool { keeping == .configuration }
 }

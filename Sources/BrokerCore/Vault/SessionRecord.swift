@@ -15,9 +15,9 @@ enum SessionRecord {
             .init("signed_in_at", .integer(session.signedInAt.seconds)),
         ])
         object["refresh_token"] = text(session.refreshToken)
-        object["successor"] = text(session.unvalidatedRefreshToken)
-        object["presented"] = text(session.presentedRefreshToken)
-        object["downscoped_to"] = session.downscopedTo.map { .string($0) }
+        object["successor"] = text(session.unvalidated?.token)
+        object["presented"] = text(session.unvalidated?.presented)
+        object["downscoped_to"] = session.unvalidated?.downscopedTo.map { .string($0) }
         if !session.lostScopes.isEmpty { object["lost_scopes"] = .array(session.lostScopes.map { .string($0) }) }
         if session.refusesDownscoping { object["refuses_downscoping"] = true }
         object["subject"] = session.subject.map { .string($0) }
@@ -110,15 +110,17 @@ enum SessionRecord {
         }
         var session = Session(
             refreshToken: object["refresh_token"]?.string.map { Secret($0) },
-            unvalidatedRefreshToken: object["successor"]?.string.map { Secret($0) },
+            unvalidated: object["successor"]?.string.map { token in
+                Session.Unvalidated(
+                    Secret(token), presented: object["presented"]?.string.map { Secret($0) },
+                    downscopedTo: object["downscoped_to"]?.string)
+            },
             identity: object["identity"]?.object.flatMap { decodeIdentity($0, reader) },
             subject: object["subject"]?.string, user: object["user"]?.object, scope: object["scope"]?.string,
             issuer: issuer, tokenEndpointOrigin: origin, signedInAt: WallInstant(seconds: signedInAt),
             end: reader.read(object["end"], lifetime: nil), rotates: object["rotates"]?.bool, tokens: tokens)
         session.attachments = attachments(in: object)
         session.endsAll = object["ends_all"]?.bool ?? false
-        session.presentedRefreshToken = object["presented"]?.string.map { Secret($0) }
-        session.downscopedTo = object["downscoped_to"]?.string
         session.lostScopes = object["lost_scopes"]?.array?.compactMap(\.string) ?? []
         session.refusesDownscoping = object["refuses_downscoping"]?.bool == true
         return session

@@ -21,7 +21,7 @@ extension Provider {
         let origin = try WebURL.origin(of: metadata.tokenEndpoint)
         let asked = scopes.joined(separator: " ")
         var session = Session(
-            refreshToken: tokens.refreshToken, unvalidatedRefreshToken: nil, identity: nil, subject: nil, user: nil,
+            refreshToken: tokens.refreshToken, identity: nil, subject: nil, user: nil,
             scope: tokens.scope(askedFor: scopes) ?? (asked.isEmpty ? nil : asked),
             issuer: metadata.issuer ?? origin, tokenEndpointOrigin: origin, signedInAt: clock.wallInstant,
             end: tokens.refreshExpiresIn.map { Deadline(in: $0, by: clock) }, rotates: nil,

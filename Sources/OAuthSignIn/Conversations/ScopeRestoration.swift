@@ -30,7 +30,7 @@ extension Session {
     /// The scope to state with a refresh token; nil unless it came with a downscoped token and the whole scope is
     /// known.
     func restoration(of token: Secret) -> ScopeRestoration? {
-        guard let downscopedTo, token == unvalidatedRefreshToken, !scopes.isEmpty else { return nil }
+        guard let downscopedTo = unvalidated?.downscopedTo, token == unvalidated?.token, !scopes.isEmpty else { return nil }
         return ScopeRestoration(whole: scopes.map(String.init).sorted(), rest: downscopedTo)
     }
 
@@ -42,10 +42,13 @@ extension Session {
 
     /// After a refresh for a downscoped token: notes the scope that the new refresh token may be limited to.
     private mutating func noteDownscoping(_ key: TokenKey, of held: Session) {
-        guard key != .own, let token = tokens[key] else { return downscopedTo = nil }
+        guard key != .own, let token = tokens[key] else {
+            unvalidated?.downscopedTo = nil
+            return
+        }
         let granted = Set((token.scope ?? "").split(separator: " "))
         let isWhole = key.scopes == nil && !token.isScopeStated || !scopes.isEmpty && scopes.isSubset(of: granted)
-        downscopedTo = isWhole || held.unvalidatedRefreshToken == nil ? nil : token.scope ?? ""
+        unvalidated?.downscopedTo = isWhole || held.unvalidated == nil ? nil : token.scope ?? ""
     }
 
     /// After a refresh for the whole scope: notes which scopes are lost.

@@ -61,12 +61,11 @@ extension Session {
     /// one.
     static func ofService(_ account: Account, by clock: BrokerClock) -> Session {
         var session = Session(
-            refreshToken: nil, unvalidatedRefreshToken: nil, identity: nil, subject: nil, user: nil,
+            refreshToken: nil, identity: nil, subject: nil, user: nil,
             scope: account.scopes.isEmpty ? nil : account.scopes.joined(separator: " "),
             issuer: account.issuer ?? account.binding.provider, tokenEndpointOrigin: "", signedInAt: clock.wallInstant,
             end: nil, rotates: nil, tokens: [:])
-        session.isConfigured = true
-        session.isEphemeral = true
+        session.keeping = .configuration
         return session
     }
 }

@@ -70,7 +70,9 @@ struct FlowStart: Sendable {
         }
         let provider = provider
         let (claims, isExpired) = try await provider.whose(token)
-        try await context.open(of: account, isEphemeral: !fields.isPersistent) { () throws(BrokerError) in
+        let subject = request.switchesSubject ? nil : claims.subject
+        try await context.open(of: account, isEphemeral: !fields.isPersistent, subject: subject) {
+            () throws(BrokerError) in
             let fresh = try await refreshed(refreshToken, claims)
             // An expired access token was not verified, so the new one must be.
             let session = try await provider.session(
@@ -96,7 +98,7 @@ struct FlowStart: Sendable {
         guard fresh.claims.isSameSession(as: claims) else {
             throw .invalid(
                 field: "refresh_token",
-                reason: "it belongs to another session than the access token; nothing was stored")
+                reason: "it belongs to another session than the access token; nothing was stored, and it was used up")
         }
         return fresh
     }

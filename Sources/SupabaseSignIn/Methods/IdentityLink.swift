@@ -53,10 +53,16 @@ extension FlowStart {
 extension SupabaseProvider {
     /// Replaces the account's session by another one of the same user, and ends the former one at the server.
     func succeed(_ session: Session, in context: SignInContext) async throws(BrokerError) {
-        guard let former = try await context.sessions.readable(account.name) else {
-            // The account was signed out meanwhile, so end the new session at the server.
+        let former: Session
+        do throws(BrokerError) {
+            guard let held = try await context.sessions.readable(account.name) else {
+                throw .signInRequired(account.name)
+            }
+            former = held
+        } catch {
+            // The account was signed out or the vault locked meanwhile, so end the new session at the server.
             context.endUnheld(session, of: account)
-            throw .signInRequired(account.name)
+            throw error
         }
         if let assurance = former.project?.assurance, assurance > session.project?.assurance ?? .aal1 {
             // The current session has a higher assurance level. Keep it, end the new one, and reload the user.
@@ -74,9 +80,14 @@ extension SupabaseProvider {
             session.project?.providerToken = former.project?.providerToken
         }
         session.project?.migratesFrom = former.project?.migratesFrom
-        session.isEphemeral = former.isEphemeral
+        session.keeping = former.keeping
         var opening = SessionOpening(event: .userUpdated, isAsked: true)
         opening.notice = self.opening(session, SignInRequest()).notice
-        try await context.open(session, of: account, opening)
+        do throws(BrokerError) {
+            try await context.open(session, of: account, opening)
+        } catch {
+            context.endUnheld(session, of: account)
+            throw error
+        }
     }
 }

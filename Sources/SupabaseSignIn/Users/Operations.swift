@@ -58,6 +58,7 @@ public struct SupabaseOperations: Sendable {
     public func reauthenticate(_ name: AccountName) async throws(BrokerError) {
         let change = SupabaseOperation(
             request: { project, token throws(FieldError) in project.reauthentication(bearer: token) },
+            borrowsToken: true,
             apply: { response, _ throws(SupabaseError) in _ = try MessageResponse(reading: response) })
         _ = try await sessions.change(name, change)
     }
@@ -76,7 +77,8 @@ public struct SupabaseOperations: Sendable {
     /// Ends the user's other sessions; this one stays.
     public func signOutOthers(_ name: AccountName) async throws(BrokerError) -> AccountView {
         let change = SupabaseOperation(
-            request: { project, token throws(FieldError) in project.signOut(.others, bearer: token) })
+            request: { project, token throws(FieldError) in project.signOut(.others, bearer: token) },
+            borrowsToken: true)
         _ = try await sessions.change(name, change)
         return try await broker.account(name)
     }
@@ -89,6 +91,7 @@ public struct SupabaseOperations: Sendable {
             name,
             SupabaseOperation(
                 request: { project, token throws(FieldError) in project.enroll(factor, bearer: token) },
+                borrowsToken: true,
                 apply: { response, _ throws(SupabaseError) in _ = try FactorEnrolment(reading: response) }))
         let enrolment = try SupabaseProvider.reading(response) { response throws(SupabaseError) in
             try FactorEnrolment(reading: response)
@@ -107,7 +110,7 @@ public struct SupabaseOperations: Sendable {
             SupabaseOperation(
                 request: { project, token throws(FieldError) in
                     try project.challenge(factor: factor, channel: channel, party: party, bearer: token)
-                },
+                }, borrowsToken: true,
                 apply: { response, _ throws(SupabaseError) in _ = try FactorChallenge(reading: response) }))
         return try SupabaseProvider.reading(response) { response throws(SupabaseError) in
             try FactorChallenge(reading: response)

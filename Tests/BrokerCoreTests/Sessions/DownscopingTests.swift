@@ -32,7 +32,7 @@ import Testing
                 "store refresh-2 > refresh-3 > refresh-4", "store refresh-4",
             ])
         let session = try await session(house)
-        #expect(session.lostScopes.isEmpty && !session.refusesDownscoping && session.downscopedTo == nil)
+        #expect(session.lostScopes.isEmpty && !session.refusesDownscoping && session.unvalidated?.downscopedTo == nil)
         // The downscoped token is kept, and the session's own is of the whole scope.
         #expect(try await house.broker.session(House.name, downscoped).token.value == token.value)
         #expect(try await house.token() == "access-4")
@@ -48,7 +48,7 @@ import Testing
         house.provider.script(.token, .setting("refresh_token", "smaller"), .status(503))
         _ = try await house.broker.session(House.name, downscoped)
         #expect(try await session(house).refreshTokens.map { $0.revealed() } == ["smaller", "refresh-2"])
-        #expect(try await session(house).downscopedTo == "email")
+        #expect(try await session(house).unvalidated?.downscopedTo == "email")
         house.clock.advance(by: 600)
         house.provider.script(.token, .invalidGrant)
         _ = await house.broker.sessionManager.runDueTasks()

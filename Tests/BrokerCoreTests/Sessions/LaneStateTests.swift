@@ -15,7 +15,7 @@ private let full = BrokerError.vaultFailed("The disk is full.")
 
 private func session(_ subject: String) -> Session {
     Session(
-        refreshToken: Secret("refresh of \(subject)"), unvalidatedRefreshToken: nil, identity: nil, subject: subject,
+        refreshToken: Secret("refresh of \(subject)"), identity: nil, subject: subject,
         user: nil, scope: nil, issuer: "https://id.example", tokenEndpointOrigin: "https://id.example",
         signedInAt: WallInstant(seconds: 5),
         end: nil, rotates: true,

@@ -12,7 +12,7 @@ private func session(
 ) -> Session {
     let expiry = seconds.map { Deadline(at: WallInstant(seconds: $0), boot: now + .seconds($0)) }
     return Session(
-        refreshToken: refreshToken, unvalidatedRefreshToken: nil, identity: nil, subject: subject, user: nil,
+        refreshToken: refreshToken, identity: nil, subject: subject, user: nil,
         scope: nil,
         issuer: "https://id.example", tokenEndpointOrigin: "https://id.example", signedInAt: WallInstant(seconds: 5),
         end: nil, rotates: nil,

@@ -8,7 +8,7 @@ import Testing
 @Suite struct `A session's record` {
     private let clock = TestClock()
     private let session = Session(
-        refreshToken: Secret("r1"), unvalidatedRefreshToken: Secret("r2"),
+        refreshToken: Secret("r1"), unvalidated: Session.Unvalidated(Secret("r2")),
         identity: Session.Identity(
             token: Secret("id"), expiry: Deadline(at: WallInstant(seconds: 5), boot: BootInstant(milliseconds: 4_000)),
             lifetime: 4, audience: ["a", "b"],
@@ -34,7 +34,7 @@ import Testing
         #expect(try reread(session) == session)
         var bare = session
         bare.refreshToken = nil
-        bare.unvalidatedRefreshToken = nil
+        bare.unvalidated = nil
         bare.identity = nil
         bare.subject = nil
         bare.user = nil

@@ -137,7 +137,7 @@ import Testing
         #expect(session.refreshTokens.map { $0.revealed() } == ["refresh-2"])
     }
 
-    @Test func `an answer that repeats the refresh token has no unvalidatedRefreshToken`() async throws {
+    @Test func `an answer that repeats the refresh token leaves no newer one`() async throws {
         let house = try await House()
         house.provider.behave { $0.rotates = false }
         try await house.signIn()
@@ -149,7 +149,7 @@ import Testing
 
     // MARK: A vault that cannot write
 
-    @Test func `nothing that may rotate is presented while its unvalidatedRefreshToken could not be kept`() async throws
+    @Test func `nothing that may rotate is presented while a newer refresh token could not be kept`() async throws
     {
         let house = try await House.expired()
         await house.vault.failAnnouncing(with: .unwritable(reason: "No space left on device."))
@@ -212,7 +212,7 @@ import Testing
         }
         let session = try #require(await house.vault.sessions.first)
         #expect(session.identity?.token == before)
-        #expect(session.unvalidatedRefreshToken == nil)
+        #expect(session.unvalidated == nil)
         #expect(try await house.view.error == nil)
         #expect(house.facts.names.count { $0 == "idTokenDropped" } == 1)
     }
