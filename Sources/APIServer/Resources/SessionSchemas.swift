@@ -14,6 +14,9 @@ extension Component {
     static let signedOut = Component("SignedOut", accountMembers + endSessionMembers)
 
     private static let endSessionMembers: [Member] = [
-        .optional("end_session_url", .string), .optional("end_session_error", .component(.problem)),
+        .optional("end_session_url", .string, "To be shown to the user"),
+        .optional("end_session_open_url", .string, "For a program to open, once and within a minute"),
+        .optional("end_session_open_url_error", .component(.problem)),
+        .optional("end_session_error", .component(.problem)),
     ]
 }
