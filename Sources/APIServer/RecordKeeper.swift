@@ -51,7 +51,8 @@ public final class RecordKeeper: Sendable {
             write("passkey_removed", account) { $0["passkey"] = .string(RecordKeeper.bounded(id)) }
         case .sessionClosed(let account, let subject): write("signed_out", account, subject: subject)
         case .sessionEnded(let account, let subject): write("session_ended", account, subject: subject)
-        case .refreshFailed(let account, let error): failed(account, error)
+        case .refreshFailed(let account, let error): failed("refresh_failed", account, error)
+        case .downscopingFailed(let account, let error): failed("downscoping_failed", account, error)
         case .idTokenDropped(let account, let error):
             write("id_token_dropped", account, error) { members in
                 if case .provider(.invalidResponse(let reason)) = error {
@@ -98,11 +99,12 @@ public final class RecordKeeper: Sendable {
         }
     }
 
-    private func failed(_ account: AccountName, _ error: BrokerError) {
+    private func failed(_ event: String, _ account: AccountName, _ error: BrokerError) {
         let failure = RepeatedFailures.Failure(
-            account: account, code: RecordKeeper.code(of: error), providerCode: RecordKeeper.providerCode(of: error))
+            event: event, account: account, code: RecordKeeper.code(of: error),
+            providerCode: RecordKeeper.providerCode(of: error))
         guard let count = failures.withLock({ $0.note(failure, at: audit.now()) }) else { return }
-        write("refresh_failed", account, error) { members in
+        write(event, account, error) { members in
             if count > 1 { members["count"] = .integer(count) }
         }
     }
@@ -143,7 +145,8 @@ public final class RecordKeeper: Sendable {
                 metrics.signInFailed(account.rawValue, method: method, code: code)
             }
         case .refreshStarted(let account, _): metrics.refreshAttempted(account.rawValue)
-        case .refreshFailed(let account, let error):
+        // Each attempt was counted, for a downscoped token too.
+        case .refreshFailed(let account, let error), .downscopingFailed(let account, let error):
             metrics.refreshFailed(account.rawValue, code: RecordKeeper.code(of: error))
         default: break
         }

@@ -1,10 +1,12 @@
 internal import BrokerCore
 
-/// Counts equal failed refreshes, so that they make at most one line of the audit log in five minutes. Attack: a program
-/// behind an exposed socket requests a scope that the provider refuses, again and again. Each request is a failed refresh
-/// of the owner's account, and a line for each would push the other entries out of the log.
+/// Counts equal failed refreshes and equal failed requests for downscoped tokens, so that they make at most one line of
+/// the audit log in five minutes. Attack: a program behind an exposed socket requests a scope that the provider refuses,
+/// again and again. A line for each request would push the other entries out of the log.
 struct RepeatedFailures: Sendable {
     struct Failure: Hashable {
+        /// The event of its line.
+        let event: String
         let account: AccountName
         let code: String
         let providerCode: String?

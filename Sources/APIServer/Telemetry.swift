@@ -54,7 +54,7 @@ final class Telemetry: Sendable {
             var line = line("token_refresh_attempted", account, nil)
             line["reason"] = .string(reason.rawValue)
             return [line]
-        case .refreshFailed(let account, let error):
+        case .refreshFailed(let account, let error), .downscopingFailed(let account, let error):
             var line = line("token_refresh_failed", account, nil)
             line["error_type"] = .string(RecordKeeper.code(of: error))
             return [line]

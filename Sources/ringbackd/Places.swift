@@ -6,9 +6,12 @@ import Terminal
 struct Places {
     var socket: String
     var state: String
+    /// Both are in the directory of `--private`, which allows no other option for a place.
+    private let isPrivate: Bool
 
     /// Options come first, then `RINGBACK_*`, then the XDG directories.
     init(_ options: Options) throws(PlaceError) {
+        isPrivate = options.ownDirectory != nil
         if let directory = options.ownDirectory {
             socket = "\(directory)/ringback.sock"
             state = "\(directory)/state"
@@ -39,7 +42,7 @@ struct Places {
             throw PlaceError(reason: "the socket's path must name its directory: \(socket)")
         }
         let directory = slash == socket.startIndex ? "/" : String(socket[..<slash])
-        try Places.checkParents(of: directory)
+        try Places.checkParents(of: directory, isPrivate: isPrivate)
         if unsafe mkdir(directory, 0o700) == 0 { return }
         let code = errno
         guard code == EEXIST else {
@@ -51,7 +54,8 @@ struct Places {
             throw PlaceError(reason: "\(directory) is not a directory (a symbolic link is refused). Remove it")
         }
         guard status.st_uid == getuid() else {
-            throw PlaceError(reason: "\(directory) belongs to another user. Choose another with --socket PATH")
+            throw PlaceError(
+                reason: "\(directory) belongs to another user. Choose another\(isPrivate ? "" : " with --socket PATH")")
         }
         guard status.st_mode & 0o077 == 0 else {
             throw PlaceError(reason: "\(directory) is open to others", step: .remedy(.openToOthers, directory))
@@ -61,14 +65,15 @@ struct Places {
 
 extension Places {
     /// Refuses a directory that other users could replace.
-    static func checkParents(of directory: String) throws(PlaceError) {
+    static func checkParents(of directory: String, isPrivate: Bool = false) throws(PlaceError) {
         do throws(DirectoryTrust.Failure) {
             try DirectoryTrust.check(parentsOf: directory)
         } catch {
             throw PlaceError(
                 reason: "\(error.path) \(error.reason)",
                 step: error.isWritable ? .remedy(.writableByOthers, error.path) : nil,
-                otherwise: "Or choose another place for the socket with --socket PATH")
+                otherwise: isPrivate
+                    ? "Or choose another directory" : "Or choose another place for the socket with --socket PATH")
         }
     }
 

@@ -7,7 +7,7 @@ import Terminal
 /// This is the only place in the daemon with commands: what the socket serves has none.
 enum StartAdvice {
     static func text(_ error: PlaceError) -> String {
-        error.step.map { "\(error.reason). \(words(for: $0))\(error.otherwise.map { " \($0)" } ?? "")" }
+        error.step.map { "\(error.reason). \(words(for: $0))\(error.otherwise.map { "\n\($0)" } ?? "")" }
             ?? ([error.reason] + [error.otherwise].compactMap { $0 }).joined(separator: ". ")
     }
 

@@ -56,6 +56,8 @@ import Testing
                 #expect(output.status == 0, "\(verb): \(output)")
                 let urls = try await opened(opener, on: stage)
                 #expect(urls.count == 1, "\(verb) opened \(urls)")
+                // An argument list gives nothing away: neither a state nor an ID token.
+                #expect(urls.allSatisfy { $0.contains("/start/") && !$0.contains("?") }, "\(verb) opened \(urls)")
             }
             _ = try await stage.run("ringback", ["logout", "work", "--no-browser"], environment: environment)
             #expect(try await opened(opener, atLeast: 0, on: stage) == [])
@@ -71,6 +73,8 @@ import Testing
                 #expect(output.status == 0, "\(verb): \(output)")
                 let urls = try await opened(opener, on: stage)
                 #expect(urls.count == 1, "\(verb) opened \(urls)")
+                // An argument list gives nothing away: neither a state nor an ID token.
+                #expect(urls.allSatisfy { $0.contains("/start/") && !$0.contains("?") }, "\(verb) opened \(urls)")
             }
         }
     }

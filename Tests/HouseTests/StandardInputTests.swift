@@ -87,6 +87,13 @@ import Testing
             for emptiness in Emptiness.allCases {
                 let complete = try await run(stage, ["complete"], emptiness)
                 #expect(complete.status == 64, "\(complete)")
+                // vi would wait for ever.
+                try stage.write(
+                    "#!/bin/sh\ntouch '\(stage.directory)/vi'\n", to: "\(stage.directory)/bin/vi", mode: 0o700)
+                let edit = try await run(stage, ["account", "edit", "work"], emptiness)
+                #expect(edit.status == 64 && edit.err.contains(stage.configuration), "\(edit)")
+                #expect(edit.err.contains("Set EDITOR") && edit.out.isEmpty, "\(edit)")
+                #expect(FileTree.text(of: "\(stage.directory)/vi") == nil)
                 let unlock = try await run(stage, ["unlock"], emptiness)
                 #expect(!unlock.err.contains("Fatal"), "\(unlock)")
             }

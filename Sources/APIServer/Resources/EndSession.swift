@@ -11,9 +11,10 @@ extension SessionResource {
         case plain
     }
 
-    /// What the response to a sign-out says of the page: `end_session_url`; `end_session_error` if it could not be
-    /// found out; nothing if the provider has no such page, or if the caller did not ask. The sign-out does not depend
-    /// on it.
+    /// What the response to a sign-out says of the page: `end_session_url`, to be shown to the user, and
+    /// `end_session_open_url`, for a program to open, or `end_session_open_url_error` if there is none;
+    /// `end_session_error` if the page could not be found out; nothing if the provider has no such page, or if the caller
+    /// did not ask. The sign-out does not depend on it.
     func endSession(
         _ call: Call, _ ending: EndingSession?, _ name: AccountName
     ) async throws(Problem) -> [JSONObject.Member] {
@@ -28,6 +29,14 @@ extension SessionResource {
         }
         guard let page else { return [] }
         if let shown = page.shown { api.noteIssuedToken(call.facts, shown, .own, .idToken) }
-        return [.init("end_session_url", .string(page.url))]
+        var members = [JSONObject.Member("end_session_url", .string(page.url))]
+        do throws(BrokerError) {
+            if let url = try await broker.openURL(of: page, name) {
+                members.append(.init("end_session_open_url", .string(url)))
+            }
+        } catch {
+            members.append(.init("end_session_open_url_error", Problem(error, language: call.language).json))
+        }
+        return members
     }
 }

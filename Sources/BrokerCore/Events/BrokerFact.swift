@@ -50,6 +50,8 @@ public enum BrokerFact: Sendable {
     case refreshStarted(AccountName, reason: RefreshReason)
     case refreshSucceeded(AccountName)
     case refreshFailed(AccountName, BrokerError)
+    /// A request for a downscoped token failed. It says nothing about the session, which is kept as it is.
+    case downscopingFailed(AccountName, BrokerError)
     /// A refresh brought a good access token and an ID token that cannot be used. Recorded once for each cause.
     case idTokenDropped(AccountName, BrokerError)
     /// A request for a downscoped token cost the session these scopes; a sign-in brings them back.

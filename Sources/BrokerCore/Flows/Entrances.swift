@@ -153,6 +153,7 @@ extension Broker {
 
     /// The page that a browser which opened an entrance goes on to; nil if it leads nowhere any more.
     public func pageBehind(entrance key: String) async -> String? {
+        if let page = await flowRegistry.spendPage(entrance: key) { return page }
         guard let flow = await flowRegistry.spend(entrance: key) else { return nil }
         // The browser may leave before the provider has answered: what was begun for it is kept or closed all the same.
         let making = work.start { await anotherPage(of: flow) }

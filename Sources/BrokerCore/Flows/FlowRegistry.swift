@@ -34,6 +34,8 @@ actor FlowRegistry {
     var entries: [String: Entry] = [:]
     var identifiers: [[UInt8]: String] = [:]
     var starts: [AccountName: Start] = [:]
+    /// Entrances that belong to no flow, oldest first.
+    var pages: [PageEntrance] = []
     private var begun = 0
     private let callbackReceiver: CallbackReceiver
     let clock: BrokerClock

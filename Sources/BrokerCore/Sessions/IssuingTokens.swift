@@ -77,7 +77,7 @@ extension SessionManager {
 
     /// Refreshes at the request of a caller (`POST …/refresh`).
     ///
-    /// - Parameter query: which of the session's tokens.
+    /// - Parameter query: which of the session's tokens, and the allowance of whoever asks.
     func refresh(
         _ name: AccountName, _ query: SessionQuery = SessionQuery(), isForced: Bool, rejected: [UInt8]?
     ) async throws(BrokerError) {
@@ -96,6 +96,7 @@ extension SessionManager {
         let now = clock.bootInstant
         if !isForced, let last = renewal.last, now - last.endedAt < joinWindow { return try last.result.get() }
         if let error = renewal.backoff.refusalByProvider(at: now) { throw error }
+        if let wait = query.allowance?.take(at: now) { throw .tooManyAttempts(retryAfter: wait) }
         try await startRefresh(of: name, query.key, for: .requested).get(atMost: refreshWait)
     }
 

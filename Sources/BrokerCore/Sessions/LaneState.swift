@@ -215,7 +215,7 @@ extension LaneState {
             problem = error ?? (isOver ? nil : problem)
             return [.publish, .schedule] + (kind.map { [.post($0, session)] } ?? [])
         case .failed(let error, let isOfRequest):
-            guard !isOfRequest else { return [.record(.refreshFailed(name, error))] }
+            guard !isOfRequest else { return [.record(.downscopingFailed(name, error))] }
             renewal.backoff.note(error, at: now)
             renewal.countUnexplained(error)
             problem = error

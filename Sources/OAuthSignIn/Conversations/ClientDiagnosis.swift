@@ -8,6 +8,7 @@ internal import Secrets
 /// the client first (RFC 6749 section 3.2.1), so `invalid_grant` means that id and secret are right.
 struct ClientDiagnosis: Sendable {
     let provider: Provider
+    let metadata: ProviderMetadata
 
     private static let timeout: Duration = .seconds(6)
 
@@ -16,7 +17,6 @@ struct ClientDiagnosis: Sendable {
         let account = provider.account
         let check = "client"
         do throws(BrokerError) {
-            let metadata = try await provider.metadata()
             let registration = try await provider.registration(metadata)
             let endpoint = metadata.tokenEndpoint
             let redirectURI = account.redirectURI ?? "http://127.0.0.1/callback/\(account.name)"
@@ -31,10 +31,11 @@ struct ClientDiagnosis: Sendable {
             if OAuthError.rejectsClient(
                 in: response, codes: ["invalid_client", "unauthorized_client", "incorrect_client_credentials"])
             {
-                let secret =
-                    registration.authentication == .none ? "" : ", client_authentication and the client's secret"
+                let settings =
+                    registration.authentication == .none
+                    ? "client_id" : "client_id, client_authentication or the client's secret"
                 return Finding(
-                    check, .wrong, "\(host) rejects this client. Look at client_id\(secret) of the account.",
+                    check, .wrong, "\(host) rejects this client: \(settings) is wrong.",
                     .clientRefused, setting: "client_id", url: endpoint)
             }
             if response.status == 404 {

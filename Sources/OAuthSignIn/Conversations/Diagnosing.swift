@@ -29,17 +29,19 @@ struct ProviderDiagnosis: Sendable {
     ///   - isCandidate: the account is not configured yet, and its secret is not used.
     func diagnosis(isOfService: Bool, isCandidate: Bool) async -> Diagnosis {
         var findings: [Finding]
+        // The client is checked with the metadata that were found here, so that they are requested once.
+        let metadata: ProviderMetadata?
         switch rules.endpoints {
-        case .issuer(let issuer): findings = await atIssuer(issuer)
-        case .fixed(let metadata): findings = await atEndpoints(metadata)
+        case .issuer(let issuer): (findings, metadata) = await atIssuer(issuer)
+        case .fixed(let fixed): (findings, metadata) = (await atEndpoints(fixed), fixed)
         case .unsupported(let reason):
             return Diagnosis(
                 [Finding("provider", .wrong, reason, .configuration, setting: "provider")], awaitsCallbacks: false)
         }
         guard !isOfService else { return Diagnosis(findings, awaitsCallbacks: false) }
         let asksClient = !isCandidate || (rules.clientSecret == nil && rules.clientKey == nil)
-        if asksClient, !findings.contains(where: { $0.level == .wrong }),
-            let client = await ClientDiagnosis(provider: provider).finding()
+        if asksClient, !findings.contains(where: { $0.level == .wrong }), let metadata,
+            let client = await ClientDiagnosis(provider: provider, metadata: metadata).finding()
         {
             findings.append(client)
         }
@@ -64,29 +66,31 @@ struct ProviderDiagnosis: Sendable {
             }.filter { $0.check == "page" || $0.level == .wrong })
     }
 
-    /// Requests the metadata at both places, as a sign-in does.
-    private func atIssuer(_ issuer: String) async -> [Finding] {
+    /// Requests the metadata, at the second place if the first has none. Returns them too if they can be used.
+    private func atIssuer(_ issuer: String) async -> ([Finding], ProviderMetadata?) {
         guard let requests = try? ProviderMetadata.discoveryRequests(issuer: issuer) else {
-            return [
-                Finding("discovery", .wrong, "The issuer is not an https URL.", .configuration, setting: "issuer")
-            ]
+            return (
+                [Finding("discovery", .wrong, "The issuer is not an https URL.", .configuration, setting: "issuer")],
+                nil
+            )
         }
         var first: [Finding] = []
         for request in requests {
+            var metadata: ProviderMetadata?
             let found = await lookout.look(request, as: "discovery") { response in
                 do throws(OAuthError) {
-                    _ = try ProviderMetadata(parsing: response, issuer: issuer)
+                    metadata = try ProviderMetadata(parsing: response, issuer: issuer)
                     return .success("publishes metadata of this issuer")
                 } catch {
                     return .failure(reason(error, response, issuer))
                 }
             }
-            if found.contains(where: { $0.check == "discovery" && $0.level == .ok }) { return found }
+            if found.contains(where: { $0.check == "discovery" && $0.level == .ok }) { return (found, metadata) }
             if first.isEmpty { first = found }
             // If the host cannot be reached at the first URL, the second URL fails too.
             if !found.contains(where: { $0.check == "clock" }) { break }
         }
-        return first
+        return (first, nil)
     }
 
     private func reason(_ error: OAuthError, _ response: HTTPResponse, _ issuer: String) -> ProviderLook.Trouble {

@@ -23,11 +23,13 @@ struct AccountEdit: ParsableCommand {
 
     func run() throws {
         try present(account: name) { () throws(RingbackError) in
-            let draft = try DraftFile(of: try place())
+            let file = try place()
+            let editor = try editor(for: file)
+            let draft = try DraftFile(of: file)
             defer { draft.discard() }
             let written = try draft.text()
             while true {
-                try edit(draft)
+                try edit(draft, by: editor)
                 guard try draft.text() != written else { return Output.note("Nothing was changed.") }
                 if try isGood(draft) { break }
                 guard Console.Stream.input.isTerminal, Prompt.confirm("Edit it again?") else {
@@ -61,9 +63,19 @@ struct AccountEdit: ParsableCommand {
         }
     }
 
-    private func edit(_ draft: DraftFile) throws(RingbackError) {
-        let stated = ["VISUAL", "EDITOR"].lazy.compactMap { SocketPlace.variable($0) }.first { !$0.isEmpty }
-        let editor = (stated ?? "vi").split(separator: " ").map(String.init)
+    /// The words of the editor's command. Without a terminal vi would wait for ever.
+    private func editor(for file: String) throws(RingbackError) -> [String] {
+        let stated = ["VISUAL", "EDITOR"].compactMap { SocketPlace.variable($0) }.first { !$0.isEmpty }
+        guard stated != nil || (Console.Stream.input.isTerminal && Console.Stream.output.isTerminal) else {
+            throw RingbackError(
+                .validationFailed,
+                "No editor is named, and there is no terminal for vi. Set EDITOR; or change "
+                    + "\(Sanitizer.line(file, limit: 400)), and run: ringback reload")
+        }
+        return (stated ?? "vi").split(separator: " ").map(String.init)
+    }
+
+    private func edit(_ draft: DraftFile, by editor: [String]) throws(RingbackError) {
         let command = ChildCommand()
         switch command.start(editor + [draft.path]) {
         case .failure(let failure):

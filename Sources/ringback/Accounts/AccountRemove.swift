@@ -42,7 +42,8 @@ struct AccountRemove: ParsableCommand {
             guard try isDefined(file) else { return try removeSealed(calls) }
             guard !noRevoke else {
                 throw RingbackError(
-                    "usage", "--no-revoke is for an account that is not configured any more; \(name) is configured.")
+                    ExitStatus.usageKind,
+                    "--no-revoke is for an account that is not configured any more; \(name) is configured.")
             }
             let dependents = try AccountDependents(of: file, config: config)
             let origins = dependents.origins.map(\.rule.pattern.text)

@@ -51,14 +51,19 @@ struct DoctorReport {
                 level: json["level"]?.string.flatMap(Level.init) ?? .wrong, message: message,
                 command: json.object.flatMap(CauseAdvice.remedy)
                     ?? json["cause"]?.string.flatMap {
-                        DoctorReport.command(for: $0, account, url: json["url"]?.string)
+                        DoctorReport.command(
+                            for: $0, account, setting: json["setting"]?.string, url: json["url"]?.string)
                     }))
     }
 
     /// The command that corrects what the daemon found, or shows more about it.
-    private static func command(for cause: String, _ account: String?, url: String?) -> String? {
+    private static func command(
+        for cause: String, _ account: String?, setting: String?, url: String?
+    ) -> String? {
         let account = account.flatMap { RequestTarget.isAccountName($0) ? $0 : nil } ?? "ACCOUNT"
         return switch cause {
+        // The provider responds, and a setting of the account is wrong.
+        case "bad_response" where setting != nil: "ringback account edit \(account)"
         case "unreachable", "untrusted", "bad_response": url.map { "curl -v \($0)" }
         case "client_refused": "ringback account edit \(account)"
         case "configuration", "scheme_not_reserved": "ringback config check"

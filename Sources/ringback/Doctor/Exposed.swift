@@ -12,7 +12,7 @@ extension DoctorExamination {
         let shown = (grant["accounts"]?.array ?? []).compactMap(\.string).filter(RequestTarget.isAccountName)
         if let account, !shown.contains(account) {
             throw RingbackError(
-                .accountNotFound,
+                .policyDenied,
                 "This restricted socket does not show \(account), only \(shown.joined(separator: ", ")).")
         }
         let status = try calls.call(.getStatus, timeout: .seconds(5))

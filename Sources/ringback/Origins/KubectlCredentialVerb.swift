@@ -70,7 +70,7 @@ struct KubectlCredentialVerb: ParsableCommand {
         }
         guard let request = credential.request else {
             throw RingbackError(
-                "usage",
+                ExitStatus.usageKind,
                 "kubectl does not say which cluster it connects to. Set provideClusterInfo: true in the kubeconfig, or name "
                     + "an account with --account.")
         }

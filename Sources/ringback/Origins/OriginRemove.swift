@@ -56,7 +56,7 @@ struct OriginRemove: ParsableCommand {
         guard fitting.count > 1 else { return entry }
         guard let general = fitting.first(where: { $0.rule.username == nil }) else {
             let users = fitting.compactMap(\.rule.username).joined(separator: ", ")
-            throw RingbackError("usage", "There are several: say which with --match-username (\(users)).")
+            throw RingbackError(ExitStatus.usageKind, "There are several: say which with --match-username (\(users)).")
         }
         return general
     }

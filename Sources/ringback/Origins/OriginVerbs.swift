@@ -57,7 +57,8 @@ struct OriginEntry {
             return try OriginPattern(parsing: text)
         } catch {
             throw RingbackError(
-                "usage", "\(Sanitizer.line(text)) is no URL of an origin, such as https://git.example.org/*")
+                ExitStatus.usageKind,
+                "\(Sanitizer.line(text)) is no URL of an origin, such as https://git.example.org/*")
         }
     }
 
@@ -112,7 +113,7 @@ struct OriginTest: ParsableCommand {
         try present { () throws(RingbackError) in
             guard let url = try? WebURL(parsing: self.url), url.host?.isEmpty == false else {
                 throw RingbackError(
-                    "usage", "\(Sanitizer.line(self.url)) is no URL with a host and without a user name.")
+                    ExitStatus.usageKind, "\(Sanitizer.line(self.url)) is no URL with a host and without a user name.")
             }
             let entries = OriginEntry.all(in: try config.file().report())
             let place = OriginPlace(url)

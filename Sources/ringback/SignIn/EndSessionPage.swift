@@ -5,13 +5,20 @@ import Terminal
 /// The provider's page that ends the user's session in the browser, after the sign-out here. Ringback does not wait for
 /// the browser to come back, and reads nothing of it.
 struct EndSessionPage {
+    /// To be shown.
     private let url: String?
+    /// To be opened: an address of the daemon that leads there once. The page's URL may have the ID token in it, and every
+    /// user of the machine can read a browser's arguments.
+    private let openURL: String?
+    private let openURLError: RingbackError?
     private let problem: String?
     private let opensBrowser: Bool
 
     /// - Parameter answer: the daemon's response to the sign-out.
     init(_ answer: JSON, opensBrowser: Bool) {
         url = answer["end_session_url"]?.string
+        openURL = answer["end_session_open_url"]?.string
+        openURLError = RingbackError(reading: answer["end_session_open_url_error"])
         problem = RingbackError(reading: answer["end_session_error"])?.detail
         self.opensBrowser = opensBrowser
     }
@@ -29,6 +36,12 @@ struct EndSessionPage {
         }
         if isJSON { return }
         guard opensBrowser else { return Output.line(Sanitizer.line(url, limit: 16_384)) }
-        if !Browser.open(url) { Output.note("Open this page in a browser:\n  \(Sanitizer.line(url, limit: 16_384))") }
+        if openURL == nil {
+            let reason = openURLError?.detail ?? "The daemon has no address for a browser to open."
+            Output.note("No browser was started. \(Sanitizer.line(reason, limit: 400))")
+        }
+        guard let openURL, Browser.open(openURL) else {
+            return Output.note("Open this page in a browser:\n  \(Sanitizer.line(url, limit: 16_384))")
+        }
     }
 }

@@ -18,6 +18,14 @@ enum FlowChoice {
         guard flows.isEmpty else {
             throw RingbackError(.stateConflict, "The pending sign-in of \(shown) does not wait for a code.")
         }
+        guard let account = try? calls.account(name) else {
+            throw RingbackError(.accountNotFound, "There is no account and no pending sign-in “\(shown)”.")
+        }
+        guard account["provider"]?.string == "supabase" else {
+            throw RingbackError(
+                .methodUnsupported,
+                "The provider of \(shown) sends no codes for a sign-in. To sign in: ringback login \(shown)")
+        }
         throw RingbackError(
             .flowNotFound,
             "No sign-in of \(shown) waits for a code. To begin one: ringback login \(shown) --method otp --email ADDRESS"

@@ -45,6 +45,15 @@ enum SignInAdvice {
         return adding("To replace the held session, run: ringback login \(name)\(options) --switch", to: error)
     }
 
+    /// Another sign-in is pending. `options` are ``SupabaseAdvice/options``: without them the command would begin yet
+    /// another one.
+    static func replacing(_ error: RingbackError, _ account: String, _ options: String) -> RingbackError {
+        let name = Sanitizer.line(account)
+        return adding(
+            "Finish it, take its place (ringback login \(name)\(options) --replace), or run: ringback cancel \(name)",
+            to: error)
+    }
+
     /// Advice for a sign-in that began and failed. A change of a signed-in user has no other methods.
     static func advised(_ failure: RingbackError, of flow: Flow, _ options: String = "") -> RingbackError {
         switch failure.kind {

@@ -53,6 +53,9 @@ struct SignInRun {
             guard !isAnotherSubject(error, calls) else {
                 throw SignInAdvice.switching(error, account, projectAdvice.options)
             }
+            if endpoint == .signIn, error.problem?.extensions["cause"] == "sign_in_pending" {
+                throw SignInAdvice.replacing(error, account, projectAdvice.options)
+            }
             throw projectAdvice.advised(error)
         }
         let ended: Flow

@@ -80,7 +80,7 @@ struct SupabaseAdvice {
     /// Fields that are options of `login`.
     private static let repeated = [
         ("oauth_provider", "with"), ("from_account", "from"), ("email", "email"), ("phone", "phone"),
-        ("channel", "channel"), ("domain", "domain"), ("provider_id", "provider-id"),
+        ("channel", "channel"), ("domain", "domain"), ("provider_id", "provider-id"), ("scopes", "scopes"),
     ]
 
     /// Nil where the request is no sign-in.

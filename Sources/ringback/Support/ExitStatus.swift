@@ -8,6 +8,15 @@ enum ExitStatus {
     static let usage: Int32 = 64
     static let badConfiguration: Int32 = 78
 
+    /// For a mistake in the usage that is found when a verb runs.
+    static let usageKind: RingbackError.Kind = "usage"
+
+    /// True if every mistake is in an option of the command line, and none in a file.
+    private static func isOfOptions(_ error: RingbackError) -> Bool {
+        let errors = error.problem?.extensions["errors"]?.array ?? []
+        return !errors.isEmpty && errors.allSatisfy { $0["place"]?.string?.hasPrefix("--") == true }
+    }
+
     /// The more important one, for a verb that did several things. A plain failure counts most, then what needs the
     /// user, then what ends by itself.
     static func worse(_ left: Int32, _ right: Int32) -> Int32 {
@@ -25,8 +34,8 @@ enum ExitStatus {
             4
         case .providerUnreachable, .rateLimited, .invalidProviderResponse: 5
         case .timeout, .timedOut, .flowExpired: 6
-        case .invalidConfiguration: badConfiguration
-        case AccountChoice.kind: usage
+        case .invalidConfiguration: isOfOptions(error) ? usage : badConfiguration
+        case AccountChoice.kind, .accountNotFound, ExitStatus.usageKind: usage
         // What was typed is invalid, and only the daemon could tell. A provider's error response is a plain failure.
         case .validationFailed, "invalid_request":
             error.problem?.extensions["provider_code"] == nil ? usage : failed

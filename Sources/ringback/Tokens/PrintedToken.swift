@@ -99,7 +99,7 @@ struct PrintedToken {
         case .origin(let credential, _):
             guard let name = credential.username, PrintedToken.isVisible(name) else {
                 throw RingbackError(
-                    "usage", "\(mechanism) needs a user name of printable ASCII: set username in the origin.")
+                    "no_username", "\(mechanism) needs a user name of printable ASCII: set username in the origin.")
             }
             return name
         }
@@ -109,7 +109,7 @@ struct PrintedToken {
     /// ways is refused: a quote or a backslash, or a number sign at the start.
     func netrc() throws(RingbackError) -> String {
         guard case .origin(let credential, let url) = source, let host = url.host else {
-            throw RingbackError("usage", "The format netrc needs the server's URL: --origin URL.")
+            throw RingbackError(ExitStatus.usageKind, "The format netrc needs the server's URL: --origin URL.")
         }
         // The name that GitLab, Gitea and Forgejo know for tokens.
         let words = [host, credential.username ?? "oauth2", try token]

@@ -35,7 +35,7 @@ enum TokenVerb {
         }
         guard let url = try? WebURL(parsing: origin.url), url.host?.isEmpty == false else {
             throw RingbackError(
-                "usage", "\(Sanitizer.line(origin.url)) is no URL with a host and without a user name.")
+                ExitStatus.usageKind, "\(Sanitizer.line(origin.url)) is no URL with a host and without a user name.")
         }
         let found = try Daemon.calls(socket: options.socket).lookup(origin)
         if let warning = found.warning { Output.note("ringback: " + Sanitizer.line(warning, limit: 1_000)) }

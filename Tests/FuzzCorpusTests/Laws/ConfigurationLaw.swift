@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 
 @testable import Configuration
 
@@ -10,6 +11,7 @@ enum ConfigurationLaw {
     static func check(_ bytes: [UInt8]) throws {
         let lines = 1 + bytes.count { $0 == 0x0A }
         guard let folder, let file = write(bytes, in: folder) else { throw LawBroken(law: "a file can be written") }
+        defer { unsafe unlink(file) }
         var place = ConfigurationPlace(
             userFile: file, isExplicit: true, dropInDirectories: [], home: folder, user: getuid())
         let report = ConfigurationReport(of: place)
@@ -34,6 +36,9 @@ enum ConfigurationLaw {
         _ = ConfigurationReport(of: place)
     }
 
+    /// How many files were written.
+    private static let number = Atomic(0)
+
     private static func keys(in bytes: [UInt8]) -> [String] {
         func keys(_ members: [TOMLDocument.Member]) -> [String] {
             members.flatMap { member in
@@ -54,9 +59,10 @@ enum ConfigurationLaw {
         return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }()
 
+    /// Writes a file of its own for each check: checks run at the same time.
     private static func write(_ bytes: [UInt8], in folder: String) -> String? {
-        let file = "\(folder)/config.toml"
-        let descriptor = unsafe open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        let file = "\(folder)/\(number.add(1, ordering: .relaxed).oldValue).toml"
+        let descriptor = unsafe open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
         return unsafe Glibc.write(descriptor, bytes, bytes.count) == bytes.count ? file : nil

@@ -64,6 +64,36 @@ import Testing
         }
     }
 
+    /// The server's rejection makes the next lookup refresh the token, which costs the owner's provider a request.
+    @Test func `cannot cause more requests to the provider by rejections than by anything else`() async throws {
+        try await Self.play { stage in
+            let made = try await stage.ringback("expose", "more", "--account", "mail", "--scope", "openid email")
+            #expect(made.status == 0, "\(made)")
+            let program = try Connection(to: .unix("\(stage.directory)/run/ringback/exposed/more.sock"))
+            let first = try await lookup(program)
+            _ = try await lookup(program, refused: first)
+            // What one socket may cause in a minute is used up by requests that are refused.
+            try await stage.sandbox.control([
+                "faults": [["endpoint": "token", "kind": "error", "error": "invalid_scope"]]
+            ])
+            for _ in 0..<40 {
+                await program.send(Stage.request("GET", "/v1/accounts/mail/session?scope=email"))
+                _ = try await program.answer()
+            }
+            try await stage.sandbox.control(["clear": true])
+            let before = try await stage.sandbox.counters().requests("token")
+            // The sign-in, and what one socket may cause in a minute; after a downscoped token the session may be refreshed.
+            #expect((31...32).contains(before), "\(before)")
+            let body: JSON = ["url": .string(Self.url)]
+            await program.send(Stage.request("POST", "/v1/lookup", body.text))
+            let answer = try await program.answer()
+            #expect(answer.status == 429 && answer.code == "rate_limited", "\(answer)")
+            #expect(try await stage.sandbox.counters().requests("token") == before)
+            // The owner has no such limit.
+            #expect(try await stage.api("POST", "/v1/accounts/mail/refresh", ["force": true]).status == 200)
+        }
+    }
+
     /// 16,000 requests of all kinds that the socket serves and denies, each with another name of the tool: more lines
     /// than all files of the log hold, if each request were one.
     @Test func `cannot push the owner's entries out of the audit log`() async throws {

@@ -76,7 +76,7 @@ import Testing
                 (["--origin", "https://api.example.org/v2"], 1, "No origin"),
                 (["--origin", "https://api.example.org.evil.org/v1"], 1, "No origin"),
                 (["--origin", "imaps://mail.example.org"], 1, "No origin"),
-                (["--origin", "api.example.org"], 1, "no URL"),
+                (["--origin", "api.example.org"], 64, "no URL"),
                 (["work", "--origin", "https://api.example.org/v1"], 64, "--origin"),
                 (["--origin", "https://api.example.org/v1", "--scope", "a"], 64, "--origin"),
                 (["--origin", "https://api.example.org/v1", "--kind", "id_token"], 64, "--origin"),

@@ -301,8 +301,8 @@ import Testing
     @Test func `finds a mistake in the account before the provider has registered anything`() async throws {
         try await Stage.play { stage in
             for (more, status) in [
-                (["--redirect-uri", "http://app.example.org/"], Int32(78)), (["--ca-file", "/nowhere/ca.pem"], 78),
-                (["--response-mode", "fragment"], 78),
+                (["--redirect-uri", "http://app.example.org/"], Int32(64)), (["--ca-file", "/nowhere/ca.pem"], 64),
+                (["--response-mode", "fragment"], 64),
             ] {
                 let output = try await add(stage, more)
                 #expect(output.status == status && output.out.isEmpty, "\(output)")

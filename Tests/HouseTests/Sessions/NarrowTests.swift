@@ -187,7 +187,7 @@ import Testing
             let found = try await answer(stage, "--issuer", stage.sandbox.origin, "--scope", "email")
             #expect(found["access_token"] == named["access_token"] && found["account"] == "work")
             let unknown = try await stage.ringback("token", "--issuer", "https://nobody.example")
-            #expect(unknown.status == 1 && unknown.out.isEmpty)
+            #expect(unknown.status == 64 && unknown.out.isEmpty)
             // The route itself, with everything that may stand beside it.
             let route = "/v1/session?issuer=\(stage.sandbox.origin)"
             let narrow = try await stage.api("GET", "\(route)&scope=email&min_valid=30")

@@ -24,8 +24,14 @@ import Testing
                 "ringback", ["logout", "work", "--browser", "--hint"], environment: ["BROWSER": browser])
             #expect(logout.status == 0 && logout.out == "Signed out of work\n", "\(logout)")
             try await stage.expectNothingHeld(error: nil)
-            let url = try await opened.line()
-            #expect(url.hasPrefix(stage.sandbox.origin + "/logout?"), "\(url)")
+            // The browser's argument is an address that works once. The ID token is not in it.
+            let entrance = try LocalURL(try await opened.line())
+            #expect(entrance.path.hasPrefix("/start/"), "\(entrance.text)")
+            #expect(!entrance.text.contains("id_token") && !entrance.text.contains("?"), "\(entrance.text)")
+            let start = try await Browser.load(entrance)
+            let url = start.location ?? ""
+            #expect(start.status == 303 && url.hasPrefix(stage.sandbox.origin + "/logout?"), "\(start)")
+            #expect(try await Browser.load(entrance).status == 410)
             let page = try await Browser.load(LocalURL(url))
             #expect(page.status == 200, "\(page)")
             let sent = try await parameters(stage)
@@ -82,6 +88,7 @@ import Testing
             let document = try JSON(parsing: json.out.utf8)
             #expect(json.status == 0 && document["state"] == "unauthenticated", "\(json)")
             #expect(document["end_session_url"]?.string?.contains("id_token_hint=") == true)
+            #expect(document["end_session_open_url"]?.string?.contains("/start/") == true, "\(json)")
             try await stage.signIn()
             let plain = try await stage.ringback("logout", "work", "--no-browser")
             #expect(plain.status == 0 && plain.lines.count == 2, "\(plain)")
@@ -94,6 +101,33 @@ import Testing
             for arguments in [["--all", "--browser"], ["work", "--hint"]] {
                 #expect(try await stage.run("ringback", ["logout"] + arguments).status == 64)
             }
+        }
+    }
+
+    @Test func `starts no browser where the daemon has no address for it to open, and prints the page`() async throws {
+        try await Stage.play("", startsDaemon: false) { stage in
+            let page = "https://id.example/logout?client_id=x&id_token_hint=a.b.c"
+            let answer: JSON = [
+                "name": "work", "provider": "oidc", "state": "unauthenticated", "source": "x", "accounts": [],
+                "end_session_url": .string(page),
+                "end_session_open_url_error": [
+                    "title": "Port in use", "status": 409, "code": "port_in_use", "recovery": "none",
+                    "detail": "No address for a browser to open can be listened for: port 7 is in use.",
+                ],
+            ]
+            let socket = "\(stage.directory)/run/far.sock"
+            let far = try stage.start(
+                "/usr/bin/env",
+                ["python3", "-B", "\(Document.root)/Tests/Programs/hostile_daemon.py", socket, answer.text])
+            _ = try await far.line("who listens") { $0 == "listening" }
+            let browser = "\(stage.directory)/bin/browser"
+            try stage.write("#!/bin/sh\necho start >>'\(stage.directory)/starts'\n", to: browser, mode: 0o700)
+            let logout = try await stage.run(
+                "ringback", ["logout", "work", "--browser", "--hint", "--socket", socket],
+                environment: ["BROWSER": browser])
+            #expect(logout.status == 0 && logout.err.contains(page), "\(logout)")
+            #expect(logout.err.contains("No browser was started. No address for a browser"), "\(logout)")
+            #expect(FileTree.text(of: "\(stage.directory)/starts") == nil)
         }
     }
 

@@ -146,6 +146,33 @@ import Testing
         }
     }
 
+    @Test func `takes the place of a pending sign-in, in the way that was chosen`() async throws {
+        try await play { stage in
+            let login = ["login", "app", "--method", "otp", "--email"]
+            // No code can be read: the sign-in stays pending.
+            let first = try await stage.run("ringback", login + ["mira@example.org"], stdin: "")
+            #expect(first.status == 4, "\(first)")
+            let second = try await stage.run("ringback", login + ["new+1@example.org"], stdin: "")
+            #expect(second.status == 1 && second.out.isEmpty, "\(second)")
+            let line = try #require(second.err.split(separator: "take its place (").dropFirst().first, "\(second)")
+            let advised = String(line.prefix { $0 != ")" })
+            #expect(advised == "ringback login app --method otp --email new+1@example.org --replace", "\(second)")
+            let third = try await run(advised, stage, stdin: "")
+            #expect(third.status == 4, "\(third)")
+            let flows = try await stage.api("GET", "/v1/flows")["flows"]?.array ?? []
+            #expect(flows.count { $0["status"] == "pending" } == 1, "\(flows)")
+            let code = try await stage.code("mailbox")
+            let verified = try await stage.ringback("verify", "app", stdin: "\(code)\n")
+            #expect(verified.out == "Signed in to app as new+1@example.org\n", "\(verified)")
+            // What is no sign-in cannot be replaced by one.
+            #expect(try await stage.ringback("logout", "app").status == 0)
+            _ = try await stage.run("ringback", login + ["mira@example.org"], stdin: "")
+            let reset = try await stage.ringback(
+                "supabase", "reset-password", "app", "--email", "new+1@example.org", stdin: "")
+            #expect(reset.status != 0 && !reset.err.contains("--replace"), "\(reset)")
+        }
+    }
+
     @Test func `looks at the key of the project, where that is another one`() async throws {
         try await Stage.playProject { stage in
             try stage.write(

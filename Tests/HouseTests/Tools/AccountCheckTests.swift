@@ -36,10 +36,10 @@ import Testing
                 "Use --issuer http://127.0.0.1:{port} instead.",
             ]),
         Mistake(
-            arguments: "--issuer {sandbox}/.well-known/openid-configuration --client-id ringback", status: 78,
+            arguments: "--issuer {sandbox}/.well-known/openid-configuration --client-id ringback", status: 64,
             words: ["the issuer is the part before /.well-known/"]),
         Mistake(
-            arguments: "--issuer http://id.example.org --client-id ringback", status: 78,
+            arguments: "--issuer http://id.example.org --client-id ringback", status: 64,
             words: ["--issuer: the issuer is not an https URL"]),
         Mistake(
             arguments: "--provider supabase --url {sandbox}/supabase --api-key sb_publishable_wrong", status: 78,
@@ -85,18 +85,6 @@ import Testing
             let document = try JSON(parsing: good.out.utf8)
             #expect(document["provider_asked"] == true)
             #expect(document["checks"]?.array?.contains { $0["check"] == "discovery" && $0["level"] == "ok" } == true)
-        }
-    }
-
-    @Test func `which knows the client or not`() async throws {
-        try await Stage.play { stage in
-            try await stage.sandbox.control([
-                "faults": [["endpoint": "token", "kind": "error", "error": "invalid_client"]]
-            ])
-            let wrong = try await stage.ringback(
-                "account", "add", "play", "--issuer", stage.sandbox.origin, "--client-id", "mistyped")
-            #expect(wrong.status == 78 && wrong.err.contains("Look at --client-id."), "\(wrong)")
-            #expect(FileTree.names(in: stage.dropIns) == [])
         }
     }
 

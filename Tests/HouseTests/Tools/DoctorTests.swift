@@ -58,7 +58,7 @@ extension [JSON] {
             let plain = try await stage.run("ringback", ["doctor", "work"], environment: Stage.desktop)
             #expect(plain.status == 0 && plain.out.contains("Nothing is wrong."), "\(plain)")
             #expect(plain.out.contains("scheme \(Stage.scheme)") && !plain.out.contains("swisscoin"), "\(plain)")
-            #expect(try await stage.ringback("doctor", "nobody").status == 1)
+            #expect(try await stage.ringback("doctor", "nobody").status == 64)
         }
     }
 
@@ -262,6 +262,8 @@ extension [JSON] {
             try await stage.sandbox.control(["supabase": ["api_keys": ["sb_publishable_other"]]], issuer: "/supabase")
             let other = try await stage.doctor(["app"])
             #expect(!other.output.out.contains("sb_publishable"), "\(other.output)")
+            let refused = try #require(other.checks.named("provider", "app"))
+            #expect(refused["level"] == "wrong" && refused["command"] == "ringback account edit app", "\(refused.text)")
         }
     }
 }

@@ -195,7 +195,7 @@ extension Stage {
         try await Stage.playSchemes { stage in
             let other = try await stage.ringback("scheme", "register", Stage.scheme, "--account", "app")
             #expect(other.status == 1 && other.err.contains("redirect_uri = "), "\(other)")
-            #expect(try await stage.ringback("scheme", "register", Stage.scheme, "--account", "none").status == 1)
+            #expect(try await stage.ringback("scheme", "register", Stage.scheme, "--account", "none").status == 64)
             stage.makeDirectories(stage.applications)
             let path = "\(stage.applications)/ringback-\(Stage.scheme).desktop"
             try stage.write("[Desktop Entry]\nExec=/bin/true %u\n", to: path)

@@ -120,7 +120,7 @@ import Testing
     @Test func `audit says that there is no such account`() async throws {
         try await Stage.play { stage in
             let unknown = try await stage.ringback("audit", "--account", "nope")
-            #expect(unknown.status == 1 && unknown.out.isEmpty && unknown.err.contains("nope"), "\(unknown)")
+            #expect(unknown.status == 64 && unknown.out.isEmpty && unknown.err.contains("nope"), "\(unknown)")
             #expect(try await stage.ringback("audit", "--account", "work").status == 0)
         }
     }

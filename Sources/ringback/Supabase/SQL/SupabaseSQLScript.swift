@@ -61,8 +61,8 @@ struct ProfileScript {
         --
         -- Printed by: ringback supabase sql --table \(name)\(isFull ? " --full" : "")
         -- Run it in the dashboard's SQL editor, or hand it to psql -v ON_ERROR_STOP=1. It takes effect as a whole or
-        -- not at all, and can be run again. PostgreSQL 14 or newer. A project has one profile table: run for another
-        -- one, the triggers and functions go over to that.
+        -- not at all, and can be run again. PostgreSQL 14 or newer. Run for another table too, each table keeps its
+        -- triggers, and the functions work on the table of the last run.
         --
         -- A signed-in user sees only their own row, and may change full_name and avatar_url. Nobody else sees or
         -- changes anything, but for service_role. If the table is there already, it must have a unique uuid column id;

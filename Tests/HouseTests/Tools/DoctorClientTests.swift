@@ -1,0 +1,84 @@
+// What `ringback doctor` and `ringback account add` ask of a provider about the client, and what they say of it.
+
+import StrictJSON
+import Testing
+
+@Suite struct `A client that the provider is asked about` {
+    /// How an account names its client at a sandbox that knows `web client` by a secret, and what the doctor says.
+    struct Client: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let lines: String
+        let level: String
+        let words: String
+
+        static let all = [
+            Client(
+                testDescription: "a public client", lines: "client_id = \"ringback-demo\"", level: "ok",
+                words: "knows this client."),
+            Client(
+                testDescription: "a wrong client id", lines: "client_id = \"mistyped\"", level: "wrong",
+                words: "rejects this client: client_id is wrong."),
+            Client(
+                testDescription: "the right secret",
+                lines: "client_id = \"web client\"\nclient_secret = \"\(right)\"", level: "ok",
+                words: "knows this client."),
+            Client(
+                testDescription: "a wrong secret",
+                lines: "client_id = \"web client\"\nclient_secret = \"canary-of-a-wrong-secret\"", level: "wrong",
+                words: "rejects this client: client_id, client_authentication or the client's secret is wrong."),
+            Client(
+                testDescription: "a wrong client id with a secret",
+                lines: "client_id = \"mistyped\"\nclient_secret = \"\(right)\"", level: "wrong",
+                words: "rejects this client: client_id, client_authentication or the client's secret is wrong."),
+        ]
+        static let right = "canary-of-the-secret"
+    }
+
+    @Test(arguments: Client.all)
+    func `is judged by the doctor, by one request for metadata and one for a token`(client: Client) async throws {
+        let configuration = "[accounts.work]\nissuer = \"{sandbox}\"\n\(client.lines)\n"
+        try await Stage.play(configuration, sandboxArguments: ["--client", "web client:\(Client.right)"]) { stage in
+            let output = try await stage.run(
+                "ringback", ["doctor", "work", "--json"], environment: ["DISPLAY": ":99"])
+            let checks = try JSON(parsing: output.out.utf8)["checks"]?.array ?? []
+            let line = try #require(checks.first { $0["check"] == "client" }, "\(output)")
+            #expect(line["level"]?.string == client.level && line["account"] == "work", "\(output)")
+            #expect(line["message"]?.string?.hasSuffix(client.words) == true, "\(output)")
+            let isWrong = client.level == "wrong"
+            #expect(output.status == (isWrong ? 1 : 0), "\(output)")
+            #expect(line["command"]?.string == (isWrong ? "ringback account edit work" : nil), "\(output)")
+            #expect(checks.filter { $0["level"] == "wrong" }.count == (isWrong ? 1 : 0), "\(output)")
+            #expect(!output.out.contains("canary") && !output.err.contains("canary"), "\(output)")
+            let counters = try await stage.sandbox.counters()
+            #expect(counters.requests("discovery") == 1 && counters.requests("token") == 1, "\(counters)")
+            #expect(counters.tokenRequests("authorization_code") == 1, "\(counters)")
+            // What is sent is what the documents say: a random code and verifier, and nothing of a user.
+            let sent = try #require(try await stage.sandbox.log().last { $0["endpoint"] == "token" }?["parameters"])
+            let names = Set(sent.object?.members.map(\.name) ?? []).subtracting(["client_id"])
+            #expect(names == ["grant_type", "code", "code_verifier", "redirect_uri"], "\(sent.text)")
+        }
+    }
+
+    @Test func `is judged by account add by the same two requests, and without its secret by one`() async throws {
+        try await Stage.play(sandboxArguments: ["--client", "web client:\(Client.right)"]) { stage in
+            let add = ["account", "add", "play", "--issuer", stage.sandbox.origin, "--client-id"]
+            let wrong = try await stage.run("ringback", add + ["mistyped"])
+            #expect(wrong.status == 78 && wrong.err.contains("is wrong. Look at --client-id."), "\(wrong)")
+            #expect(FileTree.names(in: stage.dropIns) == [])
+            var counters = try await stage.sandbox.counters()
+            #expect(counters.requests("discovery") == 1 && counters.requests("token") == 1, "\(counters)")
+            let asked = try await stage.sandbox.log().last { $0["endpoint"] == "token" }?["parameters"]?["client_id"]
+            #expect(asked == "mistyped")
+            try stage.write(Client.right + "\n", to: "\(stage.directory)/secret")
+            let secret = ["--client-secret-file", "\(stage.directory)/secret"]
+            let added = try await stage.run("ringback", add + ["web client"] + secret)
+            #expect(added.status == 0, "\(added)")
+            counters = try await stage.sandbox.counters()
+            #expect(counters.requests("discovery") == 2 && counters.requests("token") == 1, "\(counters)")
+            let known = try await stage.ringback(
+                "account", "add", "known", "--issuer", stage.sandbox.origin, "--client-id", "ringback-demo")
+            #expect(known.status == 0, "\(known)")
+            #expect(try await stage.sandbox.counters().requests("token") == 2)
+        }
+    }
+}
