@@ -14,7 +14,7 @@ BUILT = test "$(RELEASE)" != .build/release || Scripts/release >/dev/null
 FORMAT_FLAGS := --configuration .swift-format --recursive Sources Tests Package.swift \
     $(wildcard Examples/*/Package.swift Examples/*/Sources)
 
-.PHONY: help demo check test test-tsan test-browser test-keyring test-sessions test-crash test-faults soak test-canaries test-oidf test-real test-api test-postgres test-qr test-ssh test-tools test-desktop test-notices test-systemd test-foreign test-memory test-packages vendor deb dist fuzz fuzz-ci bench lint format build release install uninstall clean
+.PHONY: help demo check test test-tsan test-browser test-keyring test-sessions test-crash test-faults soak test-canaries test-oidf test-real test-api test-postgres test-qr test-ssh test-tools test-desktop test-notices test-systemd test-foreign test-memory test-packages test-python vendor deb dist fuzz fuzz-ci bench lint format build release install uninstall clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -143,6 +143,11 @@ test-packages: ## install, upgrade, remove and purge the package in a Debian 12 
 	@Scripts/needs $(if $(SHORT),package,packages)
 	@$(BUILT)
 	@Campaigns/packages.py --bin "$(RELEASE)" $(if $(SHORT),--short)
+
+test-python: ## the Python package at a real daemon and the sandbox
+	@Scripts/needs bench
+	@Scripts/release >/dev/null
+	@RINGBACK_TEST_BIN="$(RELEASE)" python3 Clients/python/tests/test_client.py
 
 fuzz: ## look for inputs that break a parser or its laws; TARGET=json SECONDS=60
 	@Scripts/needs build
