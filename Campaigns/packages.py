@@ -27,14 +27,16 @@ BROWSER = "curl -sSL -o /dev/null"
 
 
 class Walk:
-    def __init__(self, report, system, former, package):
-        self.report, self.system, self.former, self.package = report, system, former, package
+    def __init__(self, report, system, former, package, tarball):
+        self.report, self.system = report, system
+        self.former, self.package, self.tarball = former, package, tarball
 
     def expect(self, is_right, what, why=""):
         self.report.note(bool(is_right), what, str(why)[:800])
 
     def go(self):
-        for part in [self.install, self.sign_in, self.as_root, self.upgrade, self.remove, self.purge]:
+        for part in [self.install, self.sign_in, self.as_root, self.upgrade, self.remove, self.purge,
+                     self.unpack]:
             part()
 
     @property
@@ -139,21 +141,36 @@ class Walk:
         self.expect(os.listdir(state), "sessions are left to their user")
 
 
-def try_in_debian(report, directory, package, tarball):
+    def unpack(self):
+        """The tarball, as the user; the session of the package's daemon goes on."""
+        system = self.system
+        system.systemctl("stop", SOCKET, SERVICE)
+        shutil.copy(self.tarball, system.path("/tmp/ringback.tar"))
+        done = system.run("sh", "-c", "cd && tar -xf /tmp/ringback.tar && ./ringback-*/install")
+        self.expect(done.returncode == 0 and "2.36" not in done.stderr, "the tarball installs as the user", done)
+        system.systemctl("daemon-reload")
+        fragment = system.show(SERVICE, "FragmentPath")
+        self.expect(fragment == f"{system.home}/.local/share/systemd/user/{SERVICE}", "its unit is found", fragment)
+        self.expect(system.systemctl("enable", "--now", SOCKET).returncode == 0, "and enabled")
+        done = system.run(f"{system.home}/.local/bin/ringback", "token", "play")
+        self.expect(done.returncode == 0 and done.stdout.strip(), "its daemon has the session", done)
+
+
+def try_in_debian(report, directory, package, tarball, debian):
     system = None
     if os.geteuid() != 0:
         report.skip("the package in a Debian 12", "only root can make one")
         return
     try:
-        tarball = base(tarball, progress)
+        debian = base(debian, progress)
     except Trouble as trouble:
         report.skip("the package in a Debian 12", trouble)
         return
     try:
-        system = RootedManager(directory, tarball)
+        system = RootedManager(directory, debian)
         system.start()
         former = with_version(package, "0.0.9", directory)
-        Walk(report, system, former, package).go()
+        Walk(report, system, former, package, tarball).go()
     finally:
         if system is not None:
             system.close()
@@ -168,10 +185,11 @@ def main():
         # Packed quickly: what is tried here is not kept.
         package = make("deb", binaries, directory, COMPRESSION="-Zgzip -z1")
         check_package(report, package, binaries, directory)
-        check_tarball(report, binaries, directory)
+        tarball = make("dist", binaries, directory, COMPRESS="gzip -1")
+        check_tarball(report, tarball, directory)
         if not chosen.short:
             check_lintian(report, package)
-            try_in_debian(report, directory, package, chosen.base)
+            try_in_debian(report, directory, package, tarball, chosen.base)
     except (Trouble, OSError, ValueError, subprocess.SubprocessError) as trouble:
         report.note(False, "the stage", f"{type(trouble).__name__} {trouble}")
     finally:
