@@ -9,10 +9,12 @@ INSTALL ?= install
 # Without symbols and debug information: half the size. `make install INSTALL_STRIP=` keeps them.
 INSTALL_STRIP ?= -s
 RELEASE := .build/release
+# For what packages the executables: with RELEASE=DIRECTORY those that are there are taken.
+BUILT = test "$(RELEASE)" != .build/release || Scripts/release >/dev/null
 FORMAT_FLAGS := --configuration .swift-format --recursive Sources Tests Package.swift \
     $(wildcard Examples/*/Package.swift Examples/*/Sources)
 
-.PHONY: help demo check test test-tsan test-browser test-keyring test-sessions test-crash test-faults soak test-canaries test-oidf test-real test-api test-postgres test-qr test-ssh test-tools test-desktop test-notices test-systemd test-foreign test-memory fuzz fuzz-ci bench lint format build release install uninstall clean
+.PHONY: help demo check test test-tsan test-browser test-keyring test-sessions test-crash test-faults soak test-canaries test-oidf test-real test-api test-postgres test-qr test-ssh test-tools test-desktop test-notices test-systemd test-foreign test-memory test-packages test-python vendor deb dist fuzz fuzz-ci bench lint format build release install uninstall clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -137,6 +139,16 @@ test-memory: ## look for tokens and keys in the daemon's memory after a lock and
 	@Scripts/release >/dev/null
 	@Campaigns/memory.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 
+test-packages: ## install, upgrade, remove and purge the package in a Debian 12 made by debootstrap; needs root; SHORT=1 for a part
+	@Scripts/needs $(if $(SHORT),package,packages)
+	@$(BUILT)
+	@Campaigns/packages.py --bin "$(RELEASE)" $(if $(SHORT),--short)
+
+test-python: ## the Python package at a real daemon and the sandbox
+	@Scripts/needs bench
+	@Scripts/release >/dev/null
+	@RINGBACK_TEST_BIN="$(RELEASE)" python3 Clients/python/tests/test_client.py
+
 fuzz: ## look for inputs that break a parser or its laws; TARGET=json SECONDS=60
 	@Scripts/needs build
 	@Scripts/fuzz "$(TARGET)" "$(or $(SECONDS),60)"
@@ -160,6 +172,20 @@ build: ## a debug build
 release: ## the release executables, in .build/release
 	@Scripts/needs build
 	@Scripts/release
+
+deb: ## the Debian package of the release executables, in .build/packages
+	@Scripts/needs package
+	@$(BUILT)
+	@Scripts/deb "$(RELEASE)"
+
+dist: ## a tarball of the release executables with an installer, in .build/packages
+	@Scripts/needs package
+	@$(BUILT)
+	@Scripts/dist "$(RELEASE)"
+
+vendor: ## keep the sources of the dependencies in vendor/, and build from there, without network
+	@Scripts/needs build
+	@Scripts/vendor
 
 install uninstall: export DESTDIR := $(DESTDIR)
 install uninstall: export PREFIX := $(PREFIX)

@@ -27,9 +27,9 @@ import Testing
         }
     }
 
-    @Test(arguments: ["ringback", "ringbackd"])
+    @Test(arguments: ["ringback", "ringbackd", "ringback-sandbox"])
     func `its options are those of the programs`(program: String) async throws {
-        let page = program == "ringback" ? "ringback.1" : "ringbackd.8"
+        let page = program == "ringbackd" ? "ringbackd.8" : "\(program).1"
         let text = try Document(path: "man/\(page)").text.replacing("\\-", with: "-")
         try await Stage.play("", startsDaemon: false) { stage in
             var help = try await stage.run(program, ["--help"]).out
@@ -48,7 +48,7 @@ import Testing
                 let isKnown = help.contains(option)
                 #expect(isKnown, "\(option)")
             }
-            if program == "ringbackd" {
+            if program != "ringback" {
                 for option in Manual.options(in: help) { #expect(text.contains(option), "\(option)") }
             }
         }
@@ -171,8 +171,9 @@ import Testing
                         "/usr/lib/systemd/user/ringback.service 644", "/usr/lib/systemd/user/ringback.socket 644",
                         "/usr/share/bash-completion/completions/ringback 644",
                         "/usr/share/fish/vendor_completions.d/ringback.fish 644",
-                        "/usr/share/man/man1/ringback.1 644", "/usr/share/man/man5/ringback.toml.5 644",
-                        "/usr/share/man/man8/ringbackd.8 644", "/usr/share/ringback/50-ringback.conf 644",
+                        "/usr/share/man/man1/ringback-sandbox.1 644", "/usr/share/man/man1/ringback.1 644",
+                        "/usr/share/man/man5/ringback.toml.5 644", "/usr/share/man/man8/ringbackd.8 644",
+                        "/usr/share/ringback/50-ringback.conf 644",
                         "/usr/share/ringback/ringback-callback.desktop 644",
                         "/usr/share/zsh/site-functions/_ringback 644",
                     ])
@@ -185,7 +186,7 @@ import Testing
 }
 
 private enum Manual {
-    static let pages = ["ringback.1", "ringback.toml.5", "ringbackd.8"]
+    static let pages = ["ringback.1", "ringback-sandbox.1", "ringback.toml.5", "ringbackd.8"]
     static let hasGroff = unsafe access("/usr/bin/groff", X_OK) == 0
 
     /// The table of keys, as its source has it: section and name.

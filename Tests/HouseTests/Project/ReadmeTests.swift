@@ -7,6 +7,12 @@ import Testing
 private let commandsForPeople = [
     "make demo": "builds the release executables; `ringback demo`, which it then runs, is run below",
     "make test": "is what runs this",
+    "make deb": "packages the release executables; run by make test-packages",
+    "make dist": "the same",
+    "make vendor": "fetches the sources of the dependencies",
+    "make test-packages": "installs the package in a Debian of its own; its short form is run by make test",
+    "sudo apt-get install ./.build/packages/ringback_*.deb": "writes to the system; make test-packages does, elsewhere",
+    "systemctl --user start ringback.socket": "changes the user's own service manager",
     "make release": "builds the release executables, which takes minutes",
     "sudo make install": "writes to the system; run with a DESTDIR by the tests of the manual",
     "systemctl --user daemon-reload": "changes the user's own service manager",

@@ -1,0 +1,139 @@
+"""What is in the package and in the tarball: the files, what the package asks for, and what its scripts would do."""
+
+import os
+import re
+import shutil
+import subprocess
+
+from house import ROOT
+
+DOC = "usr/share/doc/ringback/"
+# Debian's own places for what `make install` puts elsewhere, and what its tools make of files.
+MOVED = {"usr/share/zsh/site-functions/_ringback": "usr/share/zsh/vendor-completions/_ringback"}
+NEEDED_DOCUMENTS = {DOC + name for name in [
+    "copyright", "changelog.gz", "changelog.Debian.gz", "README.md", "SECURITY.md", "sbom.spdx.json.gz",
+    "third-party.txt.gz"]}
+LICENCES = ["Apache License", "Runtime Library Exception", "GNU LESSER GENERAL PUBLIC LICENSE", "The SwiftNIO Project"]
+
+
+def run(*words, **more):
+    return subprocess.run(words, capture_output=True, text=True, **more)
+
+
+def make(script, binaries, directory, **variables):
+    """A package of the executables; its path."""
+    done = run(os.path.join(ROOT, "Scripts", script), binaries, directory, env=os.environ | variables)
+    if done.returncode != 0:
+        raise OSError(f"Scripts/{script}: {done.stderr[-800:]}")
+    return done.stdout.strip()
+
+
+def installed(binaries, directory):
+    """The list of files by Scripts/install itself."""
+    root = os.path.join(directory, "by-make-install")
+    done = run(os.path.join(ROOT, "Scripts/install"), "install", binaries, env=os.environ | {
+        "DESTDIR": root, "PREFIX": "/usr", "UNITDIR": "/usr/lib/systemd/user", "INSTALL_STRIP": ""})
+    if done.returncode != 0:
+        raise OSError(done.stderr)
+    return {os.path.relpath(os.path.join(place, name), root) for place, _, names in os.walk(root) for name in names}
+
+
+def check_package(report, package, binaries, directory):
+    place = os.path.join(directory, "contents")
+    run("dpkg-deb", "-R", package, place)
+    files = {os.path.relpath(os.path.join(at, name), place) for at, _, names in os.walk(place) for name in names}
+    files = {name for name in files if not name.startswith("DEBIAN/")}
+    wanted = set()
+    for name in installed(binaries, directory):
+        name = MOVED.get(name, name)
+        wanted.add(name + ".gz" if "/man/" in name else name)
+    documents = {name for name in files if name.startswith(DOC) and not name.startswith(DOC + "docs/")}
+    others = {name for name in files if not name.startswith(DOC)} - {"usr/share/lintian/overrides/ringback"}
+    report.note(others == wanted, "the package has the files of make install", sorted(others ^ wanted))
+    report.note(documents == NEEDED_DOCUMENTS, "and its documents", sorted(documents ^ NEEDED_DOCUMENTS))
+    texts = run("gzip", "-dc", os.path.join(place, DOC, "third-party.txt.gz")).stdout
+    report.note(all(each in texts for each in LICENCES), "licences of Swift, SwiftNIO and the C library", len(texts))
+    # Owner, mode: root's, and nobody else writes; no program has another user's rights.
+    listing = run("dpkg-deb", "-c", package).stdout.splitlines()
+    modes = {(line.split()[0], line.split()[1]) for line in listing}
+    allowed = {("drwxr-xr-x", "root/root"), ("-rwxr-xr-x", "root/root"), ("-rw-r--r--", "root/root")}
+    report.note(modes and modes <= allowed, "owners and modes", modes - allowed)
+    check_paths(report, place, "the package")
+    scripts = {name for name in os.listdir(os.path.join(place, "DEBIAN"))} - {"control", "md5sums"}
+    report.note(scripts == {"postinst", "postrm"}, "scripts of the package", scripts)
+    commands = "".join(open(os.path.join(place, "DEBIAN", name)).read() for name in scripts)
+    commands = re.sub(r"(?m)^#.*$", "", commands)
+    starts = re.findall(r"systemctl|deb-systemd-invoke|restart|kill|adduser|update-rc", commands)
+    report.note(not starts, "which start and restart nothing", starts)
+    needs = run("dpkg-deb", "-f", package, "Depends").stdout.strip().split(", ")
+    report.note("libcurl4t64 | libcurl4" in needs and "libc6 (>= 2.36)" in needs, "dependencies", needs)
+    sizes = [f"{name} {os.path.getsize(os.path.join(place, 'usr/bin', name)) / 1e6:.1f} MB"
+             for name in sorted(os.listdir(os.path.join(place, "usr/bin")))]
+    print(f"package {os.path.getsize(package) / 1e6:.1f} MB: {', '.join(sizes)}", flush=True)
+
+
+def check_paths(report, place, what):
+    done = run(os.path.join(ROOT, "Scripts/no-build-paths"), place)
+    report.note(done.returncode == 0, f"no path of the machine that built it is in {what}", done.stderr)
+
+
+def check_lintian(report, package):
+    if shutil.which("lintian") is None:
+        report.skip("lintian", "it is not installed")
+        return
+    done = run("lintian", "--allow-root", "--fail-on=error,warning", package)
+    complaints = [line for line in done.stdout.splitlines() if line[:2] in ("E:", "W:")]
+    report.note(done.returncode == 0 and not complaints, "lintian has no complaint", f"{complaints} {done.stderr}")
+
+
+def check_tarball(report, path, directory):
+    """The tarball installs, refuses a machine that is too old and a file that was changed, and takes itself away."""
+    place = os.path.join(directory, "unpacked")
+    os.mkdir(place)
+    run("tar", "--no-same-owner", "-C", place, "-xf", path)
+    [name] = os.listdir(place)
+    top, prefix = os.path.join(place, name), os.path.join(directory, "prefix")
+    check_paths(report, top, "the tarball")
+    done = run("sha256sum", "--check", "--quiet", os.path.basename(path) + ".sha256", cwd=directory)
+    report.note(done.returncode == 0, "the tarball's checksum", done.stderr)
+    for number, word in [("glibc 2.31", "glibc 2.31"), ("musl 1.2", "is not glibc")]:
+        tools = os.path.join(directory, "tools")
+        os.makedirs(tools, exist_ok=True)
+        with open(os.path.join(tools, "getconf"), "w") as file:
+            file.write(f"#!/bin/sh\necho {number}\n")
+        os.chmod(file.name, 0o755)
+        done = run(top + "/install", "--prefix", prefix, env=os.environ | {"PATH": f"{tools}:{os.environ['PATH']}"})
+        report.note(done.returncode == 1 and word in done.stderr and "2.36" in done.stderr and not
+                    os.path.exists(prefix), f"a machine with {number} is refused in words", done)
+    done = run(top + "/install", "--prefix", prefix)
+    report.note(done.returncode == 0, "the tarball installs", done)
+    unit = os.path.join(prefix, "lib/systemd/user/ringback.service")
+    report.note(os.path.exists(unit) and f"ExecStart={prefix}/bin/ringbackd\n" in open(unit).read(),
+                "its unit names the daemon that was installed")
+    said = run(os.path.join(prefix, "bin/ringback"), "--version")
+    report.note(said.returncode == 0, "what it installed starts", said)
+    run(top + "/install", "--uninstall", "--prefix", prefix)
+    left = [name for _, _, names in os.walk(prefix) for name in names]
+    report.note(not left, "and is taken away again", left)
+    with open(os.path.join(top, "bin/ringback-sandbox"), "ab") as file:
+        file.write(b"x")
+    done = run(top + "/install", "--prefix", prefix)
+    report.note(done.returncode == 1 and "nothing was installed" in done.stderr and not
+                [name for _, _, names in os.walk(prefix) for name in names], "a changed file is refused", done)
+
+
+def with_version(package, version, directory):
+    """The same package under another version, as a former build."""
+    place = os.path.join(directory, "former")
+    run("dpkg-deb", "-R", package, place)
+    control = os.path.join(place, "DEBIAN/control")
+    with open(control) as file:
+        text = re.sub(r"(?m)^Version: .*$", f"Version: {version}", file.read())
+    with open(control, "w") as file:
+        file.write(text)
+    path = os.path.join(directory, f"ringback_{version}_former.deb")
+    done = run("dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "-b", place, path)
+    shutil.rmtree(place)
+    if done.returncode != 0:
+        raise OSError(done.stderr)
+    return path

@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Installs, upgrades, removes and purges the Debian package in a Debian 12 made by debootstrap, and signs in there.
+
+First what is in the package and in the tarball. Then, without network and without Swift: the first token with the sandbox,
+as a user with a user manager and as root; an upgrade under a daemon that runs, whose session must stay; removal and purge.
+--short is the first part alone. Needs root for the rest, and network once, to make the Debian 12.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+from house import ROOT  # noqa: E402
+from package_contents import check_lintian, check_package, check_tarball, make, with_version  # noqa: E402
+from package_root import RootedManager, base  # noqa: E402
+from report import Report, options, progress  # noqa: E402
+from stage import Trouble  # noqa: E402
+
+LINK = "/etc/systemd/user/sockets.target.wants/ringback.socket"
+SERVICE, SOCKET = "ringback.service", "ringback.socket"
+BROWSER = "curl -sSL -o /dev/null"
+
+
+class Walk:
+    def __init__(self, report, system, former, package, tarball):
+        self.report, self.system = report, system
+        self.former, self.package, self.tarball = former, package, tarball
+
+    def expect(self, is_right, what, why=""):
+        self.report.note(bool(is_right), what, str(why)[:800])
+
+    def go(self):
+        for part in [self.install, self.sign_in, self.as_root, self.upgrade, self.remove, self.purge,
+                     self.unpack]:
+            part()
+
+    @property
+    def daemon(self):
+        return self.system.show(SERVICE, "MainPID")
+
+    def dpkg(self, *words):
+        return self.system.as_root("dpkg", *words)
+
+    def put(self, package):
+        """The package, where it can be read inside; its path there."""
+        shutil.copy(package, self.system.path("/tmp/ringback.deb"))
+        return "/tmp/ringback.deb"
+
+    def expect_token(self, when):
+        done = self.system.run("ringback", "token", "play")
+        self.expect(done.returncode == 0 and done.stdout.strip(), f"the session is there {when}", done)
+
+    def daemons(self):
+        return self.system.as_root("sh", "-c", "cat /proc/[0-9]*/comm | grep -c ^ringbackd").stdout.strip()
+
+    def install(self):
+        self.expect(self.system.as_root("sh", "-c", "command -v swift").returncode != 0, "no Swift is there")
+        done = self.system.run("dpkg", "-i", self.put(self.former))
+        self.expect(done.returncode != 0 and "superuser" in done.stderr, "a user cannot install it", done)
+        self.began = time.monotonic()
+        done = self.dpkg("-i", "/tmp/ringback.deb")
+        self.expect(done.returncode == 0 and "rror" not in done.stderr, "dpkg -i", done)
+        self.expect(os.path.islink(self.system.path(LINK)), "the socket unit is enabled for users")
+        links = self.system.as_root("find", "/etc", "-lname", "*ringback*").stdout.split()
+        self.expect(links == [LINK], "and no other unit", links)
+        self.expect(self.daemons() == "0", "nothing was started")
+        files = self.system.as_root("find", "/home", "/root", "-name", "*ringback*", "-mindepth", "2").stdout
+        self.expect(not files, "and nothing is written in a home directory", files)
+        for page in ["ringback", "ringbackd", "ringback.toml", "ringback-sandbox"]:
+            done = self.system.run("man", "--where", page)
+            self.expect(done.returncode == 0, f"man {page}", done)
+
+    def sign_in(self):
+        system = self.system
+        system.log_in()
+        enabled = system.systemctl("is-enabled", SOCKET).stdout.strip()
+        self.expect(enabled == "enabled" and system.show(SOCKET, "SubState") == "listening",
+                    "after the log-in the socket listens", enabled)
+        self.expect(self.daemon == "0", "and the daemon does not run yet", self.daemon)
+        done = system.run("ringback", "demo", timeout=90)
+        self.expect(done.returncode == 0, "ringback demo", done)
+        done = system.run("systemd-run", "--user", "--unit=sandbox", "/usr/bin/ringback-sandbox", "--port", "8123",
+                          "--auto-approve", "alice")
+        self.expect(done.returncode == 0, "the sandbox starts", done)
+        system.until("the sandbox", lambda: system.run("curl", "-sf", "http://127.0.0.1:8123/").returncode == 0)
+        done = system.run("ringback", "account", "add", "play", "--issuer", "http://127.0.0.1:8123", "--client-id",
+                          "ringback-demo")
+        self.expect(done.returncode == 0, "ringback account add", done)
+        done = system.run("ringback", "login", "play", BROWSER=BROWSER)
+        self.expect(done.returncode == 0 and "alice@example.org" in done.stdout + done.stderr, "ringback login", done)
+        self.expect_token("after the sign-in")
+        print(f"from dpkg -i to the first token: {time.monotonic() - self.began:.1f} s", flush=True)
+
+    def as_root(self):
+        done = self.system.as_root("ringback", "demo", timeout=90)
+        self.expect(done.returncode == 0, "ringback demo as root", done)
+
+    def upgrade(self):
+        before = self.daemon
+        done = self.dpkg("-i", self.put(self.package))
+        self.expect(done.returncode == 0 and "Unpacking ringback" in done.stdout, "an upgrade", done)
+        self.expect(before != "0" and self.daemon == before and self.system.show(SERVICE, "NRestarts") == "0",
+                    "restarts no daemon", f"{before} {self.daemon}")
+        self.expect_token("during the upgrade's daemon")
+        done = self.system.systemctl("daemon-reload")
+        self.system.systemctl("restart", SERVICE)
+        self.expect(self.daemon not in ("0", before), "a restart is the new daemon", self.daemon)
+        self.expect_token("in the new daemon")
+        accounts = json.loads(self.system.run("ringback", "accounts", "--json").stdout)["accounts"]
+        self.expect([each["name"] for each in accounts] == ["play"], "and so is the account", accounts)
+
+    def remove(self):
+        done = self.dpkg("--remove", "ringback")
+        self.expect(done.returncode == 0 and not done.stderr, "removal", done)
+        for path in ["/usr/bin/ringback", "/usr/bin/ringbackd", "/usr/lib/systemd/user/ringback.socket"]:
+            self.expect(not os.path.exists(self.system.path(path)), f"{path} is gone")
+        self.system.systemctl("stop", SOCKET, SERVICE)
+        self.system.systemctl("daemon-reload")
+        done = self.dpkg("-i", "/tmp/ringback.deb")
+        self.expect(done.returncode == 0 and os.path.islink(self.system.path(LINK)), "installed again", done)
+        self.system.systemctl("daemon-reload")
+        self.system.systemctl("start", SOCKET)
+        self.expect_token("after a removal and a new installation")
+        # What an administrator has chosen stays.
+        self.system.as_root("systemctl", "--global", "disable", SOCKET)
+        self.dpkg("-i", "/tmp/ringback.deb")
+        self.expect(not os.path.lexists(self.system.path(LINK)), "a socket unit that root disabled stays so")
+
+    def purge(self):
+        state = self.system.path(f"{self.system.home}/.local/state/ringback")
+        done = self.dpkg("--purge", "ringback")
+        self.expect(done.returncode == 0, "purge", done)
+        left = self.system.as_root("find", "/etc", "/usr", "/var/lib/systemd", "/var/lib/dpkg/info", "-name",
+                                   "*ringback*").stdout
+        self.expect(not left, "nothing of it is left in the system", left)
+        self.expect(os.listdir(state), "sessions are left to their user")
+
+
+    def unpack(self):
+        """The tarball, as the user; the session of the package's daemon goes on."""
+        system = self.system
+        system.systemctl("stop", SOCKET, SERVICE)
+        shutil.copy(self.tarball, system.path("/tmp/ringback.tar"))
+        done = system.run("sh", "-c", "cd && tar -xf /tmp/ringback.tar && ./ringback-*/install")
+        self.expect(done.returncode == 0 and "2.36" not in done.stderr, "the tarball installs as the user", done)
+        system.systemctl("daemon-reload")
+        fragment = system.show(SERVICE, "FragmentPath")
+        self.expect(fragment == f"{system.home}/.local/share/systemd/user/{SERVICE}", "its unit is found", fragment)
+        self.expect(system.systemctl("enable", "--now", SOCKET).returncode == 0, "and enabled")
+        done = system.run(f"{system.home}/.local/bin/ringback", "token", "play")
+        self.expect(done.returncode == 0 and done.stdout.strip(), "its daemon has the session", done)
+
+
+def try_in_debian(report, directory, package, tarball, debian):
+    system = None
+    if os.geteuid() != 0:
+        report.skip("the package in a Debian 12", "only root can make one")
+        return
+    try:
+        debian = base(debian, progress)
+    except Trouble as trouble:
+        report.skip("the package in a Debian 12", trouble)
+        return
+    try:
+        system = RootedManager(directory, debian)
+        system.start()
+        former = with_version(package, "0.0.9", directory)
+        Walk(report, system, former, package, tarball).go()
+    finally:
+        if system is not None:
+            system.close()
+
+
+def main():
+    chosen = options(__doc__.splitlines()[0], base=(os.path.join(ROOT, ".build/debian-12.tar"), "a Debian 12, kept"))
+    binaries = os.path.abspath(chosen.bin)
+    report = Report()
+    directory = tempfile.mkdtemp(prefix="ringback-packages-")
+    try:
+        # Packed quickly: what is tried here is not kept.
+        package = make("deb", binaries, directory, COMPRESSION="-Zgzip -z1")
+        check_package(report, package, binaries, directory)
+        tarball = make("dist", binaries, directory, COMPRESS="gzip -1")
+        check_tarball(report, tarball, directory)
+        if not chosen.short:
+            check_lintian(report, package)
+            try_in_debian(report, directory, package, tarball, chosen.base)
+    except (Trouble, OSError, ValueError, subprocess.SubprocessError) as trouble:
+        report.note(False, "the stage", f"{type(trouble).__name__} {trouble}")
+    finally:
+        if chosen.keep:
+            progress(f"everything is in {directory}")
+        else:
+            shutil.rmtree(directory, ignore_errors=True)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
