@@ -19,7 +19,7 @@ sys.dont_write_bytecode = True
 from herd import STEP, Clock, ClockedHouse, requests  # noqa: E402
 from house import Died  # noqa: E402
 from mail_git import gits  # noqa: E402
-from mail_place import STRACE, Place  # noqa: E402
+from mail_place import LIMIT, REFUSED_LIMIT, STRACE, Place  # noqa: E402
 from mail_programs import USER, programs  # noqa: E402
 from mail_servers import Dovecot, Sink  # noqa: E402
 from mail_web import Files, Introspection  # noqa: E402
@@ -107,7 +107,9 @@ class Mail:
         revoke(self.house, self.token())
         self.house.clock.advance(60)
         before = requests(self.house)
+        self.place.limit = REFUSED_LIMIT
         _, shows, did = self.attempt(program, "revoked")
+        self.place.limit = LIMIT
         self.report.note(not did, where, "the server took the token")
         self.report.note(requests(self.house) == before, where, "there was a refresh request")
         if not program.tells:

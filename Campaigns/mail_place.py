@@ -13,8 +13,8 @@ import time
 from mail_programs import USER
 from mail_web import Files
 
-# Seconds that a program may take; one that takes longer is ended.
-LIMIT = 20
+# Seconds that a program may take; one that takes longer is ended. After a refusal not all end by themselves.
+LIMIT, REFUSED_LIMIT = 60, 20
 # The argument list of every program that is started goes into the file that comes next.
 STRACE = ["strace", "-f", "-qq", "-s", "100000", "-e", "trace=execve,execveat", "-o"]
 
@@ -27,7 +27,7 @@ class Place:
         self.sent, self.file_content = sink.messages, Files.CONTENT.decode()
         self.certificate = tools.house.place("server.pem")
         shutil.copy(dovecot.certificate, self.certificate)
-        self.traced = None
+        self.traced, self.limit = None, LIMIT
         imap, smtp = dovecot.imap, dovecot.submission
         self.names = [
             ("imaps://mail.example.org:993", f"imaps://localhost:{imap}"), ("mail.example.org:465", f"localhost:{smtp}"),
@@ -57,14 +57,14 @@ class Place:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
             env=environment)
         try:
-            said = process.communicate(text, timeout=LIMIT)[0]
+            said = process.communicate(text, timeout=self.limit)[0]
         except subprocess.TimeoutExpired:
             process.kill()
-            return None, process.communicate()[0] + f"(ended by the campaign after {LIMIT} seconds)"
+            return None, process.communicate()[0] + f"(ended by the campaign after {self.limit} seconds)"
         return process.returncode, said
 
     def execute_in_terminal(self, command, environment):
-        return run_in_terminal(*self.prepared(command, environment), LIMIT, sign="No mailbox is open", key=b"q")
+        return run_in_terminal(*self.prepared(command, environment), self.limit, sign="No mailbox is open", key=b"q")
 
     def mailbox(self):
         """The bytes of each message that the server has."""

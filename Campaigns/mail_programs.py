@@ -7,8 +7,6 @@ from house import ROOT
 from stage import Trouble
 
 USER = "alice@example.org"
-# Seconds that a run may take.
-LIMIT = 40
 
 
 def printed_lines(chapter):
