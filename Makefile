@@ -109,10 +109,12 @@ test-ssh: ## a restricted socket over ssh -R and a sign-in over ssh -L, with a r
 	@Scripts/release >/dev/null
 	@Campaigns/ssh.py --bin "$(RELEASE)"
 
-test-tools: ## git, kubectl, skopeo and curl get their tokens from Ringback, 50 gits at once; SHORT=1 for a part
+test-tools: ## git, kubectl, skopeo, mail programs, rclone and curl get their tokens from Ringback; SHORT=1 for a part
 	@Scripts/needs tools
+	@Scripts/needs mail
 	@Scripts/release >/dev/null
-	@Campaigns/tools.py --bin $(RELEASE) $(if $(SHORT),--short)
+	@Campaigns/tools.py --bin "$(RELEASE)" $(if $(SHORT),--short)
+	@Campaigns/mail.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 
 test-desktop: ## hand links to ringback by xdg-open, gio and headless Chromium, in a clean home; Chromium as root only
 	@Scripts/needs desktop
