@@ -13,13 +13,25 @@ public enum Console {
         public var isTerminal: Bool { isatty(rawValue) == 1 }
 
         /// True if colour may be used: on a terminal that is not `dumb`, and without `NO_COLOR` (no-color.org).
-        public var hasColor: Bool {
-            isTerminal && Console.allowsColor { unsafe getenv($0).map { unsafe String(cString: $0) } }
-        }
+        public var hasColor: Bool { isTerminal && Console.allowsColor(Console.variable) }
+
+        /// True if symbols such as ✓ can be shown: on a terminal that has them, in a locale whose encoding is UTF-8.
+        public var hasSymbols: Bool { isTerminal && Console.allowsSymbols(Console.variable) }
+    }
+
+    private static func variable(_ name: String) -> String? {
+        unsafe getenv(name).map { unsafe String(cString: $0) }
     }
 
     static func allowsColor(_ environment: (String) -> String?) -> Bool {
         (environment("NO_COLOR") ?? "").isEmpty && environment("TERM") != "dumb"
+    }
+
+    /// The fonts of the kernel's own console (`linux`) have no such symbols.
+    static func allowsSymbols(_ environment: (String) -> String?) -> Bool {
+        guard !["dumb", "linux"].contains(environment("TERM")) else { return false }
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].compactMap(environment).first { !$0.isEmpty } ?? ""
+        return ["utf-8", "utf8"].contains { locale.lowercased().hasSuffix($0) }
     }
 
     /// Writes the whole text, unbuffered.

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Terminal
 
 /// The table of verbs. A verb is one file that asks the daemon and presents the response. Decisions are made in the
 /// daemon.
@@ -9,6 +10,8 @@ struct Ringback: ParsableCommand {
         commandName: "ringback",
         abstract: "Signs in once for every app of yours, and issues short-lived access tokens.",
         discussion: """
+            Without a subcommand, on a terminal: how things stand, and the next command.
+
             Results go to standard output, everything else to standard error.
 
             Exit status: 0 done; 1 failed; 2 no daemon answers; 3 a sign-in is needed; 4 denied or cancelled; \
@@ -41,4 +44,10 @@ struct Ringback: ParsableCommand {
                 name: "Lock and set up the daemon",
                 subcommands: [Lock.self, Unlock.self, VaultVerbs.self, Reload.self]),
         ])
+
+    /// Without a verb: on a terminal how things stand, elsewhere the usage text.
+    func run() throws {
+        guard Console.Stream.output.isTerminal else { throw CleanExit.helpRequest(self) }
+        Overview().show()
+    }
 }

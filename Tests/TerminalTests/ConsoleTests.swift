@@ -12,6 +12,16 @@ import Testing
         #expect(Console.allowsColor { environment[$0] } == expected)
     }
 
+    @Test(arguments: [
+        ([:], false), (["LANG": "C"], false), (["LANG": "C.UTF-8"], true), (["LANG": "de_DE.utf8"], true),
+        (["LANG": "C.UTF-8", "LC_ALL": "C"], false), (["LANG": "C", "LC_CTYPE": "en_GB.UTF-8", "LC_ALL": ""], true),
+        (["LANG": "C.UTF-8", "TERM": "dumb"], false), (["LANG": "C.UTF-8", "TERM": "linux"], false),
+        (["LANG": "C.UTF-8", "NO_COLOR": "1"], true),
+    ])
+    func `symbols need UTF-8 and a terminal that has them`(environment: [String: String], expected: Bool) {
+        #expect(Console.allowsSymbols { environment[$0] } == expected)
+    }
+
     @Test func `a stream that takes no more is told`() {
         let full = unsafe open("/dev/full", O_WRONLY)
         defer { close(full) }

@@ -13,7 +13,7 @@ struct AccountEdit: ParsableCommand {
             mistake in the copy; otherwise the mistakes are shown and the copy can be edited again.
             """)
 
-    @Argument(help: "The account's name.")
+    @Argument(help: "The account's name.", completion: Completions.accounts)
     var name: String
 
     @Option(help: ArgumentHelp("The configuration file, if not the usual one.", valueName: "path"))

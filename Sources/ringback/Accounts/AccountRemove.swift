@@ -17,7 +17,7 @@ struct AccountRemove: ParsableCommand {
             sessions that the vault still holds are revoked where that is possible, and removed.
             """)
 
-    @Argument(help: "The account's name.")
+    @Argument(help: "The account's name.", completion: Completions.accounts)
     var name: String
 
     @Flag(help: "Do not sign out. The session stays sealed in the vault, and is used if the account is added again.")

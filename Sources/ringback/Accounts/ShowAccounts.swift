@@ -8,7 +8,7 @@ struct ShowAccounts: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "accounts", abstract: "List the accounts and their state.")
 
-    @Argument(help: "Only this account.")
+    @Argument(help: "Only this account.", completion: Completions.accounts)
     var account: String?
 
     @OptionGroup var json: JSONOption
@@ -40,7 +40,7 @@ struct ShowAccounts: ParsableCommand {
     }
 
     /// What the user should know of a session that works. Lost scopes are short here: each account is one line.
-    private static func notice(_ document: JSON, _ account: Account) -> String? {
+    static func notice(_ document: JSON, _ account: Account) -> String? {
         guard let scope = document["lost_scope"]?.string else { return document["notice"]?.string }
         return "The session lost the scope \(scope). Run: ringback login \(account.name)"
     }

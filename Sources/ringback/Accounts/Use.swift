@@ -13,7 +13,7 @@ struct Use: ParsableCommand {
             `refresh` without ACCOUNT, if there are several. Exit status 1: there is no default account.
             """)
 
-    @Argument(help: "The account.")
+    @Argument(help: "The account.", completion: Completions.accounts)
     var name: String?
 
     @OptionGroup var config: ConfigurationOption

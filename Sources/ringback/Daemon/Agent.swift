@@ -24,7 +24,9 @@ struct Agent: ParsableCommand {
     @Option(help: ArgumentHelp("What the daemon tells on standard error.", valueName: "level"))
     var logLevel = "warning"
 
-    @Argument(parsing: .postTerminator, help: ArgumentHelp("After --: the command.", valueName: "cmd"))
+    @Argument(
+        parsing: .postTerminator, help: ArgumentHelp("After --: the command.", valueName: "cmd"),
+        completion: Completions.command)
     var command: [String] = []
 
     /// The descriptors that are passed to the daemon.

@@ -13,7 +13,7 @@ struct Audit: ParsableCommand {
     @Option(help: ArgumentHelp("Since a time ago (90s, 15m, 24h, 7d, 2w) or an instant (RFC 3339).", valueName: "when"))
     var since: String?
 
-    @Option(help: "Only entries about this account.")
+    @Option(help: "Only entries about this account.", completion: Completions.accounts)
     var account: String?
 
     @Option(help: ArgumentHelp("Entries at most, 1 to 1000.", valueName: "number"))

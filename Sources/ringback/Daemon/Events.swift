@@ -8,7 +8,7 @@ struct Events: ParsableCommand {
         abstract: "Print events, one per line, until Ctrl-C.",
         discussion: "Begins with an initial_session for each account. Exit status 2: the daemon ended.")
 
-    @Argument(help: "Only this account.")
+    @Argument(help: "Only this account.", completion: Completions.accounts)
     var account: String?
 
     @Flag(name: .customLong("json"), help: "Print one JSON object per line.")

@@ -12,7 +12,7 @@ struct Doctor: ParsableCommand {
             scheme is tried by a link that the desktop really opens. Exit status 0: nothing is wrong; 1: something is.
             """)
 
-    @Argument(help: "Only this account and what it needs.")
+    @Argument(help: "Only this account and what it needs.", completion: Completions.accounts)
     var account: String?
 
     @OptionGroup var json: JSONOption
@@ -37,12 +37,12 @@ struct DoctorExamination {
     let socket: String?
     var report = DoctorReport()
     /// The configuration's report; nil if the configuration has mistakes.
-    private var configuration: JSON?
+    private(set) var configuration: JSON?
     private(set) var calls: BrokerCalls?
     /// What the socket shows, if it is a restricted one. Its daemon may run on another machine.
-    private var grant: JSON?
+    private(set) var grant: JSON?
     /// There is a systemd user manager.
-    private let hasManager: Bool
+    let hasManager: Bool
 
     init(account: String?, socket: String?) {
         self.account = account
@@ -74,7 +74,7 @@ struct DoctorExamination {
 
     /// The command that starts the daemon. If its socket unit is active already, the command that shows why it does not
     /// run.
-    private var start: String {
+    var start: String {
         if let socket { return "ringbackd --socket \(socket) &" }
         guard hasManager else { return "ringbackd &" }
         return UserManager.isActive(DoctorExamination.socketUnit)
@@ -82,7 +82,7 @@ struct DoctorExamination {
             : "systemctl --user enable --now \(DoctorExamination.socketUnit)"
     }
 
-    private func uses() -> [SchemeUse] {
+    func uses() -> [SchemeUse] {
         // Without the configuration it is not known which schemes are used, so none is reported.
         guard configuration != nil else { return [] }
         let registered = (try? SchemeDesktop())?.registry.registered ?? []
@@ -92,7 +92,7 @@ struct DoctorExamination {
 
     // MARK: The daemon
 
-    private mutating func lookAtSocket() {
+    mutating func lookAtSocket() {
         let path: String
         do throws(RingbackError) {
             path = try SocketPlace.path(stated: socket)
@@ -155,7 +155,7 @@ struct DoctorExamination {
 
     // MARK: The configuration
 
-    private mutating func lookAtConfiguration() {
+    mutating func lookAtConfiguration() {
         do throws(RingbackError) {
             configuration = try ConfigurationCheck.run(config: nil, candidate: nil)
         } catch {
@@ -190,7 +190,7 @@ struct DoctorExamination {
     private static let socketUnit = "ringback.socket"
     private static let service = "ringback.service"
 
-    private mutating func lookAtUnit() {
+    mutating func lookAtUnit() {
         let unit = DoctorExamination.socketUnit
         let service = DoctorExamination.service
         guard hasManager else {

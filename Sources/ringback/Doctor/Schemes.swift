@@ -53,7 +53,7 @@ struct SchemeTrips {
     }
 
     /// Why no link of the scheme is opened: it must not start another program.
-    private static func handlerTrouble(_ use: SchemeUse, _ desktop: SchemeDesktop) -> DoctorReport.Line? {
+    static func handlerTrouble(_ use: SchemeUse, _ desktop: SchemeDesktop) -> DoctorReport.Line? {
         let scheme = use.scheme
         let register = "ringback scheme register \(scheme)"
         guard let handler = desktop.handler(of: scheme) else {

@@ -26,7 +26,9 @@ struct ExposeCreate: ParsableCommand {
     @Argument(help: "The socket's name.")
     var name: String
 
-    @Option(help: ArgumentHelp("An account to show; may be repeated.", valueName: "name"))
+    @Option(
+        help: ArgumentHelp("An account to show; may be repeated.", valueName: "name"),
+        completion: Completions.accounts)
     var account: [String] = []
 
     @Option(help: ArgumentHelp("The scopes that a token may have at most, space-separated.", valueName: "scopes"))

@@ -10,7 +10,7 @@ struct OriginRemove: ParsableCommand {
         commandName: "remove", abstract: "Let tools have no token for a server any more.",
         discussion: "Removes the [[origin]] table with this URL from the configuration file. Everything else stays.")
 
-    @Argument(help: "The origin's URL, as `ringback origin list` shows it.")
+    @Argument(help: "The origin's URL, as `ringback origin list` shows it.", completion: Completions.origins)
     var url: String
 
     @Option(help: "The one with this user name.")

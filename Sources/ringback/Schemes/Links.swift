@@ -11,7 +11,7 @@ struct Links: ParsableCommand {
             acknowledges it. Exit status 2: the daemon ended; 4: another program listens now.
             """)
 
-    @Argument(help: "The scheme, without its colon.")
+    @Argument(help: "The scheme, without its colon.", completion: Completions.schemes)
     var scheme: String
 
     @Flag(name: .customLong("json"), help: "Print one JSON object per line.")

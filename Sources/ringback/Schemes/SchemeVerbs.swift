@@ -11,7 +11,7 @@ struct SchemeVerbs: ParsableCommand {
 
 /// A scheme as a verb's argument.
 struct SchemeArgument: ParsableArguments {
-    @Argument(help: "The scheme, without its colon: org.example.app.")
+    @Argument(help: "The scheme, without its colon: org.example.app.", completion: Completions.schemes)
     var scheme: String
 
     func validate() throws { _ = try value() }

@@ -8,7 +8,9 @@ struct Cancel: ParsableCommand {
         abstract: "Cancel a pending sign-in, for all callers that wait for it.",
         discussion: "The account's current session stays. To end it: ringback logout ACCOUNT")
 
-    @Argument(help: ArgumentHelp("The account, or the flow's identifier.", valueName: "account"))
+    @Argument(
+        help: ArgumentHelp("The account, or the flow's identifier.", valueName: "account"),
+        completion: Completions.accounts)
     var name: String
 
     @OptionGroup var json: JSONOption

@@ -28,7 +28,7 @@ struct Login: ParsableCommand {
             Ctrl-C cancels. Exit status 4: denied or cancelled; 6: not finished in time.
             """)
 
-    @Argument(help: "The account.")
+    @Argument(help: "The account.", completion: Completions.accounts)
     var account: String?
 
     @Flag(help: "Sign in again although the account is signed in.")

@@ -10,7 +10,7 @@ struct Logout: ParsableCommand {
     /// Which of the user's sessions end at the provider.
     enum Scope: String, ExpressibleByArgument, CaseIterable { case local, global, others }
 
-    @Argument(help: "The account (or --all).")
+    @Argument(help: "The account (or --all).", completion: Completions.accounts)
     var account: String?
 
     @Flag(help: "Every account that holds a session.")

@@ -8,7 +8,9 @@ struct Resend: ParsableCommand {
         abstract: "Send the message of a pending sign-in again.",
         discussion: "Not more often than the project allows; exit status 5 says that it is too early.")
 
-    @Argument(help: ArgumentHelp("The account, or the flow's identifier.", valueName: "account"))
+    @Argument(
+        help: ArgumentHelp("The account, or the flow's identifier.", valueName: "account"),
+        completion: Completions.accounts)
     var name: String
 
     @Option(name: .customLong("captcha-token-fd"), help: SignInOptions.descriptor("the proof of a CAPTCHA"))

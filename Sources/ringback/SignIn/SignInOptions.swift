@@ -16,14 +16,15 @@ struct SignInOptions: ParsableArguments {
 
     @Option(
         name: .customLong("with"),
-        help: ArgumentHelp("The provider behind a Supabase project, such as google.", valueName: "provider"))
+        help: ArgumentHelp("The provider behind a Supabase project, such as google.", valueName: "provider"),
+        completion: Completions.upstreams)
     var upstream: String?
 
     @Option(
         name: .customLong("from"),
         help: ArgumentHelp(
             "id_token: the configured account whose ID token it is; without it and --with, the id_token_account.",
-            valueName: "account"))
+            valueName: "account"), completion: Completions.accounts)
     var fromAccount: String?
 
     @Option(help: "The e-mail address of the user who signs in or gets the message.")

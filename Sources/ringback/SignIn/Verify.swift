@@ -11,7 +11,9 @@ struct Verify: ParsableCommand {
             input, or of the named descriptor. It is never an argument.
             """)
 
-    @Argument(help: ArgumentHelp("The account, or the flow's identifier.", valueName: "account"))
+    @Argument(
+        help: ArgumentHelp("The account, or the flow's identifier.", valueName: "account"),
+        completion: Completions.accounts)
     var name: String
 
     @Option(name: .customLong("code-fd"), help: SignInOptions.descriptor("the code"))

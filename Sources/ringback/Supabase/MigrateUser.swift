@@ -12,7 +12,7 @@ struct MigrateUser: ParsableCommand {
             the same identifier again changes nothing.
             """)
 
-    @Argument(help: "The account.")
+    @Argument(help: "The account.", completion: Completions.accounts)
     var account: String
 
     @Option(help: ArgumentHelp("The user's former identifier.", valueName: "id"))

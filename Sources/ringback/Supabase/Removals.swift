@@ -40,7 +40,7 @@ struct SupabaseRemoveFactor: SupabaseRemoval {
     static let endpoint = Endpoint.removeFactor
     static let list = "ringback supabase factors"
 
-    @Argument(help: "The account.")
+    @Argument(help: "The account.", completion: Completions.accounts)
     var account: String
 
     @Argument(help: "The factor, as “supabase factors” shows it.")
@@ -57,7 +57,7 @@ struct SupabaseRemovePasskey: SupabaseRemoval {
     static let endpoint = Endpoint.removePasskey
     static let list = "ringback supabase passkeys"
 
-    @Argument(help: "The account.")
+    @Argument(help: "The account.", completion: Completions.accounts)
     var account: String
 
     @Argument(help: "The passkey, as “supabase passkeys” shows it.")
@@ -74,7 +74,7 @@ struct SupabaseUnlink: SupabaseRemoval {
     static let endpoint = Endpoint.unlinkIdentity
     static let list = "ringback supabase identities"
 
-    @Argument(help: "The account.")
+    @Argument(help: "The account.", completion: Completions.accounts)
     var account: String
 
     @Argument(help: "The identity, as “supabase identities” shows it.")

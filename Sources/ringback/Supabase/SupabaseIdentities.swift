@@ -8,7 +8,7 @@ struct SupabaseIdentities: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "identities", abstract: "List the user's identities: the linked providers' accounts.")
 
-    @Argument(help: "The account.")
+    @Argument(help: "The account.", completion: Completions.accounts)
     var account: String
 
     @OptionGroup var json: JSONOption

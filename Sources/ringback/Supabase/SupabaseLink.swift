@@ -8,7 +8,7 @@ struct SupabaseLink: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "link", abstract: "Link a provider's account to the user, in the browser or by an ID token.")
 
-    @Argument(help: "The account.")
+    @Argument(help: "The account.", completion: Completions.accounts)
     var account: String
 
     @Option(name: .customLong("with"), help: ArgumentHelp("The provider, such as google.", valueName: "provider"))

@@ -8,7 +8,7 @@ struct SupabaseRPC: ParsableCommand {
         commandName: "rpc", abstract: "Call a function of the project's database as the signed-in user.",
         discussion: "The functions that may be called are those that the account's configuration lists (rpc).")
 
-    @Argument(help: "The account.")
+    @Argument(help: "The account.", completion: Completions.accounts)
     var account: String
 
     @Argument(help: "The function's name.")

@@ -9,7 +9,7 @@ struct SupabaseReauthenticate: ParsableCommand {
         discussion:
             "It goes to the address or number that the project knows; “supabase update-user --nonce-fd” takes it.")
 
-    @Argument(help: "The account.")
+    @Argument(help: "The account.", completion: Completions.accounts)
     var account: String
 
     @OptionGroup var json: JSONOption

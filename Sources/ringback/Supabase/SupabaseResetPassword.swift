@@ -13,7 +13,7 @@ struct SupabaseResetPassword: ParsableCommand {
             Without a new password the user is signed in, and “supabase update-user --password” sets one later.
             """)
 
-    @Argument(help: "The account.")
+    @Argument(help: "The account.", completion: Completions.accounts)
     var account: String
 
     @Option(help: "The user's address.")

@@ -13,7 +13,7 @@ struct SupabaseUpdateUser: ParsableCommand {
             the descriptor is 0 and is a terminal, otherwise from a line of it.
             """)
 
-    @Argument(help: "The account.")
+    @Argument(help: "The account.", completion: Completions.accounts)
     var account: String
 
     @Option(help: "A new e-mail address.")

@@ -8,7 +8,7 @@ struct SupabaseUser: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "user", abstract: "Show the signed-in user, fetched from the project now.")
 
-    @Argument(help: "The account.")
+    @Argument(help: "The account.", completion: Completions.accounts)
     var account: String
 
     @OptionGroup var json: JSONOption

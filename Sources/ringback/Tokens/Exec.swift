@@ -15,7 +15,7 @@ struct Exec: ParsableCommand {
             token it is not started, and the exit status says why; 126: it cannot be started; 127: it was not found.
             """)
 
-    @Argument(help: "The account.")
+    @Argument(help: "The account.", completion: Completions.accounts)
     var account: String
 
     @Option(name: .customLong("env"), help: ArgumentHelp("The variable for the token.", valueName: "name"))
@@ -33,7 +33,9 @@ struct Exec: ParsableCommand {
 
     @OptionGroup var daemon: DaemonOptions
 
-    @Argument(parsing: .postTerminator, help: ArgumentHelp("After --: the command.", valueName: "cmd"))
+    @Argument(
+        parsing: .postTerminator, help: ArgumentHelp("After --: the command.", valueName: "cmd"),
+        completion: Completions.command)
     var command: [String] = []
 
     func validate() throws {

@@ -9,7 +9,7 @@ struct Refresh: ParsableCommand {
         abstract: "Renew an account's tokens now.",
         discussion: "Without ACCOUNT it is the only account, else the default account (see ringback use).")
 
-    @Argument(help: "The account.")
+    @Argument(help: "The account.", completion: Completions.accounts)
     var account: String?
 
     @Flag(help: "Refresh even if a refresh has just ended.")

@@ -11,7 +11,7 @@ struct ShowSession: ParsableCommand {
             it is the only account, else the default account (see ringback use).
             """)
 
-    @Argument(help: "The account.")
+    @Argument(help: "The account.", completion: Completions.accounts)
     var account: String?
 
     @OptionGroup var choice: SessionOptions

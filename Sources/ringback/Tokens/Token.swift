@@ -93,7 +93,7 @@ struct Token: ParsableCommand {
             (see ringback use).
             """)
 
-    @Argument(help: "The account (or --issuer, or --origin).")
+    @Argument(help: "The account (or --issuer, or --origin).", completion: Completions.accounts)
     var account: String?
 
     @OptionGroup var choice: SessionOptions

@@ -25,9 +25,13 @@ final class TerminalProgram: Sendable {
     private static let getNumber: UInt = 0x8004_5430
 
     /// - Parameters:
+    ///   - program: `ringback`, or the path of another one.
     ///   - columns: places on a line.
     ///   - rows: lines that are visible at once.
-    init(_ arguments: [String], environment: [String: String], columns: UInt16 = 120, rows: UInt16 = 50) throws {
+    init(
+        _ arguments: [String], of program: String = "ringback", environment: [String: String], columns: UInt16 = 120,
+        rows: UInt16 = 50
+    ) throws {
         let master = unsafe open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
         var (isLocked, number): (Int32, UInt32) = (0, 0)
         guard master >= 0, unsafe ioctl(master, TerminalProgram.unlock, &isLocked) == 0,
@@ -39,7 +43,7 @@ final class TerminalProgram: Sendable {
         guard slave >= 0 else { throw SystemError(call: "open a terminal", code: errno) }
         defer { close(slave) }
         let variables = environment.merging(["TERM": "xterm-256color"]) { own, _ in own }.map { "\($0)=\($1)" }
-        let vector = [Programs.path("ringback")] + arguments
+        let vector = [Programs.path(program)] + arguments
         let pid = try Program.spawn(vector, variables, [slave, slave, slave])
         (self.master, self.pid) = (master, pid)
         startThread { [screen] in

@@ -14,7 +14,7 @@ struct SupabaseEnroll: ParsableCommand {
             credential that an app or a web page has made is read as JSON: this program has no authenticator of its own.
             """)
 
-    @Argument(help: "The account.")
+    @Argument(help: "The account.", completion: Completions.accounts)
     var account: String
 
     @Option(help: ArgumentHelp("A phone that gets codes, instead of an app.", valueName: "number"))

@@ -8,7 +8,7 @@ struct SupabaseFactors: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "factors", abstract: "List the user's second factors.")
 
-    @Argument(help: "The account.")
+    @Argument(help: "The account.", completion: Completions.accounts)
     var account: String
 
     @OptionGroup var json: JSONOption

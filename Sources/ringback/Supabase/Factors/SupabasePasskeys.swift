@@ -7,7 +7,7 @@ struct SupabasePasskeys: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "passkeys", abstract: "List the user's passkeys.")
 
-    @Argument(help: "The account.")
+    @Argument(help: "The account.", completion: Completions.accounts)
     var account: String
 
     @OptionGroup var json: JSONOption

@@ -13,7 +13,7 @@ struct SupabaseRegisterPasskey: ParsableCommand {
             program has no authenticator of its own.
             """)
 
-    @Argument(help: "The account.")
+    @Argument(help: "The account.", completion: Completions.accounts)
     var account: String
 
     @Option(name: .customLong("credential-fd"), help: SignInOptions.descriptor("the credential, as JSON,"))

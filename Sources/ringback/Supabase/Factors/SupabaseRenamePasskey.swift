@@ -6,7 +6,7 @@ import Terminal
 struct SupabaseRenamePasskey: ParsableCommand {
     static let configuration = CommandConfiguration(commandName: "rename-passkey", abstract: "Rename a passkey.")
 
-    @Argument(help: "The account.")
+    @Argument(help: "The account.", completion: Completions.accounts)
     var account: String
 
     @Argument(help: ArgumentHelp("The passkey, as “supabase passkeys” shows it.", valueName: "id"))

@@ -14,7 +14,7 @@ struct SupabaseVerifyFactor: ParsableCommand {
             program has no authenticator of its own.
             """)
 
-    @Argument(help: "The account.")
+    @Argument(help: "The account.", completion: Completions.accounts)
     var account: String
 
     @Argument(help: "The factor's id, as “supabase factors” shows it; may be left out if there is only one.")
