@@ -47,12 +47,7 @@ struct OriginAdd: ParsableCommand {
         try present { () throws(RingbackError) in
             let rule = OriginRule(try OriginEntry.pattern(url), username: matchUsername)
             let file = try config.file()
-            let report = try file.report()
-            guard ConfigurationCheck.account(account, in: report) != nil else {
-                throw RingbackError(
-                    .accountNotFound, "There is no account \(Sanitizer.line(account)) in the configuration.")
-            }
-            let former = OriginEntry.all(in: report).count
+            let former = OriginEntry.all(in: try file.report()).count
             var bytes = try file.text() ?? []
             if let last = bytes.last, last != UInt8(ascii: "\n") { bytes.append(UInt8(ascii: "\n")) }
             if !bytes.isEmpty { bytes.append(UInt8(ascii: "\n")) }

@@ -46,6 +46,26 @@ import Testing
         }
     }
 
+    @Test func `in Swift shows why there is no such account, as the library's comment says`() async throws {
+        let app = try await Programs.example("SupabaseProfile")
+        try await Stage.playProject { stage in
+            let nobody = try await stage.run(
+                app, ["nobody", "sign-in", "github"],
+                environment: [
+                    "RINGBACK_SOCK": stage.socket, "PROJECT_URL": "\(stage.sandbox.origin)/supabase",
+                    "PROJECT_KEY": "sb_publishable_sandbox",
+                ])
+            #expect(nobody.status == 1 && nobody.out.isEmpty, "\(nobody)")
+            #expect(nobody.err == "There is no account nobody.\n", "\(nobody)")
+        }
+        // What was compiled is what the comment shows.
+        let file = try Document(path: "Examples/SupabaseProfile/Sources/SupabaseProfile/LocalizedRingbackError.swift")
+        let recipe = try #require(file.text.split(separator: "\n\n").last)
+        let comment = recipe.split(separator: "\n").map { "/// \($0)" }.joined(separator: "\n")
+        let library = try Document(path: "Sources/RingbackClient/RingbackError.swift")
+        #expect(library.text.contains("/// ```swift\n\(comment)\n/// ```\n"))
+    }
+
     @Test func `in JavaScript names the page where nothing can open it`() async throws {
         try await Stage.playProject { stage in
             let node = String(try await stage.run("/bin/sh", ["-c", "command -v node"]).out.prefix { $0 != "\n" })

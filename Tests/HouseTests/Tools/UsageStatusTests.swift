@@ -6,10 +6,9 @@ import Testing
     /// Verbs with an account that does not exist.
     private static let unknownAccounts = [
         "audit --account nobody", "login nobody", "token nobody", "token nobody --json", "token nobody --kind id_token",
-        "session nobody",
-        "refresh nobody", "logout nobody", "logout nobody --no-browser", "doctor nobody",
+        "session nobody", "refresh nobody", "logout nobody", "logout nobody --no-browser", "doctor nobody",
         "use nobody", "account remove nobody --yes", "account edit nobody", "exec nobody -- true", "verify nobody",
-        "resend nobody", "expose x --account nobody", "origin add https://b.example --account nobody",
+        "resend nobody", "expose x --account nobody",
         "scheme register org.example.b --account nobody", "supabase user nobody", "supabase rpc nobody f",
         "supabase link nobody github", "supabase factors nobody", "supabase identities nobody",
         "supabase verify-factor nobody", "supabase reset-password nobody --email a@example.org",

@@ -34,23 +34,29 @@ func show(_ session: Session?) async throws {
     print("profile:", try await row(of: session))
 }
 
-if arguments.contains("sign-out") {
-    try await ringback.signOut(account)
-    try await show(nil)
-} else if arguments.contains("sign-in") {
-    if case .pending(let flow) = try await ringback.signIn(account, with: .browser(arguments.last)) {
-        // A browser is started with openURL only: other users can read what a program is started with.
-        if flow.openURL.map({ Browser.open($0) }) != true, let page = flow.authorizationURL { print("Open:", page) }
-        try await ringback.wait(for: flow)
-    }
-    try await show(try await ringback.session(account))
-} else {
-    for try await (event, session) in ringback.authStateChanges(account) {
-        print("event:", event.rawValue)
-        if [.initialSession, .signedIn, .userUpdated].contains(event) { try await show(session) }
-        if event == .signedOut {
-            try await show(nil)
-            break
+do {
+    if arguments.contains("sign-out") {
+        try await ringback.signOut(account)
+        try await show(nil)
+    } else if arguments.contains("sign-in") {
+        if case .pending(let flow) = try await ringback.signIn(account, with: .browser(arguments.last)) {
+            // A browser is started with openURL only: other users can read what a program is started with.
+            if flow.openURL.map({ Browser.open($0) }) != true, let page = flow.authorizationURL { print("Open:", page) }
+            try await ringback.wait(for: flow)
+        }
+        try await show(try await ringback.session(account))
+    } else {
+        for try await (event, session) in ringback.authStateChanges(account) {
+            print("event:", event.rawValue)
+            if [.initialSession, .signedIn, .userUpdated].contains(event) { try await show(session) }
+            if event == .signedOut {
+                try await show(nil)
+                break
+            }
         }
     }
+} catch {
+    // With the extension in LocalizedRingbackError.swift, errors of RingbackClient are sentences here too.
+    FileHandle.standardError.write(Data("\(error.localizedDescription)\n".utf8))
+    exit(1)
 }
