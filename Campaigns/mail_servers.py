@@ -176,7 +176,10 @@ service stats {{
             file.write(text)
 
     def deliver(self, subject):
-        """A new message."""
+        """A new message, which is then the only one."""
+        for folder in ["new", "cur"]:
+            for name in os.listdir(self.place("Maildir/" + folder)):
+                os.remove(self.place(f"Maildir/{folder}/{name}"))
         self.delivered += 1
         path = self.place(f"tmp-{self.delivered}")
         with open(path, "w") as file:
