@@ -111,6 +111,13 @@ let package = Package(
         library("DeepLinks", ["BrokerCore", "HTTPMessages", "Secrets", "StrictJSON"]),
         library("DesktopNotices", ["BrokerCore", "DesktopBus", "StrictJSON"]),
         library(
+            "KeptFiles",
+            [
+                "BrokerCore", "SessionVault", "Adapters", "CLinux", "Cryptography", "Encodings", "Secrets",
+                "StrictJSON",
+            ]
+        ),
+        library(
             "OAuthSignIn",
             ["BrokerCore", "OAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]
         ),
@@ -125,8 +132,8 @@ let package = Package(
         library(
             "APIServer",
             [
-                "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "SupabaseAuth", "Records", "RingbackAPI",
-                "LocalHTTP", "SessionVault", "Encodings", "HTTPMessages", "Secrets", "StrictJSON",
+                "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "KeptFiles", "SupabaseAuth", "Records",
+                "RingbackAPI", "LocalHTTP", "SessionVault", "Encodings", "HTTPMessages", "Secrets", "StrictJSON",
             ]
         ),
         // Level 7: the executables, the only places where parts are joined.
@@ -134,7 +141,7 @@ let package = Package(
             name: "ringbackd",
             dependencies: [
                 "APIServer", "BrokerCore", "CallbackListener", "CErasedHeap", "CLinux", "Configuration",
-                "CurlTransport", "DeepLinks", "DesktopBus", "DesktopNotices", "Launcher", "OAuthSignIn",
+                "CurlTransport", "DeepLinks", "DesktopBus", "DesktopNotices", "KeptFiles", "Launcher", "OAuthSignIn",
                 "SupabaseSignIn",
                 "LocalHTTP", "NetworkWatch", "OAuth", "Records", "SessionVault", "StrictJSON", "Secrets",
                 "HTTPMessages", "Terminal",

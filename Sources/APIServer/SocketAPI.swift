@@ -2,6 +2,7 @@ public import BrokerCore
 public import DeepLinks
 internal import Glibc
 public import HTTPMessages
+public import KeptFiles
 public import LocalHTTP
 internal import RingbackAPI
 public import StrictJSON
@@ -37,6 +38,8 @@ public struct SocketAPI: Sendable {
         public var exposedSockets: ExposedSocketRegistry?
         /// Which token tools get for which server. If this is nil there are no origins.
         public var origins: OriginRegistry?
+        /// The files in which tokens are kept.
+        public var keptFiles: @Sendable () -> [KeptFileView] = { [] }
         public var exposedAt: @Sendable (ExposedSocket) -> ExposedPlace? = { _ in nil }
         /// Shows the result of a callback on the user's desktop. True if a notice shows it.
         public var tellOfCallback: CallbackTeller = { _, _, _ in false }

@@ -26,6 +26,8 @@ public struct ConfigurationPlace: Sendable, Equatable {
     public var draft: Draft?
     /// The home directory, for `~/`; nil if there is none.
     public var home: String?
+    /// `$XDG_RUNTIME_DIR` without a slash at its end, for the paths of kept files; nil if there is none.
+    public var runtimeDirectory: String?
     /// The uid that files must belong to, unless they are root's.
     public var user: UInt32
     /// The credentials that the daemon would be given at its start, if they are known. Only for `config check`: a
@@ -57,12 +59,17 @@ public struct ConfigurationPlace: Sendable, Equatable {
         let named = option ?? environment["RINGBACK_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
         let file = named.map(absolute) ?? base.map { "\($0)/ringback/config.toml" }
         let beside = file.flatMap { file in file.lastIndex(of: "/").map { "\(file[..<$0])/accounts.d" } }
-        return ConfigurationPlace(
+        var place = ConfigurationPlace(
             userFile: file, isExplicit: named != nil,
             dropInDirectories: ["/usr/share/ringback/accounts.d", "/etc/ringback/accounts.d"]
                 + (beside.map { [$0] } ?? []),
             home: home, user: geteuid()
         )
+        if var runtime = environment["XDG_RUNTIME_DIR"], runtime.hasPrefix("/") {
+            while runtime.hasSuffix("/") { runtime.removeLast() }
+            place.runtimeDirectory = runtime
+        }
+        return place
     }
 
     private static func absolute(_ path: String) -> String {

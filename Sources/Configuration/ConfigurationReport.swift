@@ -35,6 +35,8 @@ public struct ConfigurationReport: Sendable, Equatable {
     public let exposes: [Expose]
     /// In the order of the file; empty if there are errors.
     public let origins: [OriginConfiguration]
+    /// In the order of the file; empty if there are errors.
+    public let keptFiles: [FileConfiguration]
     /// The account for commands that name none; nil without one, and if there are errors.
     public let defaultAccount: DefaultAccount?
     public let errors: [ConfigurationError]
@@ -55,8 +57,8 @@ public struct ConfigurationReport: Sendable, Equatable {
             self.init(of: configuration)
         } catch {
             self.init(
-                accounts: [], schemes: [], exposes: [], origins: [], defaultAccount: nil, errors: error.errors,
-                files: [])
+                accounts: [], schemes: [], exposes: [], origins: [], keptFiles: [], defaultAccount: nil,
+                errors: error.errors, files: [])
         }
     }
 
@@ -76,18 +78,19 @@ public struct ConfigurationReport: Sendable, Equatable {
         }
         self.init(
             accounts: accounts, schemes: configuration.schemes, exposes: exposes,
-            origins: configuration.origins, defaultAccount: configuration.defaultAccount, errors: [],
-            files: configuration.files)
+            origins: configuration.origins, keptFiles: configuration.keptFiles,
+            defaultAccount: configuration.defaultAccount, errors: [], files: configuration.files)
     }
 
     private init(
         accounts: [Account], schemes: [SchemeConfiguration], exposes: [Expose], origins: [OriginConfiguration],
-        defaultAccount: DefaultAccount?, errors: [ConfigurationError], files: [String]
+        keptFiles: [FileConfiguration], defaultAccount: DefaultAccount?, errors: [ConfigurationError], files: [String]
     ) {
         self.accounts = accounts
         self.schemes = schemes
         self.exposes = exposes
         self.origins = origins
+        self.keptFiles = keptFiles
         self.defaultAccount = defaultAccount
         self.errors = errors
         self.files = files
@@ -95,8 +98,8 @@ public struct ConfigurationReport: Sendable, Equatable {
 
     /// `{"valid","accounts":[{"name","provider","source","redirect_uri","registration","notes"}],"errors":[…]}`, with
     /// the tables of schemes as `"schemes":[{"name","source","command"?,"notes"}]`, those of restricted sockets as
-    /// `"exposes":[{"name","accounts","source","notes"}]`, and the table of origins as `"origins":[{"url","account",
-    /// "kind","headers","source"…}]`.
+    /// `"exposes":[{"name","accounts","source","notes"}]`, the table of origins as `"origins":[{"url","account",
+    /// "kind","headers","source"…}]`, and the kept files as `"kept_files":[{"path","account","format","source"}]`.
     public var json: String {
         let accounts = accounts.map { account -> JSON in
             [
@@ -122,6 +125,7 @@ public struct ConfigurationReport: Sendable, Equatable {
         var document = JSONObject([
             .init("valid", .bool(isValid)), .init("accounts", .array(accounts)), .init("schemes", .array(schemes)),
             .init("exposes", .array(exposes)), .init("origins", .array(origins.map(\.json))),
+            .init("kept_files", .array(keptFiles.map(\.json))),
         ])
         document["default"] = defaultAccount?.json
         document["errors"] = .array(errors.map(\.json))

@@ -11,6 +11,8 @@ public struct DaemonConfiguration: Sendable, Equatable {
     public let exposes: [ExposeConfiguration]
     /// In the order of the file.
     public let origins: [OriginConfiguration]
+    /// The files in which tokens are kept, in the order of the file.
+    public let keptFiles: [FileConfiguration]
     /// The account for commands that name none; nil if none is set.
     public let defaultAccount: DefaultAccount?
     /// True if desktop notifications are shown.
@@ -35,7 +37,9 @@ public struct DaemonConfiguration: Sendable, Equatable {
         if let file = place.userFile { loader.readUserFile(file) }
         loader.checkExposes()
         if loader.errors.isEmpty {
-            loader.errors = OriginConfiguration.mistakes(in: loader.origins, accounts: loader.accounts)
+            loader.errors =
+                OriginConfiguration.mistakes(in: loader.origins, accounts: loader.accounts)
+                + FileConfiguration.mistakes(in: loader.keptFiles, knowing: loader.accounts.keys)
         }
         if loader.errors.isEmpty { loader.errors = IDTokenAccountCheck.mistakes(in: loader.accounts) }
         if loader.errors.isEmpty { loader.errors = RedirectMixUpCheck.mistakes(in: loader.accounts) }
@@ -47,7 +51,8 @@ public struct DaemonConfiguration: Sendable, Equatable {
             accounts: loader.accounts.values.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) },
             vault: place.onlyVault ?? loader.vault, network: loader.network,
             schemes: loader.schemes.values.sorted { $0.name < $1.name },
-            exposes: loader.exposes, origins: loader.origins, defaultAccount: loader.defaultAccount,
+            exposes: loader.exposes, origins: loader.origins, keptFiles: loader.keptFiles,
+            defaultAccount: loader.defaultAccount,
             showsNotices: loader.showsNotices, files: loader.files
         )
     }
@@ -78,6 +83,7 @@ private struct ConfigurationLoader {
     var network = NetworkConfiguration.standard
     var exposes: [ExposeConfiguration] = []
     var origins: [OriginConfiguration] = []
+    var keptFiles: [FileConfiguration] = []
     var defaultAccount: DefaultAccount?
     var showsNotices = true
     var errors: [ConfigurationError] = []
@@ -196,6 +202,13 @@ private struct ConfigurationLoader {
             for (index, node) in tables.enumerated() {
                 var reader = OriginReader(index + 1, node, check: check)
                 if let origin = reader.read() { origins.append(origin) }
+                check = reader.check
+            }
+        }
+        if case .array(let tables)? = root.node("file")?.value {
+            for (index, node) in tables.enumerated() {
+                var reader = FileReader(index + 1, node, place: place, check: check)
+                if let file = reader.read() { keptFiles.append(file) }
                 check = reader.check
             }
         }

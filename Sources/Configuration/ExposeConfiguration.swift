@@ -1,4 +1,3 @@
-internal import Encodings
 internal import HTTPMessages
 internal import OAuth
 internal import StrictJSON
@@ -125,14 +124,8 @@ extension ExposeConfiguration {
         }
 
         private mutating func readLifetime() -> Int? {
-            guard let node = table.node("ttl") else { return nil }
-            var seconds: Int?
-            switch node.value {
-            case .integer(let number): seconds = number
-            case .string(let text): seconds = TimeSpan.seconds(of: text)
-            default: break
-            }
-            guard let seconds, (1...longestLifetime).contains(seconds) else {
+            guard table.has("ttl") else { return nil }
+            guard let seconds = table.span("ttl"), (1...longestLifetime).contains(seconds) else {
                 refuse("ttl", "is seconds, or a span such as \"90m\", \"8h\" or \"7d\"; a year at most")
                 return nil
             }

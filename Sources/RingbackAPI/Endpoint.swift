@@ -54,6 +54,7 @@ public enum Endpoint: String, Sendable, CaseIterable {
     case createExposedSocket
     case revokeExposedSocket
     case getExposedSocket
+    case listKeptFiles
     case listFlows
     case cancelFlow
     case getFlow
@@ -129,6 +130,7 @@ public enum Endpoint: String, Sendable, CaseIterable {
         case .createExposedSocket: (.post, "/v1/exposed-sockets", .manage)
         case .revokeExposedSocket: (.delete, "/v1/exposed-sockets/{id}", .manage)
         case .getExposedSocket: (.get, "/v1/exposed-sockets/{id}", .manage)
+        case .listKeptFiles: (.get, "/v1/files", .readState)
         case .listFlows: (.get, "/v1/flows", .readState)
         case .cancelFlow: (.delete, "/v1/flows/{flow}", .signIn)
         case .getFlow: (.get, "/v1/flows/{flow}", .readState)

@@ -28,7 +28,8 @@ struct Ringback: ParsableCommand {
                 name: "Use tokens",
                 subcommands: [
                     Token.self, Exec.self, ShowSession.self, Refresh.self, OriginVerbs.self, GitCredentialVerb.self,
-                    KubectlCredentialVerb.self, DockerCredentialVerb.self, ExposeVerbs.self, Agent.self, Env.self,
+                    KubectlCredentialVerb.self, DockerCredentialVerb.self, ShowFiles.self, ExposeVerbs.self, Agent.self,
+                    Env.self,
                 ]),
             CommandGroup(
                 name: "See how things stand",

@@ -52,21 +52,26 @@ enum Main {
                 options: AuditLog.Options(now: BrokerClock.system.now) { logger.warning("\($0)") }))
         let work = Work()
         let notices = Notices()
+        let keptFiles = KeptFiles()
         let broker = Broker(
             vault: vault, http: http, callbackReceiver: CallbackReceiver(listener, peers: peers), work: work,
             firstEvent: EventNumbers.next(in: places.state, now: EventBus.now())
         ) { fact in
             records.note(fact)
             notices.note(fact)
+            keptFiles.note(fact)
         }
         arrivals.connect(broker)
         notices.connect(broker, helper, logger)
+        keptFiles.connect(broker, state: places.state, records, logger)
         let links = DeepLinkRegistry(broker, helper: helper, work: work, record: records.note, logger: logger)
         let reloader = Reloader(
             place: place, readAt: readAt, broker: broker, http: http, helper: helper, vault: vault, peers: peers,
             credentials: credentials, links: links, logger: logger)
         reloader.notices.set(notices)
+        reloader.keptFiles.set(keptFiles)
         await reloader.apply(configuration)
+        await keptFiles.begin()
 
         let exposed = ExposedSocketServers(
             ExposedPlaces(socket: places.socket, isPrivate: options.ownDirectory != nil), logger: logger)
@@ -81,6 +86,7 @@ enum Main {
         daemon.network = { reloader.network }
         daemon.exposedSockets = exposedSockets
         daemon.origins = reloader.origins
+        daemon.keptFiles = keptFiles.views
         daemon.exposedAt = exposed.places.place
         daemon.tellOfCallback = notices.tell
         let api = SocketAPI(
@@ -113,6 +119,7 @@ enum Main {
                 .init(service: LeaseKeeper(lock: lock, logger: logger), serviceName: "lease"),
                 .init(service: ReloadOnSignal(reloader: reloader, signals: hangups), serviceName: "reload"),
                 .init(service: notices, serviceName: "notices"),
+                .init(service: keptFiles, serviceName: "kept files"),
                 .init(service: listener, serviceName: "callbacks"),
                 .init(service: exposed, serviceName: "restricted sockets"),
                 .init(service: server, serviceName: "socket API"),

@@ -34,6 +34,7 @@ final class Reloader: Sendable {
     /// Set when the daemon's other parts exist.
     let exposedSockets = OnceBox<ExposedSocketRegistry>()
     let notices = OnceBox<Notices>()
+    let keptFiles = OnceBox<KeptFiles>()
 
     init(
         place: ConfigurationPlace, readAt: Int, broker: Broker, http: CurlClient, helper: HelperConnection,
@@ -121,6 +122,7 @@ final class Reloader: Sendable {
         await links.configure(configuration.schemes.map(LinkScheme.init))
         await exposedSockets.value?.configure(configuration)
         notices.value?.configure(configuration)
+        keptFiles.value?.configure(configuration)
     }
 
     private func monotonicMicroseconds() -> Int {

@@ -50,6 +50,9 @@ struct DiagnosticsResource: Resource {
             checks += await api.exposureTroubles().map {
                 DiagnosticsResource.check(DiagnosticsResource.finding($0), of: nil)
             }
+            checks += api.fileTroubles().map {
+                DiagnosticsResource.check(Finding("file", .warning, $0, .fileNotKept), of: nil)
+            }
         }
         for (name, findings) in await findings(of: names) {
             checks += findings.map { DiagnosticsResource.check($0, of: name) }

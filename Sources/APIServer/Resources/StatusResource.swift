@@ -41,6 +41,7 @@ struct StatusResource: Resource {
                 .object(
                     JSONObject(pending.sorted { $0.key < $1.key }.map { .init($0.key.rawValue, .integer($0.value)) }))),
         ])
+        object["file_warnings"] = .array(api.fileTroubles().map { .string($0) })
         let sealed = await SealedSessions(of: broker).list()
         object["sealed_sessions"] = sealed.map { .array($0.map { .object($0.members) }) }
         return ServerResponse(json: .object(object))
@@ -89,6 +90,7 @@ extension Component {
             .required("vault", .component(.vault)), .required("accounts", .map(.integer)),
             .required("listeners", .array(.string)), .required("confinement", .anyObject),
             .required("link_listeners", .array(.string)), .required("warnings", .array(.string)),
+            .required("file_warnings", .array(.string), "What is wrong with the kept files"),
             .required("pending_revocations", .integer),
             .required("pending_revocations_by_account", .map(.integer)),
             .optional("sealed_sessions", .array(.component(.sealedSession)), "Not there while the vault is locked"),

@@ -36,6 +36,7 @@ public struct Finding: Sendable, Equatable {
         case openToOthers = "open_to_others"
         case vaultInMemory = "vault_in_memory"
         case notExposed = "not_exposed"
+        case fileNotKept = "file_not_kept"
         case peersUnproved = "peers_unproved"
         case shuttingDown = "shutting_down"
     }

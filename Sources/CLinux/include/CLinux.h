@@ -56,3 +56,9 @@ int clinux_memory_file(const void *bytes, size_t count);
 
 /// The type of the file system that a path is on (the magic number of statfs(2)); 0 if it cannot be determined.
 uint32_t clinux_file_system(const char *path);
+
+/// The type of the file system that an open file or directory is on (statfs(2)); 0 if it is not known.
+uint32_t clinux_file_system_of(int descriptor);
+
+/// Renames a file within a directory. Fails with EEXIST if there is a file of the new name. Returns 0 or an errno.
+int clinux_rename_new(int directory, const char *name, const char *new_name);

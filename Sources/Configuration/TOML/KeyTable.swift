@@ -22,6 +22,8 @@ struct Key {
         case expose
         /// `[[origin]]`
         case origin
+        /// `[[file]]`
+        case keptFile
         /// `[notifications]`
         case notifications
     }
@@ -80,6 +82,7 @@ struct Key {
             .file, "notifications", .section(.notifications), "what is shown on the desktop", isForDropIns: false),
         Key(.file, "expose", .list(.expose), "accounts that restricted sockets expose", isForDropIns: false),
         Key(.file, "origin", .list(.origin), "which account's token tools get for a server", isForDropIns: false),
+        Key(.file, "file", .list(.keptFile), "files in which tokens are kept", isForDropIns: false),
 
         Key(
             .vault, "key_source", .word(VaultConfiguration.KeySource.allCases.map(\.rawValue)),
@@ -179,6 +182,17 @@ struct Key {
         Key(.origin, "kind", .word(OriginConfiguration.Kind.allCases.map(\.rawValue)), "which token of the session"),
         Key(.origin, "username", .string, "the user name for tools that want one"),
         Key(.origin, "header", .texts, "the field or fields to send; the default is Authorization: Bearer {token}"),
+
+        Key(.keptFile, "path", .string, "the file; also ~/NAME and $XDG_RUNTIME_DIR/NAME"),
+        Key(.keptFile, "account", .string, "the account whose token it contains"),
+        Key(.keptFile, "format", .word(FileConfiguration.Format.allCases.map(\.rawValue)), "what the file contains"),
+        Key(.keptFile, "scope", .string, "a token downscoped to these scopes, separated by spaces"),
+        Key(.keptFile, "audience", .string, "a token for this audience"),
+        Key(.keptFile, "ttl", .span, "how long after the sign-in the file is kept; seconds, or as \"8h\""),
+        Key(.keptFile, "on_disk", .boolean, "true: the file may be on a disk; by default only in memory (tmpfs)"),
+        Key(.keptFile, "host", .string, "netrc: the server that the line is for"),
+        Key(.keptFile, "username", .string, "netrc: the user name; the default is oauth2"),
+        Key(.keptFile, "variable", .string, "env: the variable; the default is RINGBACK_TOKEN"),
 
         Key(.scheme, "command", .strings, "a program and its arguments, started if no app listens; {url}: the link"),
 

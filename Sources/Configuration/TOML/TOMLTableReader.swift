@@ -1,3 +1,5 @@
+internal import Encodings
+
 /// Reads values from a table that was checked by ``KeyCheck``. Missing values are nil, and there are none of the wrong
 /// type.
 struct TOMLTableReader {
@@ -24,6 +26,15 @@ struct TOMLTableReader {
 
     func integer(_ key: String) -> Int? {
         if case .integer(let number)? = node(key)?.value { number } else { nil }
+    }
+
+    /// Seconds: a number, or a span such as `8h`; nil for other texts too.
+    func span(_ key: String) -> Int? {
+        switch node(key)?.value {
+        case .integer(let number): number
+        case .string(let text): TimeSpan.seconds(of: text)
+        default: nil
+        }
     }
 
     func boolean(_ key: String) -> Bool? {

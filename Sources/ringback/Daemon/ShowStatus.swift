@@ -36,6 +36,9 @@ struct ShowStatus: ParsableCommand {
             for warning in (answer["warnings"]?.array ?? []).compactMap(\.string) {
                 Output.field("Warning", "\(warning) See: ringback expose list")
             }
+            for warning in (answer["file_warnings"]?.array ?? []).compactMap(\.string) {
+                Output.field("Warning", "\(warning) See: ringback files")
+            }
             guard let listeners = answer["listeners"]?.array?.compactMap(\.string) else { return }
             Output.field(
                 "Listeners", listeners.isEmpty ? "none (no sign-in is pending)" : listeners.joined(separator: ", "))

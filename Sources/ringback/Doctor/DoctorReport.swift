@@ -71,6 +71,7 @@ struct DoctorReport {
         case "key_source_differs": "ringback status"
         case "vault_in_memory": "systemctl --user restart ringback.service"
         case "not_exposed": "ringback expose list"
+        case "file_not_kept": "ringback files"
         default: nil
         }
     }

@@ -1,3 +1,4 @@
+import Adapters
 import HTTPMessages
 import RingbackClient
 import StrictJSON
@@ -111,16 +112,13 @@ struct PrintedToken {
         guard case .origin(let credential, let url) = source, let host = url.host else {
             throw RingbackError("usage", "The format netrc needs the server's URL: --origin URL.")
         }
-        // The name that GitLab, Gitea and Forgejo know for tokens.
-        let words = [host, credential.username ?? "oauth2", try token]
-        for (word, what) in zip(words, ["host", "user name", "token"]) {
-            guard PrintedToken.isVisible(word), !word.contains(where: { "\"'\\".contains($0) }), !word.hasPrefix("#")
-            else {
-                throw RingbackError(
-                    .badResponse, "The \(what) has a character that programs read from a netrc file in different ways.")
-            }
+        let token = try token
+        do throws(TokenLine.Failure) {
+            // The name that GitLab, Gitea and Forgejo know for tokens.
+            return try TokenLine.netrc(host: host, user: credential.username ?? "oauth2", token: token)
+        } catch {
+            throw RingbackError(.badResponse, error.reason)
         }
-        return "machine \(words[0]) login \(words[1]) password \(words[2])"
     }
 
     /// True for text of bytes from 0x21 to 0x7E.

@@ -1,3 +1,4 @@
+import Adapters
 import Encodings
 import RingbackClient
 import StrictJSON
@@ -47,18 +48,7 @@ enum TokenFormat: String, CaseIterable, Sendable {
             }
             return Base64.encode("n,a=\(name.joined()),\u{1}auth=Bearer \(token)\u{1}\u{1}".utf8)
         case .netrc: return try printed.netrc()
-        case .env: return "\(variable)=\(TokenFormat.shellWord(token))"
+        case .env: return TokenLine.assignment(to: variable, token)
         }
-    }
-
-    /// The token as one word of a POSIX shell, in an assignment too.
-    static func shellWord(_ token: String) -> String {
-        let isPlain = token.utf8.allSatisfy { byte in
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-            default: "_-./+=:@%,".utf8.contains(byte)
-            }
-        }
-        return isPlain ? token : "'" + token.replacing("'", with: #"'\''"#) + "'"
     }
 }

@@ -61,7 +61,7 @@ private final class Reader {
     }
 
     private func askOfStates(_ reader: Reader) async throws {
-        for name in ["openapi.json", "status", "peer", "accounts", "flows"] {
+        for name in ["openapi.json", "status", "peer", "accounts", "files", "flows"] {
             try await reader.ask("GET /v1/\(name)", status: 200)
         }
         try await reader.ask("GET /v1/accounts/{account}", "work", status: 200)

@@ -28,9 +28,12 @@ private let allowed: [String: Set<String>] = [
     ],
     "DeepLinks": ["BrokerCore", "HTTPMessages", "Secrets", "StrictJSON"],
     "DesktopNotices": ["BrokerCore", "DesktopBus", "StrictJSON"],
+    "KeptFiles": [
+        "BrokerCore", "SessionVault", "Adapters", "CLinux", "Cryptography", "Encodings", "Secrets", "StrictJSON",
+    ],
     "APIServer": [
-        "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "SupabaseAuth", "Records", "RingbackAPI",
-        "LocalHTTP", "SessionVault", "Encodings", "HTTPMessages", "Secrets", "StrictJSON",
+        "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "KeptFiles", "SupabaseAuth", "Records",
+        "RingbackAPI", "LocalHTTP", "SessionVault", "Encodings", "HTTPMessages", "Secrets", "StrictJSON",
     ],
     "ringback": [
         "Adapters", "RingbackClient", "RingbackAPI", "SchemeRegistration", "Encodings", "HTTPMessages", "StrictJSON",
@@ -49,7 +52,7 @@ private let layers: [Set<String>] = [
     ["ringbackd", "ringback", "ringback-sandbox"],
     ["APIServer"],
     ["OAuthSignIn", "SupabaseSignIn"],
-    ["DeepLinks", "DesktopNotices"],
+    ["DeepLinks", "DesktopNotices", "KeptFiles"],
     ["BrokerCore", "Configuration"],
     ["OAuth", "SupabaseAuth", "SessionVault", "Records", "Sandbox"],
     [

@@ -1,0 +1,57 @@
+internal import BrokerCore
+internal import KeptFiles
+internal import LocalHTTP
+internal import RingbackAPI
+internal import StrictJSON
+
+/// The files in which tokens are kept (`[[file]]`). Their contents are not shown.
+struct KeptFileResource: Resource {
+    let api: SocketAPI
+
+    static let routes: [Route] = [
+        Route(
+            .listKeptFiles, "Every file in which a token is kept, in the order of the configuration",
+            .json(.keptFiles), KeptFileResource.listKeptFiles)
+    ]
+
+    func listKeptFiles(_ call: Call) async throws(Problem) -> ServerResponse {
+        ServerResponse(json: ["files": .array(daemon.keptFiles().map(KeptFileResource.json))])
+    }
+
+    private static func json(of view: KeptFileView) -> JSON {
+        let file = view.file
+        var object = JSONObject([
+            .init("path", .string(file.path)), .init("account", .string(file.account.rawValue)),
+            .init("format", .string(file.format.rawValue)), .init("state", .string(view.state.rawValue)),
+        ])
+        object["scope"] = file.key.scopes.map { .string($0.joined(separator: " ")) }
+        object["audience"] = file.key.audience.map { .string($0) }
+        object["detail"] = view.detail.map { .string($0) }
+        object["expires_at"] = view.expiresAt.map { .integer($0) }
+        return .object(object)
+    }
+}
+
+extension SocketAPI {
+    /// What is wrong with the kept files, a sentence for each: for `status` and `doctor`.
+    func fileTroubles() -> [String] {
+        daemon.keptFiles().compactMap { view in
+            view.detail.map { "The file \(view.file.path) of \(view.file.account): \($0)" }
+        }
+    }
+}
+
+extension Component {
+    fileprivate static let keptFiles = Component(
+        "KeptFiles", [.required("files", .array(.component(.keptFile)))])
+
+    private static let keptFile = Component(
+        "KeptFile",
+        [
+            .required("path", .string), .required("account", .string),
+            .required("format", .words(["token", "id_token", "header", "netrc", "env", "json"])),
+            .required("state", .oneOf(KeptFileView.State.self)), .optional("scope", .string),
+            .optional("audience", .string), .optional("detail", .string, "What is wrong"),
+            .optional("expires_at", .integer, "When the token expires or the ttl is over"),
+        ])
+}

@@ -1,0 +1,58 @@
+internal import Adapters
+internal import BrokerCore
+internal import Secrets
+internal import StrictJSON
+
+/// Why a file is not kept.
+struct FileProblem: Error, Equatable {
+    let message: String
+}
+
+extension KeptFile {
+    /// What the file contains with this token.
+    ///
+    /// A token alone has no line break after it, since the libraries of cloud services send the whole file.
+    ///
+    /// - Parameter expiresAt: Unix seconds; nil for a token without a stated lifetime.
+    /// - Throws: ``FileProblem`` for a token with other bytes than 0x21 to 0x7E: in a line it would add something to it.
+    func content(_ issued: IssuedToken, expiresAt: Int?) throws(FileProblem) -> [UInt8] {
+        let excess = key.excess(of: issued.token)
+        guard excess.isEmpty else {
+            throw FileProblem(
+                message:
+                    "The provider of \(account) issued a token with more scope than the configuration names for the "
+                    + "file (\(excess.joined(separator: " "))).")
+        }
+        let bytes = issued.token.value.revealedBytes()
+        guard !bytes.isEmpty, bytes.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            throw FileProblem(message: "The token of \(account) has characters that are not allowed in a token.")
+        }
+        let token = String(decoding: bytes, as: UTF8.self)
+        switch format {
+        case .token, .idToken: return Array(bytes)
+        case .header:
+            let type = issued.token.type
+            // The type is text of the provider's.
+            guard type.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+                throw FileProblem(message: "The type of \(account)'s token has characters that no type has.")
+            }
+            return Array("Authorization: \(type.lowercased() == "bearer" ? "Bearer" : type) \(token)\n".utf8)
+        case .netrc:
+            do throws(TokenLine.Failure) {
+                return Array("\(try TokenLine.netrc(host: host, user: username, token: token))\n".utf8)
+            } catch {
+                throw FileProblem(message: error.reason)
+            }
+        case .env: return Array("\(TokenLine.assignment(to: variable, token))\n".utf8)
+        case .json:
+            var object = JSONObject([
+                .init("account", .string(account.rawValue)), .init("access_token", .string(token)),
+                .init("token_type", .string(issued.token.type)),
+            ])
+            object["scope"] = issued.scope.map { .string($0) }
+            object["issuer"] = .string(issued.issuer)
+            object["expires_at"] = expiresAt.map { .integer($0) }
+            return JSON.object(object).serialized() + [UInt8(ascii: "\n")]
+        }
+    }
+}

@@ -1,0 +1,164 @@
+public import BrokerCore
+public import SessionVault
+internal import Synchronization
+
+/// Keeps the configured files: each has its account's current token as long as there is one. Files are removed in the
+/// turn in which a session is closed or the vault is locked, before the caller of that gets its response.
+///
+/// Only the task that asks for a file's token writes the file. Files of one session that need the same token share one
+/// refresh, since they ask the broker as any caller does.
+public final class FileKeeper: Sendable {
+    /// What happens to a file.
+    public enum News: Sendable {
+        /// A token was written.
+        case written(KeptFile)
+        /// Something is wrong. Told once until it changes.
+        case trouble(KeptFile, String)
+        /// The file was removed because its `ttl` is over.
+        case ended(KeptFile)
+        /// What was wrong is not any more.
+        case mended(KeptFile)
+    }
+
+    struct State {
+        var files: [String: FileState] = [:]
+        var order: [String] = []
+        var isEnding = false
+        var signal = Promise<Void>()
+    }
+
+    let broker: Broker
+    let record: FileRecord
+    let clock: BrokerClock
+    let tell: @Sendable (News) -> Void
+    let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - record: the file of the state directory that says which files are ours.
+    ///   - tell: is told what happens to a file.
+    public init(
+        _ broker: Broker, record: StateFile, clock: BrokerClock = .system, tell: @escaping @Sendable (News) -> Void
+    ) {
+        self.broker = broker
+        self.record = FileRecord(record)
+        self.clock = clock
+        self.tell = tell
+    }
+
+    // MARK: What happens
+
+    /// Takes a fact of the broker. Called in the turn of the change that it tells of.
+    @Sendable public func note(_ fact: BrokerFact) {
+        switch fact {
+        case .sessionClosed(let account, _), .sessionEnded(let account, _):
+            change({ $0.account == account }, by: { $0.end(becoming: .signedOut, at: $1) })
+        case .vaultLocked: change({ _ in true }, by: { $0.end(becoming: .locked, at: $1) })
+        case .sessionOpened(let account, _, _):
+            change({ $0.account == account }) { file, now in
+                file.generation += 1
+                file.beganAt = nil
+                file.failures = 0
+                file.wake(at: now)
+            }
+        case .refreshSucceeded(let account): change({ $0.account == account }, by: { $0.wake(at: $1) })
+        case .vaultOpened: change({ _ in true }, by: { $0.wake(at: $1) })
+        default: return
+        }
+    }
+
+    private func change(_ isConcerned: (KeptFile) -> Bool, by change: (inout FileState, BootInstant) -> Void) {
+        let now = clock.bootInstant
+        let (signal, news) = state.withLock { state in
+            var news: [News] = []
+            for (path, former) in state.files where isConcerned(former.file) {
+                var file = former
+                change(&file, now)
+                state.files[path] = file
+                news += FileKeeper.news(former, file)
+            }
+            return (state.signal, news)
+        }
+        signal.fulfil(())
+        news.forEach(tell)
+    }
+
+    static func news(_ former: FileState, _ file: FileState) -> [News] {
+        if file.state == .ended, former.state != .ended { return [.ended(file.file)] }
+        guard former.detail != file.detail else { return [] }
+        return [file.detail.map { .trouble(file.file, $0) } ?? .mended(file.file)]
+    }
+
+    /// Takes over the configuration's tables, at start and at every reload, after the accounts. Files that are not
+    /// configured any more are removed.
+    public func configure(_ files: [KeptFile]) {
+        let now = clock.bootInstant
+        let signal = state.withLock { state in
+            let wanted = Dictionary(files.map { ($0.path, $0) }) { first, _ in first }
+            for (path, var gone) in state.files where wanted[path] == nil {
+                gone.remove(becoming: .ended, at: now)
+                state.files[path] = nil
+            }
+            for file in wanted.values {
+                var former = state.files[file.path]
+                // The old content is not what the new table names.
+                if former?.file != file { former?.remove(becoming: .waiting, at: now) }
+                // The account may have another provider now, so what was asked for before is not written.
+                var next = former?.file == file ? former ?? FileState(file, due: now) : FileState(file, due: now)
+                next.known = former?.known ?? []
+                next.isWritten = former?.isWritten ?? false
+                next.expiry = former?.expiry
+                next.isAsking = former?.isAsking ?? false
+                next.generation = (former?.generation ?? 0) + 1
+                next.wakes = former?.wakes ?? 0
+                next.wake(at: now)
+                state.files[file.path] = next
+            }
+            state.order = files.map(\.path)
+            return state.signal
+        }
+        signal.fulfil(())
+    }
+
+    /// Finds out what the last daemon left. Files that are configured stay until their sessions have been asked; others are
+    /// removed. To be called after ``configure(_:)`` and before anything can be signed out.
+    public func begin() async {
+        var stale: [String: FileRecord.Entry?] = [:]
+        for (path, entry) in await record.restore() {
+            let isConfigured = state.withLock { state in
+                guard var file = state.files[path] else { return false }
+                file.known = entry.digests
+                file.beganAt = entry.beganAt
+                file.expiry = entry.expiresAt.map { Deadline(at: $0, by: clock) }
+                if let place = try? FilePlace(path), case .ours = place.standing(entry.digests) {
+                    file.isWritten = true
+                }
+                state.files[path] = file
+                return true
+            }
+            guard !isConfigured, let place = try? FilePlace(path) else { continue }
+            if (try? place.remove(entry.digests)) != nil { stale.updateValue(nil, forKey: path) }
+        }
+        try? await record.set(stale)
+    }
+
+    /// Removes every file: the daemon ends. Nothing is written any more.
+    public func leave() async {
+        state.withLock { $0.isEnding = true }
+        change({ _ in true }, by: { $0.end(becoming: .waiting, at: $1, keepsBeginning: true) })
+        await save()
+    }
+
+    /// Every configured file, in the order of the configuration.
+    public var views: [KeptFileView] {
+        let files = state.withLock { state in state.order.compactMap { state.files[$0] } }
+        return files.map { file in
+            var file = file
+            if file.isWritten, let place = try? FilePlace(file.file.path),
+                case .foreign(let reason) = place.standing(file.known)
+            {
+                (file.state, file.detail) = (.problem, reason)
+            }
+            return file.view(by: clock)
+        }
+    }
+}

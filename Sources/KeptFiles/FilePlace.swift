@@ -1,0 +1,163 @@
+// Where a kept file is. A file counts as ours only if it has exactly a content that we recorded: a regular file with
+// another content was written by something else, and is neither overwritten nor removed.
+
+internal import CLinux
+internal import Cryptography
+internal import Glibc
+internal import SessionVault
+
+/// The folder and the name of a kept file. Names are relative to the open folder, so that replacing the folder has no
+/// effect between two steps.
+final class FilePlace {
+    /// What is at the path.
+    enum Standing: Equatable {
+        case nothing
+        /// A file of ours, and the digest of its content.
+        case ours([UInt8])
+        /// Something else; a sentence.
+        case foreign(String)
+    }
+
+    /// A larger file is not ours.
+    private static let maxSize = 256 * 1_024
+    /// `f_type` of tmpfs and ramfs (statfs(2)).
+    private static let memoryTypes: Set<UInt32> = [0x0102_1994, 0x8584_58F6]
+
+    private let path: String
+    private let name: String
+    private let folder: Int32
+
+    /// Opens the folder, which must be the user's own or root's, and closed to the writing of others unless it has the
+    /// sticky bit, as must all folders above it.
+    init(_ path: String) throws(FileProblem) {
+        let slash = path.lastIndex(of: "/") ?? path.startIndex
+        let folder = slash == path.startIndex ? "/" : String(path[..<slash])
+        self.path = path
+        name = String(path[path.index(after: slash)...])
+        do throws(DirectoryTrust.Failure) {
+            try DirectoryTrust.check(folder)
+        } catch {
+            throw FileProblem(message: "\(path) is not kept: \(error.path) \(error.reason).")
+        }
+        self.folder = unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let code = errno
+        guard self.folder >= 0 else {
+            throw FileProblem(message: "\(path) is not kept: \(folder): \(FilePlace.text(code)).")
+        }
+    }
+
+    deinit { if folder >= 0 { close(folder) } }
+
+    /// True if the folder is on a file system in memory.
+    var isInMemory: Bool { FilePlace.memoryTypes.contains(clinux_file_system_of(folder)) }
+
+    /// What is at the path.
+    ///
+    /// - Parameter known: the digests of contents that are ours.
+    func standing(_ known: Set<[UInt8]>) -> Standing {
+        let file = unsafe openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+        let code = errno
+        guard file >= 0 else {
+            if code == ENOENT { return .nothing }
+            return .foreign(
+                code == ELOOP ? "\(path) is a symbolic link." : "\(path) cannot be read: \(FilePlace.text(code)).")
+        }
+        defer { close(file) }
+        var status = stat()
+        guard unsafe fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            return .foreign("\(path) is not a regular file.")
+        }
+        guard status.st_uid == geteuid() else { return .foreign("\(path) belongs to another user.") }
+        if let digest = FilePlace.digest(file, size: Int(status.st_size)), known.contains(digest) {
+            return .ours(digest)
+        }
+        return .foreign("\(path) was written by another program.")
+    }
+
+    private static func digest(_ file: Int32, size: Int) -> [UInt8]? {
+        guard size <= maxSize else { return nil }
+        var bytes = [UInt8](repeating: 0, count: size + 1)
+        var filled = 0
+        while filled < bytes.count {
+            let wanted = bytes.count - filled
+            let count = unsafe bytes.withUnsafeMutableBytes { buffer in
+                unsafe pread(file, buffer.baseAddress.map { unsafe $0 + filled }, wanted, off_t(filled))
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { return nil }
+            guard count > 0 else { break }
+            filled += count
+        }
+        return filled == size ? Digest.sha256(bytes[..<filled]) : nil
+    }
+
+    // MARK: Changing
+
+    /// The name of the new file until it is renamed.
+    private var temporary: String { ".\(name).ringback" }
+
+    /// Writes the new content beside the file, mode 0600. ``publish(over:)`` or ``discard()`` follows.
+    func prepare(_ content: [UInt8]) throws(FileProblem) {
+        // One that a killed daemon left.
+        discard()
+        let file = unsafe openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw failure("cannot be written", errno) }
+        defer { close(file) }
+        var written = 0
+        while written < content.count {
+            let count = unsafe content.withUnsafeBytes { buffer in
+                unsafe write(file, buffer.baseAddress.map { unsafe $0 + written }, content.count - written)
+            }
+            let code = errno
+            if count < 0, code == EINTR { continue }
+            guard count > 0 else {
+                discard()
+                throw failure("cannot be written", code)
+            }
+            written += count
+        }
+        // The umask may have taken bits away. On a disk, a power failure must not leave an empty file that would not
+        // count as ours.
+        guard fchmod(file, 0o600) == 0, isInMemory || fsync(file) == 0 else {
+            let code = errno
+            discard()
+            throw failure("cannot be written", code)
+        }
+    }
+
+    /// Renames the prepared file over ours, or to the free path.
+    ///
+    /// - Parameter known: the digests of contents that are ours.
+    func publish(over known: Set<[UInt8]>) throws(FileProblem) {
+        let code: Int32
+        switch standing(known) {
+        case .foreign(let reason):
+            discard()
+            throw FileProblem(message: reason)
+        case .nothing: code = unsafe clinux_rename_new(folder, temporary, name)
+        case .ours: code = unsafe renameat(folder, temporary, folder, name) == 0 ? 0 : errno
+        }
+        guard code == 0 else {
+            discard()
+            throw failure("cannot be written", code)
+        }
+    }
+
+    func discard() { _ = unsafe unlinkat(folder, temporary, 0) }
+
+    /// Removes the file if it is ours.
+    ///
+    /// - Parameter known: the digests of contents that are ours.
+    /// - Returns: what was there.
+    func remove(_ known: Set<[UInt8]>) throws(FileProblem) -> Standing {
+        let standing = standing(known)
+        if case .ours = standing, unsafe unlinkat(folder, name, 0) != 0 { throw failure("cannot be removed", errno) }
+        return standing
+    }
+
+    private func failure(_ what: String, _ code: Int32) -> FileProblem {
+        FileProblem(message: "\(path) \(what): \(FilePlace.text(code)).")
+    }
+
+    private static func text(_ code: Int32) -> String { unsafe String(cString: strerror(code)) }
+}

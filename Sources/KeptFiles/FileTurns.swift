@@ -1,0 +1,169 @@
+internal import BrokerCore
+internal import Cryptography
+internal import Synchronization
+
+extension FileKeeper {
+    /// Keeps the files until it is cancelled.
+    public func run() async {
+        await withDiscardingTaskGroup { group in
+            while !Task.isCancelled {
+                let (due, pause, signal) = takeDue()
+                for path in due { group.addTask { await self.renew(path) } }
+                await save()
+                _ = await signal.wait(atMost: pause)
+            }
+            group.cancelAll()
+        }
+    }
+
+    private func takeDue() -> (due: [String], pause: Duration, Promise<Void>) {
+        let now = clock.bootInstant
+        return state.withLock { state in
+            if state.signal.value != nil { state.signal = Promise() }
+            guard !state.isEnding else { return ([], FileState.interval, state.signal) }
+            var due: [String] = []
+            var next = now + FileState.interval
+            for (path, file) in state.files where !file.isAsking {
+                if file.due <= now {
+                    due.append(path)
+                    state.files[path]?.isAsking = true
+                } else {
+                    next = min(next, file.due)
+                }
+            }
+            return (due, next - now, state.signal)
+        }
+    }
+
+    /// Writes the record, so that it names no file that was removed.
+    func save() async {
+        let entries = state.withLock { $0.files.filter { !$0.value.isAsking }.mapValues { $0.entry(by: clock) } }
+        // If it cannot be written, it names too many files, which does no harm.
+        try? await record.set(entries)
+    }
+
+    private func renew(_ path: String) async {
+        guard let asked = state.withLock({ $0.files[path] }) else { return }
+        let file = asked.file
+        var change: @Sendable (inout FileState) -> Void
+        do throws(BrokerError) {
+            let issued = try await broker.session(file.account, file.query)
+            change = await keep(issued, asked)
+        } catch {
+            change = await failure(error, of: file)
+        }
+        finish(path, asked, change)
+    }
+
+    private func finish(_ path: String, _ asked: FileState, _ change: (inout FileState) -> Void) {
+        let now = clock.bootInstant
+        let (signal, news) = state.withLock { state in
+            guard let former = state.files[path] else { return (state.signal, [News]()) }
+            var file = former
+            file.isAsking = false
+            // What was learnt about a former session is of no use.
+            if file.generation == asked.generation, !state.isEnding { change(&file) }
+            if file.wakes != asked.wakes { file.due = now }
+            state.files[path] = file
+            return (state.signal, FileKeeper.news(former, file))
+        }
+        signal.fulfil(())
+        news.forEach(tell)
+    }
+
+    /// Writes the token, unless the file has it already. Returns what becomes of the file's state.
+    private func keep(_ issued: IssuedToken, _ asked: FileState) async -> @Sendable (inout FileState) -> Void {
+        let file = asked.file
+        let (now, wall) = (clock.bootInstant, clock.now())
+        let began = asked.beganAt ?? wall
+        let left = file.lifetime.map { began + $0.wholeSeconds - wall }
+        if let left, left <= 0 {
+            return { state in
+                state.beganAt = began
+                state.remove(becoming: .ended, at: now)
+            }
+        }
+        let ends = [issued.token.expiry, left.map { Deadline(in: $0, by: clock) }].compactMap(\.self)
+        let expiry = ends.min { $0.boot < $1.boot }
+        let next = FileRecord.Entry(
+            digests: asked.known, expiresAt: expiry?.wall(by: clock).seconds,
+            beganAt: file.lifetime == nil ? nil : began)
+        do throws(FileProblem) {
+            let digest = try await write(issued, asked, next)
+            return { state in
+                let isNew = state.known != [digest]
+                state.known = [digest]
+                (state.isWritten, state.expiry, state.beganAt) = (true, expiry, next.beganAt)
+                (state.state, state.detail) = (.kept, nil)
+                state.plan(issued.token, isNew: isNew, at: now)
+                if let expiry { state.due = min(state.due, max(expiry.boot, now + .seconds(1))) }
+            }
+        } catch {
+            return { state in state.fail(error.message, at: now) }
+        }
+    }
+
+    /// Puts the token into the file. Returns the digest of the content.
+    ///
+    /// - Parameter entry: what the record is to say of the file; the new content's digest is added.
+    private func write(
+        _ issued: IssuedToken, _ asked: FileState, _ entry: FileRecord.Entry
+    ) async throws(FileProblem) -> [UInt8] {
+        let file = asked.file
+        let content = try file.content(issued, expiresAt: entry.expiresAt)
+        let digest = Digest.sha256(content)
+        let place = try FilePlace(file.path)
+        guard file.isDiskAllowed || place.isInMemory else {
+            throw FileProblem(
+                message: "\(file.path) is not kept: it would be on a disk, not in memory (tmpfs). Choose a path below "
+                    + "$XDG_RUNTIME_DIR, or allow it with on_disk = true.")
+        }
+        var entry = entry
+        entry.digests.insert(digest)
+        switch place.standing(entry.digests) {
+        case .ours(digest): return digest
+        case .foreign(let reason): throw FileProblem(message: "\(reason) It is neither overwritten nor removed.")
+        case .ours, .nothing: break
+        }
+        // First the record: after a crash at any instant it names what is at the path.
+        try await record.set([file.path: entry])
+        try place.prepare(content)
+        let result = state.withLock { state -> Result<Bool, FileProblem> in
+            guard !state.isEnding, let current = state.files[file.path], current.generation == asked.generation else {
+                place.discard()
+                return .success(false)
+            }
+            do throws(FileProblem) {
+                try place.publish(over: entry.digests)
+                state.files[file.path]?.known = entry.digests
+                state.files[file.path]?.isWritten = true
+                return .success(true)
+            } catch {
+                return .failure(error)
+            }
+        }
+        if try result.get() { tell(.written(file)) }
+        return digest
+    }
+
+    /// What an error of the broker makes of a file.
+    private func failure(_ error: BrokerError, of file: KeptFile) async -> @Sendable (inout FileState) -> Void {
+        let now = clock.bootInstant
+        switch error {
+        case .cancelled: return { state in state.due = now + FileState.interval }
+        case .vaultLocked: return { state in state.remove(becoming: .locked, at: now) }
+        case .signInRequired, .sessionExpired, .sessionRanOut, .accountNotFound:
+            let isSignedIn = (try? await broker.account(file.account).subject) != nil
+            guard isSignedIn, file.format == .idToken else {
+                return { state in state.remove(becoming: .signedOut, at: now) }
+            }
+            return { state in
+                state.fail("The session of \(file.account) has no valid ID token, and refreshes bring none.", at: now)
+            }
+        case .methodUnsupported(let text, _), .conflict(let text, _), .misconfigured(let text), .vaultFailed(let text):
+            return { state in state.fail(text, at: now) }
+        default:
+            return { state in state.fail("The token of \(file.account) cannot be renewed at present.", at: now) }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+import APIServer
+import BrokerCore
+import Configuration
+import KeptFiles
+import Logging
+import Records
+import ServiceLifecycle
+import SessionVault
+import StrictJSON
+
+/// Connects the kept files with the broker, whose facts they follow and which must exist before them.
+final class KeptFiles: Service, Sendable {
+    private let keeper = OnceBox<FileKeeper>()
+
+    func connect(_ broker: Broker, state: String, _ records: RecordKeeper, _ logger: Logger) {
+        keeper.set(
+            FileKeeper(broker, record: StateFile(directory: state, name: "kept-files.json")) { news in
+                switch news {
+                case .written(let file):
+                    let members = JSONObject([
+                        .init("account", .string(file.account.rawValue)), .init("path", .string(file.path)),
+                        .init("format", .string(file.format.rawValue)),
+                    ])
+                    records.audit.write("token_file_written", members)
+                    logger.info("The file \(file.path) has a new token of \(file.account)")
+                case .trouble(let file, let reason):
+                    logger.warning("The file \(file.path) of \(file.account): \(reason)")
+                case .ended(let file): logger.info("The ttl of \(file.path) is over: the file is removed")
+                case .mended(let file): logger.info("The file \(file.path) of \(file.account) is in order again")
+                }
+            })
+    }
+
+    @Sendable func note(_ fact: BrokerFact) { keeper.value?.note(fact) }
+
+    func configure(_ configuration: DaemonConfiguration) {
+        keeper.value?.configure(configuration.keptFiles.compactMap(KeptFile.init))
+    }
+
+    /// Finds out what the last daemon left. To be called after the configuration was applied.
+    func begin() async { await keeper.value?.begin() }
+
+    @Sendable func views() -> [KeptFileView] { keeper.value?.views ?? [] }
+
+    func run() async throws {
+        guard let keeper = keeper.value else { return }
+        await withDiscardingTaskGroup { group in
+            group.addTask { await keeper.run() }
+            try? await gracefulShutdown()
+            await keeper.leave()
+            group.cancelAll()
+        }
+    }
+}
+
+extension KeptFile {
+    /// A table `[[file]]`. Nil for a name that the configuration would have refused.
+    init?(_ file: FileConfiguration) {
+        guard let account = AccountName(file.account) else { return nil }
+        let format: Format =
+            switch file.format {
+            case .token: .token
+            case .idToken: .idToken
+            case .header: .header
+            case .netrc: .netrc
+            case .env: .env
+            case .json: .json
+            }
+        self.init(
+            path: file.path, account: account, format: format,
+            key: TokenKey(scopes: file.scopes, audience: file.audience),
+            lifetime: file.lifetime.map { .seconds($0) }, isDiskAllowed: file.isDiskAllowed, host: file.host ?? "",
+            username: file.username ?? "oauth2", variable: file.variable ?? "RINGBACK_TOKEN")
+    }
+}
