@@ -89,7 +89,7 @@ import Testing
         // A row begins with the table that its keys belong to; without one, they belong to an account.
         let tables = [
             "vault": "vault", "network": "network", "notifications": "notifications", "schemes": "scheme",
-            "expose": "expose", "origin": "origin", "accounts": "account", "profile": "profile",
+            "expose": "expose", "origin": "origin", "file": "keptFile", "accounts": "account", "profile": "profile",
             "endpoints": "endpoints",
         ]
         var documented: [String: Set<String>] = [:]
@@ -129,7 +129,7 @@ import Testing
                 "file": "", "account": "[accounts.a]\n", "endpoints": "[accounts.b.endpoints]\n",
                 "profile": "[accounts.c.profile]\n", "vault": "[vault]\n", "scheme": "[schemes.d]\n",
                 "notifications": "[notifications]\n", "network": "[network]\n", "expose": "[[expose]]\n",
-                "origin": "[[origin]]\n",
+                "origin": "[[origin]]\n", "keptFile": "[[file]]\n",
             ]
             let keys = try Manual.keys()
             for section in Set(keys.map(\.section)) {
