@@ -9,7 +9,8 @@ public enum Prompt {
         return isYes(answer)
     }
 
-    static func isYes(_ answer: String) -> Bool {
+    /// True for `y`, `yes`, `j`, `ja`, `д` and `да`.
+    public static func isYes(_ answer: String) -> Bool {
         let word = answer.drop { $0 == " " }.lowercased().prefix { $0 != " " }
         return ["y", "yes", "j", "ja", "д", "да"].contains(String(word))
     }

@@ -10,10 +10,13 @@ struct AccountAdd: ParsableCommand {
         discussion: """
             Prints what to register at the provider, and lets a running daemon read the account. The daemon checks the \
             file and contacts the provider. Nothing is written if it finds a mistake.
+
+            On a terminal it asks for what the options do not say: the provider, the name, the client, and, where they \
+            are not given, about --origins and --login. Elsewhere it never asks.
             """)
 
-    @Argument(help: "The account's name.")
-    var name: String
+    @Argument(help: ArgumentHelp("The account's name.", valueName: "name"))
+    var stated: String?
 
     @OptionGroup var description: AccountDescription
 
@@ -27,23 +30,82 @@ struct AccountAdd: ParsableCommand {
     @Flag(help: "Do not ask the provider.")
     var offline = false
 
+    @Flag(help: "Add the usual origins of a github or gitlab account, so that git and other tools get its token.")
+    var origins = false
+
+    @Flag(help: "Sign in at once.")
+    var login = false
+
     @OptionGroup var registration: AccountRegistration
     @OptionGroup var json: JSONOption
     @OptionGroup var daemon: DaemonOptions
 
+    static let nameRule =
+        "A name has small letters, digits, “.”, “_” and “-”, at most 64, a letter or digit first."
+
+    private var name: String { stated ?? "" }
+
+    private var missing: [String] {
+        AccountConversation.missing(stated, description, registers: registration.register)
+    }
+
+    /// What is missing is asked for.
+    private var asks: Bool { !missing.isEmpty && !json.isWanted && Questions.arePossible }
+
     func validate() throws {
-        guard RequestTarget.isAccountName(name) else {
-            throw ValidationError(
-                "A name has small letters, digits, “.”, “_” and “-”, at most 64, a letter or digit first.")
-        }
+        guard stated.map(RequestTarget.isAccountName) ?? true else { throw ValidationError(AccountAdd.nameRule) }
         try description.check()
         try registration.check(description)
         guard !(offline && registration.register) else {
             throw ValidationError("--register contacts the provider: leave out --register or --offline.")
         }
+        guard !origins || description.isOpen || !UsualOrigin.all(of: description.provider).isEmpty else {
+            throw ValidationError("--origins is for --provider github and gitlab: use ringback origin add.")
+        }
+        // The daemon's check finds everything else that is missing.
+        guard asks || (stated != nil && !description.isOpen) else {
+            throw ValidationError("Missing: \(missing.joined(separator: "; ")).")
+        }
     }
 
-    func run() throws {
+    mutating func run() throws {
+        try readMissing()
+        try write()
+        guard login else { return }
+        let words = [name] + (daemon.socket.map { ["--socket", $0] } ?? []) + (json.isWanted ? ["--json"] : [])
+        let verb = try Login.parse(words + (replace ? ["--again"] : []))
+        try verb.run()
+    }
+
+    /// Reads the secret, and asks for what is missing.
+    private mutating func readMissing() throws {
+        guard asks || description.clientSecretDescriptor != nil else { return }
+        do throws(RingbackError) {
+            let interruption = try Signals.interruption()
+            if let descriptor = description.clientSecretDescriptor {
+                description.clientSecret = try SecretInput(interruption: interruption)
+                    .read("client secret", from: descriptor)
+            }
+            guard asks else { return }
+            let report = try ConfigurationCheck.run(config: config, candidate: nil)
+            var conversation = AccountConversation(
+                name: stated, description: description, offline: offline, origins: origins, signsIn: login,
+                replaces: replace, registers: registration.register, config: config,
+                calls: try daemon.calls(interruption),
+                questions: Questions(interruption: interruption, ending: "No account was added."))
+            try conversation.run((report["accounts"]?.array ?? []).compactMap { $0["name"]?.string })
+            stated = conversation.name
+            description = conversation.description
+            // The conversation has asked the provider already, if that was possible.
+            offline = true
+            (origins, login) = (conversation.origins, conversation.signsIn)
+        } catch {
+            Failure(error, account: stated).show()
+            throw ExitCode(ExitStatus.of(error))
+        }
+    }
+
+    private func write() throws {
         var added: (checked: JSON, registered: RegisteredAccount?) = ([:], nil)
         var provider: JSON?
         var remains: String?
@@ -59,7 +121,16 @@ struct AccountAdd: ParsableCommand {
             throw ExitCode(ExitStatus.of(error))
         }
         show(added.checked, added.registered, provider, file)
-        try present(account: name) { () throws(RingbackError) in try daemon.calls().reloadIfRunning() }
+        try present(account: name) { () throws(RingbackError) in
+            if origins {
+                let usual = UsualOrigin.all(of: description.provider)
+                let file = try ConfigurationFile(stated: config)
+                for url in try UsualOrigin.add(usual, account: name, to: file) {
+                    Output.note("Tools get its token for \(url)")
+                }
+            }
+            try daemon.calls().reloadIfRunning()
+        }
     }
 
     /// Writes the file, has it checked, and keeps it; after a failure nothing is left.
@@ -145,8 +216,7 @@ struct AccountAdd: ParsableCommand {
         _ checked: JSON, _ registered: RegisteredAccount?, _ provider: JSON?, _ file: AccountFile
     ) {
         let account = ConfigurationCheck.account(name, in: checked)
-        let listed = account?["redirect_uris"]?.array?.compactMap(\.string)
-        let uris = (listed ?? [account?["redirect_uri"]?.string].compactMap { $0 }).filter { !$0.isEmpty }
+        let uris = account.map(ConfigurationCheck.redirectURIs) ?? []
         var notes = account?["notes"]?.array?.compactMap(\.string) ?? []
         if !json.isWanted { notes += [account.flatMap(ConfigurationCheck.step)].compactMap { $0 } }
         guard !json.isWanted else {
@@ -164,7 +234,7 @@ struct AccountAdd: ParsableCommand {
         if let registered {
             AccountRegistration.show(registered, description)
             for note in notes { Output.note(Sanitizer.line(note, limit: 600)) }
-            return Output.note("Then run: \(login)")
+            return showNext()
         }
         let isProject = account?["provider"]?.string == "supabase"
         if !uris.isEmpty {
@@ -176,9 +246,11 @@ struct AccountAdd: ParsableCommand {
             Output.note("({port} stands for any port. If the provider wants one, choose it with --redirect-uri.)")
         }
         for note in notes { Output.note(Sanitizer.line(note, limit: 600)) }
-        Output.note("Then run: \(login)")
+        showNext()
     }
 
     /// A replaced account may hold a session, which a sign-in replaces only if that is asked for.
-    private var login: String { "ringback login \(name)\(replace ? " --again" : "")" }
+    private func showNext() {
+        if !login { Output.note("Then run: ringback login \(name)\(replace ? " --again" : "")") }
+    }
 }

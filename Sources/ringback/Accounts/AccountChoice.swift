@@ -1,4 +1,3 @@
-import Glibc
 import RingbackAPI
 import RingbackClient
 import StrictJSON
@@ -42,7 +41,7 @@ struct AccountChoice {
         }
         if accounts.count == 1 { return first.name }
         if let account = accounts.first(where: \.isDefault) { return account.name }
-        guard let interruption, PasteEntry.isPossible, Console.Stream.errors.isTerminal else {
+        guard let interruption, Questions.arePossible else {
             let more = accounts.count > AccountChoice.most ? ", …" : ""
             let names = accounts.prefix(AccountChoice.most).map { Sanitizer.line($0.name) }.joined(separator: ", ")
             throw RingbackError(
@@ -63,35 +62,13 @@ struct AccountChoice {
             let number = "\(index + 1)".padded(to: "\(accounts.count)".utf8.count, isRight: true)
             Output.note("  \(number)  \(account.name.padded(to: width))  \(AccountText.state(of: account))")
         }
+        let questions = Questions(interruption: interruption, ending: "No account was chosen.")
         while true {
-            _ = Console.write("Number or name: ", to: .errors)
-            guard let line = readLine(interruption) else {
-                Output.note("")
-                throw RingbackError(.cancelled, "No account was chosen.")
-            }
+            let line = try questions.line("Number or name: ")
             let number = Int(line).map { $0 - 1 }
             if let number, accounts.indices.contains(number) { return accounts[number].name }
             if accounts.contains(where: { $0.name == line }) { return line }
             if !line.isEmpty { Output.note("There is no account “\(Sanitizer.line(line, limit: 80))”.") }
-        }
-    }
-
-    /// A line of the terminal without blanks around it; nil at the end of the input, and after a signal.
-    private func readLine(_ interruption: Interruption) -> String? {
-        while true {
-            var entries = [0, interruption.descriptor].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-            if unsafe poll(&entries, 2, -1) < 0, errno != EINTR { return nil }
-            if interruption.isInterrupted || entries[1].revents != 0 { return nil }
-            guard entries[0].revents != 0 else { continue }
-            // A terminal gives a line at a time.
-            var bytes = [UInt8](repeating: 0, count: 4_096)
-            let count = unsafe read(0, &bytes, bytes.count)
-            if count < 0, errno == EINTR || errno == EAGAIN { continue }
-            guard count > 0 else { return nil }
-            let words = String(decoding: bytes[..<count], as: UTF8.self).split {
-                $0 == " " || $0 == "\t" || $0.isNewline
-            }
-            return words.joined(separator: " ")
         }
     }
 }

@@ -6,7 +6,7 @@ struct AccountDescription: ParsableArguments {
     @Option(help: ArgumentHelp("An OpenID Connect provider, found by discovery.", valueName: "url"))
     var issuer: String?
 
-    @Option(help: "A preset: google, microsoft, github, gitlab, or supabase.")
+    @Option(help: "A preset: google, microsoft, github, gitlab, or supabase.", completion: Completions.presets)
     var provider: String?
 
     @Option(help: "The directory of a microsoft account.")
@@ -23,6 +23,16 @@ struct AccountDescription: ParsableArguments {
 
     @Option(help: ArgumentHelp("A file that holds the client's secret, readable by you alone.", valueName: "path"))
     var clientSecretFile: String?
+
+    @Option(
+        name: .customLong("client-secret-fd"),
+        help: ArgumentHelp(
+            "The descriptor from which to read the client's secret, for the account's file; 0 is standard input. The "
+                + "secret is never an argument.", valueName: "fd"))
+    var clientSecretDescriptor: Int32?
+
+    /// The secret that was read.
+    var clientSecret: String?
 
     @Option(
         help: ArgumentHelp(
@@ -67,6 +77,7 @@ struct AccountDescription: ParsableArguments {
             "client_authentication", "redirect_uri", "response_mode", "ca_file":
             "--" + key.replacing("_", with: "-")
         case "scopes": "--scope"
+        case "client_secret": "--client-secret-fd"
         case "endpoints.authorization": "--authorization-endpoint"
         case "endpoints.token": "--token-endpoint"
         case "endpoints.revocation": "--revocation-endpoint"
@@ -75,13 +86,21 @@ struct AccountDescription: ParsableArguments {
         }
     }
 
-    /// An account has exactly one kind of provider.
+    /// How the provider is named.
+    static let kinds =
+        "--issuer URL, or --provider PRESET, or --authorization-endpoint URL with --token-endpoint URL"
+
+    /// No provider is named yet.
+    var isOpen: Bool { issuer == nil && provider == nil && authorizationEndpoint == nil && tokenEndpoint == nil }
+
+    /// An account has one kind of provider. One that is not named yet is no mistake here.
     func check() throws {
         let kinds = [issuer != nil, provider != nil, authorizationEndpoint != nil || tokenEndpoint != nil]
-        guard kinds.filter({ $0 }).count == 1 else {
-            throw ValidationError(
-                "Name the provider: --issuer URL, or --provider PRESET, "
-                    + "or --authorization-endpoint URL with --token-endpoint URL.")
+        guard kinds.filter({ $0 }).count <= 1 else {
+            throw ValidationError("Name the provider: \(AccountDescription.kinds).")
+        }
+        guard clientSecretFile == nil || clientSecretDescriptor == nil else {
+            throw ValidationError("--client-secret-file and --client-secret-fd exclude each other.")
         }
         guard (authorizationEndpoint == nil) == (tokenEndpoint == nil) else {
             throw ValidationError("--authorization-endpoint and --token-endpoint belong together.")
@@ -102,6 +121,7 @@ struct AccountDescription: ParsableArguments {
         text.add("url", url)
         text.add("api_key", apiKey)
         text.add("client_id", registered?.clientID ?? clientID)
+        text.add("client_secret", clientSecret)
         text.add("client_secret_file", clientSecretFile.map(AccountDescription.absolute))
         text.add("client_secret_registered", isTrue: registered?.hasSecret == true)
         text.add("client_key_file", clientKeyFile.map(AccountDescription.absolute))

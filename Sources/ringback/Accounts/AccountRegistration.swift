@@ -51,6 +51,7 @@ struct AccountRegistration: ParsableArguments {
         let given: [(String, String?)] = [
             ("--client-id", description.clientID), ("--client-secret-file", description.clientSecretFile),
             ("--client-key-file", description.clientKeyFile),
+            ("--client-secret-fd", description.clientSecretDescriptor.map { String($0) }),
         ]
         if let (option, _) = given.first(where: { $0.1 != nil }) {
             throw ValidationError("\(option) is for a client that is registered already: leave it or --register out.")

@@ -65,6 +65,12 @@ enum ConfigurationCheck {
         }
     }
 
+    /// What to register at the provider for an account of the report.
+    static func redirectURIs(of account: JSON) -> [String] {
+        let listed = account["redirect_uris"]?.array?.compactMap(\.string)
+        return (listed ?? [account["redirect_uri"]?.string].compactMap { $0 }).filter { !$0.isEmpty }
+    }
+
     /// An account's entry of the report.
     static func account(_ name: String, in report: JSON) -> JSON? {
         report["accounts"]?.array?.first { $0["name"]?.string == name }

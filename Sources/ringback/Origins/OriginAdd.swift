@@ -15,7 +15,7 @@ struct OriginAdd: ParsableCommand {
     @Argument(help: "Where the token may be sent: https://HOST/*, or https://HOST/PATH/* for a part of it.")
     var url: String
 
-    @Option(help: "The account whose token it is.")
+    @Option(help: "The account whose token it is.", completion: Completions.accounts)
     var account: String
 
     @Option(help: "Only for tools that say this user name.")
@@ -47,35 +47,18 @@ struct OriginAdd: ParsableCommand {
         try present { () throws(RingbackError) in
             let rule = OriginRule(try OriginEntry.pattern(url), username: matchUsername)
             let file = try config.file()
-            let former = OriginEntry.all(in: try file.report()).count
-            var bytes = try file.text() ?? []
-            if let last = bytes.last, last != UInt8(ascii: "\n") { bytes.append(UInt8(ascii: "\n")) }
-            if !bytes.isEmpty { bytes.append(UInt8(ascii: "\n")) }
-            bytes += Array(table(rule).utf8)
-            var added: OriginEntry?
-            try file.replace(with: bytes) { report in
-                let entries = OriginEntry.all(in: report)
-                added = entries.first { $0.rule == rule }
-                return entries.count == former + 1 && added != nil
-            }
+            let added = try file.addOrigin(rule, table(rule))
             if let added { show(added, in: file) }
             try daemon.calls().reloadIfRunning()
         }
     }
 
     private func table(_ rule: OriginRule) -> String {
-        var lines = ["[[origin]]", "url = \(AccountText.quoted(rule.pattern.text))"]
         let pairs: [(String, String?)] = [
-            ("account", account), ("match_username", matchUsername), ("scope", scope), ("audience", audience),
-            ("resource", resource), ("kind", kind?.rawValue), ("username", username),
+            ("url", rule.pattern.text), ("account", account), ("match_username", matchUsername), ("scope", scope),
+            ("audience", audience), ("resource", resource), ("kind", kind?.rawValue), ("username", username),
         ]
-        for case (let key, let value?) in pairs { lines.append("\(key) = \(AccountText.quoted(value))") }
-        switch header.count {
-        case 0: break
-        case 1: lines.append("header = \(AccountText.quoted(header[0]))")
-        default: lines.append("header = [\(header.map(AccountText.quoted).joined(separator: ", "))]")
-        }
-        return lines.joined(separator: "\n") + "\n"
+        return OriginEntry.table(pairs, headers: header)
     }
 
     private func show(_ entry: OriginEntry, in file: ConfigurationFile) {
@@ -83,5 +66,39 @@ struct OriginAdd: ParsableCommand {
         let user = entry.rule.username.map { " that say the user name \($0)" } ?? ""
         Output.line("Added to \(Sanitizer.line(file.path, limit: 600)): \(entry.rule.pattern.text)")
         Output.note("Tools\(user) get \(entry.given) there.")
+    }
+}
+
+extension OriginEntry {
+    /// The text of an origin's table.
+    static func table(_ pairs: [(String, String?)], headers: [String] = []) -> String {
+        var lines = ["[[origin]]"]
+        for case (let key, let value?) in pairs { lines.append("\(key) = \(AccountText.quoted(value))") }
+        switch headers.count {
+        case 0: break
+        case 1: lines.append("header = \(AccountText.quoted(headers[0]))")
+        default: lines.append("header = [\(headers.map(AccountText.quoted).joined(separator: ", "))]")
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+}
+
+extension ConfigurationFile {
+    /// Adds an origin's table to the end of the file.
+    ///
+    /// - Returns: the origin as the daemon's check reads it.
+    func addOrigin(_ rule: OriginRule, _ table: String) throws(RingbackError) -> OriginEntry? {
+        let former = OriginEntry.all(in: try report()).count
+        var bytes = try text() ?? []
+        if let last = bytes.last, last != UInt8(ascii: "\n") { bytes.append(UInt8(ascii: "\n")) }
+        if !bytes.isEmpty { bytes.append(UInt8(ascii: "\n")) }
+        bytes += Array(table.utf8)
+        var added: OriginEntry?
+        try replace(with: bytes) { report in
+            let entries = OriginEntry.all(in: report)
+            added = entries.first { $0.rule == rule }
+            return entries.count == former + 1 && added != nil
+        }
+        return added
     }
 }

@@ -1,0 +1,225 @@
+import RingbackAPI
+import RingbackClient
+import StrictJSON
+import Terminal
+
+/// `account add` on a terminal asks for what the options do not say. All questions come before anything is written.
+struct AccountConversation {
+    var name: String?
+    var description: AccountDescription
+    /// The provider is not asked.
+    var offline: Bool
+    var origins: Bool
+    var signsIn: Bool
+    /// An account of that name may exist.
+    let replaces: Bool
+    /// The provider registers the client.
+    let registers: Bool
+    let config: String?
+    let calls: BrokerCalls
+    let questions: Questions
+
+    /// What has to be said and is not, as options.
+    static func missing(_ name: String?, _ description: AccountDescription, registers: Bool) -> [String] {
+        var missing: [String] = []
+        if name == nil { missing.append("NAME") }
+        if description.isOpen { missing.append("the provider (\(AccountDescription.kinds))") }
+        if description.provider == "microsoft", description.tenant == nil { missing.append("--tenant") }
+        if description.provider == "supabase" {
+            if description.url == nil { missing.append("--url") }
+            if description.apiKey == nil { missing.append("--api-key") }
+        } else if description.clientID == nil, !registers {
+            missing.append("--client-id")
+        }
+        return missing
+    }
+
+    mutating func run(_ known: [String]) throws(RingbackError) {
+        let choice = try chooseProvider()
+        try askPlace(of: choice)
+        try askName(choice, known)
+        try askProvider(choice)
+        if !registers {
+            if let choice { try showSteps(choice) }
+            try askClient(choice)
+        }
+        let usual = UsualOrigin.all(of: description.provider)
+        if !origins, !usual.isEmpty {
+            let urls = usual.map(\.url).joined(separator: " and ")
+            origins = try questions.confirm("Give git and other tools its token for \(urls)?", byDefault: false)
+        }
+        if !signsIn { signsIn = try questions.confirm("Sign in when the account is added?", byDefault: true) }
+    }
+
+    // MARK: The provider
+
+    private mutating func chooseProvider() throws(RingbackError) -> ProviderChoice? {
+        guard description.isOpen else { return ProviderChoice(description) }
+        Output.note("Which provider?")
+        for (index, choice) in ProviderChoice.allCases.enumerated() { Output.note("  \(index + 1)  \(choice.label)") }
+        while true {
+            let answer = try questions.text("Number, or the URL of an OpenID Connect provider")
+            if answer.hasPrefix("https://") || answer.hasPrefix("http://") {
+                description.issuer = answer
+                return .openid
+            }
+            let index = Int(answer).map { $0 - 1 } ?? -1
+            let named = ProviderChoice(rawValue: answer.lowercased())
+            guard let choice = ProviderChoice.allCases.indices.contains(index) ? ProviderChoice.allCases[index] : named
+            else {
+                Output.note("There is no provider “\(Sanitizer.line(answer, limit: 80))” in the list.")
+                continue
+            }
+            if ![.openid, .sandbox].contains(choice) { description.provider = choice.rawValue }
+            return choice
+        }
+    }
+
+    /// Where the provider is, as far as its name does not say it.
+    private mutating func askPlace(of choice: ProviderChoice?) throws(RingbackError) {
+        switch choice {
+        case .microsoft where description.tenant == nil:
+            description.tenant = try questions.text(
+                "The directory: its id, common, organizations or consumers", default: "common")
+        case .supabase:
+            if description.url == nil {
+                description.url = try questions.text("The project's URL, such as https://abcdefgh.supabase.co")
+            }
+            if description.apiKey == nil {
+                Output.note("Its publishable key: https://supabase.com/dashboard/project/_/settings/api-keys")
+                description.apiKey = try questions.text("Publishable key")
+            }
+        case .openid where description.issuer == nil:
+            description.issuer = try questions.text("The provider's URL (the issuer)")
+        case .sandbox where description.issuer == nil:
+            Output.note("Start it in another terminal: ringback-sandbox --port 8123 --user alice")
+            description.issuer = try questions.text("The sandbox's URL", default: "http://127.0.0.1:8123")
+            description.clientID = description.clientID ?? "ringback-demo"
+        default: break
+        }
+    }
+
+    private mutating func askName(_ choice: ProviderChoice?, _ known: [String]) throws(RingbackError) {
+        guard name == nil else { return }
+        let usual = choice?.name ?? "work"
+        let free = [usual] + (2...99).map { "\(usual)\($0)" }
+        while name == nil {
+            let answer = try questions.text("A name for the account", default: free.first { !known.contains($0) })
+            if !RequestTarget.isAccountName(answer) {
+                Output.note(AccountAdd.nameRule)
+            } else if known.contains(answer), !replaces {
+                Output.note("There is an account \(answer) already.")
+            } else {
+                name = answer
+            }
+        }
+    }
+
+    /// Asks the provider before the user gets a client there. A URL that is wrong can be typed again.
+    private mutating func askProvider(_ choice: ProviderChoice?) throws(RingbackError) {
+        while !offline {
+            Output.note("Asking the provider …")
+            do throws(RingbackError) {
+                guard try ProviderCheck.run(name ?? "", draft(choice), calls).checks != nil else {
+                    offline = true
+                    return
+                }
+                return Output.note("\(Mark.good.text(on: .errors)) The provider responds.")
+            } catch {
+                guard let choice, error.kind != .cancelled, !questions.interruption.isInterrupted else {
+                    throw error.kind == .cancelled ? RingbackError(.cancelled, questions.ending) : error
+                }
+                Output.note("\(Mark.bad.text(on: .errors)) \(Sanitizer.line(error.detail, limit: 600))")
+                switch choice {
+                case .openid, .sandbox: description.issuer = nil
+                case .supabase: (description.url, description.apiKey) = (nil, nil)
+                case .google, .microsoft, .github, .gitlab:
+                    guard try questions.confirm("Go on without asking the provider?", byDefault: false) else {
+                        throw RingbackError(.cancelled, questions.ending)
+                    }
+                    offline = true
+                    return
+                }
+                try askPlace(of: choice)
+            }
+        }
+    }
+
+    // MARK: The client
+
+    /// The account as far as it is known. With a secret the provider is not asked for the client, which does not exist
+    /// yet.
+    private func draft(_ choice: ProviderChoice?) -> AccountDescription {
+        var draft = description
+        guard choice != .supabase, draft.clientID == nil else { return draft }
+        draft.clientID = AccountRegistration.standIn
+        if draft.clientSecretFile == nil, draft.clientKeyFile == nil {
+            draft.clientSecret = AccountRegistration.standIn
+        }
+        draft.clientAuthentication = nil
+        return draft
+    }
+
+    /// Says where to get a client and which redirect URI to enter there.
+    private mutating func showSteps(_ choice: ProviderChoice) throws(RingbackError) {
+        guard let name, choice == .supabase || description.clientID == nil else { return }
+        description.redirectURI = description.redirectURI ?? choice.redirectURI(for: name)
+        let report = try check(draft(choice))
+        let uris = ConfigurationCheck.account(name, in: report).map(ConfigurationCheck.redirectURIs) ?? []
+        guard choice != .supabase || !uris.isEmpty else { return }
+        for line in choice.steps { Output.note(line) }
+        if choice == .google {
+            Output.note("It needs no redirect URI.")
+        } else if !uris.isEmpty {
+            Output.note("The redirect URI to enter:")
+            for uri in uris {
+                // GitHub and Microsoft ignore the port, and take no address with `{port}`.
+                let isFixed = [.github, .microsoft].contains(choice)
+                Output.note("  " + Sanitizer.line(isFixed ? uri.replacing(":{port}", with: "") : uri, limit: 2_000))
+            }
+        }
+    }
+
+    private mutating func askClient(_ choice: ProviderChoice?) throws(RingbackError) {
+        guard choice != .supabase else { return }
+        var isGiven = description.clientID != nil
+        while true {
+            if !isGiven {
+                description.clientID = try questions.text("Client ID")
+                if description.scopes.isEmpty, let usual = choice?.scopes {
+                    let answer = try questions.text("Scopes, separated by spaces", default: usual)
+                    description.scopes = answer.split(separator: " ").map(String.init)
+                }
+                let hasProof = description.clientSecretFile != nil || description.clientKeyFile != nil
+                if choice?.mayHaveSecret ?? true, !hasProof {
+                    description.clientSecret = try questions.secret(
+                        "Client secret (it is not shown; empty if there is none): ")
+                }
+            }
+            do throws(RingbackError) {
+                _ = try check(description)
+                guard !offline, let name else { return }
+                _ = try ProviderCheck.run(name, description, calls)
+                return
+            } catch {
+                if questions.interruption.isInterrupted { throw RingbackError(.cancelled, questions.ending) }
+                guard error.kind == .invalidConfiguration else { throw error }
+                let mark = Mark.bad.text(on: .errors)
+                let mistakes = Failure.mistakes(error.problem?.extensions["errors"])
+                for line in mistakes.isEmpty ? [Sanitizer.line(error.detail, limit: 600)] : mistakes {
+                    Output.note("\(mark) \(line)")
+                }
+                isGiven = false
+                description.scopes = []
+            }
+        }
+    }
+
+    /// The daemon's own check of the configuration with this account. Leaves no file.
+    private func check(_ draft: AccountDescription) throws(RingbackError) -> JSON {
+        let file = try AccountFile(name: name ?? "", configuration: config)
+        try file.writeCandidate(draft.text(for: name ?? ""))
+        defer { file.discard() }
+        return try ConfigurationCheck.run(config: config, candidate: file)
+    }
+}

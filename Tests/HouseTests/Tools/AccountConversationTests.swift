@@ -1,0 +1,176 @@
+// `account add` on a terminal, which asks for what the options do not say.
+
+import Glibc
+import StrictJSON
+import Testing
+
+@Suite struct `account add on a terminal` {
+    /// A question and its answer.
+    private typealias Step = (question: String, answer: String)
+
+    /// The sandbox asks nobody for consent.
+    private static let willing = ["--user", "alice", "--auto-approve", "alice"]
+
+    private func begin(_ stage: Stage, _ options: [String] = []) throws -> TerminalProgram {
+        let environment = stage.environment.merging(["BROWSER": "curl -sSL -o /dev/null"]) { $1 }
+        return try TerminalProgram(["account", "add"] + options, environment: environment)
+    }
+
+    private func answer(_ program: TerminalProgram, _ steps: [Step]) async throws {
+        for step in steps {
+            try await program.shows(step.question)
+            program.type(step.answer)
+        }
+    }
+
+    @Test func `goes from a choice in a list to being signed in, at the sandbox`() async throws {
+        try await Stage.play("", sandboxArguments: Self.willing) { stage in
+            let add = try begin(stage)
+            try await add.shows("7  the sandbox")
+            try await answer(
+                add,
+                [
+                    ("Number, or the URL of an OpenID Connect provider: ", "9"), ("There is no provider “9”", "7"),
+                    ("The sandbox's URL [http://127.0.0.1:8123]: ", stage.sandbox.origin),
+                    ("A name for the account [play]: ", "Not A Name"), ("A name for the account [play]: ", ""),
+                    ("Sign in when the account is added? [Y/n] ", ""),
+                ])
+            let ended = try await add.end()
+            #expect(ended.status == 0, "\(ended)")
+            for words in [
+                "A name has small letters", "Added the account play", "Signed in to play as alice@example.org",
+            ] {
+                #expect(ended.text.contains(words), "\(words): \(ended)")
+            }
+            #expect(!ended.text.contains("Then run: ringback login"), "\(ended)")
+            #expect(try await stage.token("play") != nil)
+        }
+    }
+
+    @Test func `asks again for a URL and a client that the provider does not know`() async throws {
+        try await Stage.play("") { stage in
+            let add = try begin(stage)
+            try await answer(add, [("an OpenID Connect provider: ", "http://127.0.0.1:1"), ("A name", "work")])
+            try await add.shows("127.0.0.1:1 cannot be reached: the connection was refused")
+            try await answer(add, [("The provider's URL (the issuer): ", stage.sandbox.origin)])
+            try await add.shows("The provider responds.")
+            try await add.shows("http://127.0.0.1:{port}/callback/work")
+            try await stage.sandbox.control([
+                "faults": [["endpoint": "token", "kind": "error", "error": "invalid_client"]]
+            ])
+            try await answer(
+                add,
+                [
+                    ("Client ID: ", "mistyped"), ("Scopes, separated by spaces [openid email offline_access]: ", ""),
+                    ("Client secret (it is not shown; empty if there is none): ", ""),
+                ])
+            try await add.shows("rejects this client")
+            try await stage.sandbox.control(["faults": []])
+            try await answer(
+                add,
+                [
+                    ("Client ID: ", "ringback-demo"), ("Scopes, separated by spaces", "openid"), ("Client secret", ""),
+                    ("Sign in when", "n"),
+                ])
+            let ended = try await add.end()
+            #expect(ended.status == 0 && ended.text.contains("Then run: ringback login work"), "\(ended)")
+            let text = FileTree.text(of: "\(stage.dropIns)/work.toml") ?? ""
+            #expect(text.contains("client_id = \"ringback-demo\"\nscopes = [\"openid\"]\n"), "\(text)")
+        }
+    }
+
+    @Test func `takes a secret without showing it, into a file that only the user can read`() async throws {
+        try await Stage.play("", sandboxArguments: Self.willing) { stage in
+            try await stage.sandbox.control(["clients": [["id": "ringback-demo", "secret": "s3cret"]]])
+            let add = try begin(stage, ["work", "--issuer", stage.sandbox.origin, "--scope", "openid", "--login"])
+            try await answer(add, [("Client ID: ", "ringback-demo")])
+            try await add.shows("Client secret (it is not shown; empty if there is none): ")
+            add.type("s3cret")
+            let ended = try await add.end()
+            #expect(ended.status == 0 && ended.text.contains("Signed in to work as "), "\(ended)")
+            #expect(!ended.text.contains("s3cret"), "\(ended)")
+            var facts = stat()
+            #expect(unsafe stat("\(stage.dropIns)/work.toml", &facts) == 0 && facts.st_mode & 0o777 == 0o600)
+            #expect(FileTree.text(of: "\(stage.dropIns)/work.toml")?.contains("client_secret = \"s3cret\"") == true)
+
+            // The same without a terminal.
+            let script = try await stage.ringback(
+                "account", "add", "home", "--issuer", stage.sandbox.origin, "--client-id", "ringback-demo",
+                "--client-secret-fd", "0", stdin: "s3cret\n")
+            #expect(script.status == 0, "\(script)")
+            #expect(FileTree.text(of: "\(stage.dropIns)/home.toml")?.contains("client_secret = \"s3cret\"") == true)
+        }
+    }
+
+    private static let paths: [[Step]] = [
+        [
+            ("an OpenID Connect provider: ", "3"), ("A name for the account [github]: ", ""), ("Client ID: ", "abc"),
+            ("Scopes, separated by spaces [read:user]: ", ""), ("Client secret", "s3cret"),
+            ("Give git and other tools its token for https://github.com/*", "y"),
+            ("Sign in when the account is added? [Y/n] ", ""),
+        ],
+        [("an OpenID Connect provider: ", "microsoft"), ("The directory", "")],
+        [
+            ("an OpenID Connect provider: ", "5"), ("The project's URL", "https://a.supabase.co"),
+            ("Publishable key", ""),
+        ],
+        [("an OpenID Connect provider: ", "6"), ("The provider's URL (the issuer): ", "")],
+        [("an OpenID Connect provider: ", "7"), ("The sandbox's URL", "")],
+    ]
+
+    @Test(arguments: [true, false])
+    func `writes nothing if it is ended at any of its questions`(byCtrlC: Bool) async throws {
+        try await Stage.play("# mine\n") { stage in
+            for (number, path) in Self.paths.enumerated() {
+                // The first question is the same on every path.
+                for end in (number == 0 ? 0 : 1)..<path.count {
+                    let add = try begin(stage, ["--offline"])
+                    try await answer(add, Array(path[..<end]))
+                    try await add.shows(path[end].question)
+                    if byCtrlC { add.send(SIGINT) } else { add.press([0x04]) }
+                    let ended = try await add.end()
+                    #expect(ended.status == 4 && ended.text.contains("No account was added."), "\(end): \(ended)")
+                    #expect(FileTree.names(in: stage.dropIns) == [], "\(ended)")
+                }
+            }
+            #expect(FileTree.text(of: stage.configuration) == "# mine\n")
+            #expect(try await stage.api("GET", "/v1/accounts")["accounts"]?.array?.isEmpty == true)
+        }
+    }
+
+    @Test func `adds a preset's usual origins if that is wanted`() async throws {
+        try await Stage.play("# mine\n") { stage in
+            let add = try begin(stage, ["--offline"])
+            try await answer(add, Array(Self.paths[0].dropLast()) + [("Sign in when", "n")])
+            let ended = try await add.end()
+            #expect(ended.status == 0, "\(ended)")
+            #expect(ended.text.contains("http://127.0.0.1/callback/github"), "\(ended)")
+            let listed = try await stage.ringback("origin", "list", "--json")
+            let urls = try JSON(parsing: listed.out.utf8)["origins"]?.array?.compactMap { $0["url"]?.string }
+            #expect(urls == ["https://github.com/*", "https://api.github.com/*"], "\(listed)")
+
+            let lab = try await stage.ringback(
+                "account", "add", "lab", "--provider", "gitlab", "--client-id", "x", "--offline", "--origins")
+            #expect(lab.status == 0, "\(lab)")
+            #expect(try await stage.ringback("origin", "test", "https://gitlab.com/a/b.git").out.contains("lab"))
+            let refused = try await stage.ringback(
+                "account", "add", "mail", "--provider", "google", "--client-id", "x", "--offline", "--origins")
+            #expect(refused.status == 64 && refused.err.contains("--origins"), "\(refused)")
+        }
+    }
+
+    @Test func `elsewhere never asks, and lists what is missing`() async throws {
+        try await Stage.play("", startsDaemon: false) { stage in
+            for (words, missing) in [
+                ([], ["NAME", "--issuer URL", "--client-id"]), (["work"], ["--issuer URL", "--client-id"]),
+                (["--provider", "microsoft"], ["NAME", "--tenant", "--client-id"]),
+                (["--provider", "supabase"], ["NAME", "--url", "--api-key"]),
+            ] as [([String], [String])] {
+                let output = try await stage.run("ringback", ["account", "add"] + words, stdin: "7\n")
+                #expect(output.status == 64 && output.out.isEmpty, "\(output)")
+                for word in missing { #expect(output.err.contains(word), "\(word): \(output)") }
+                #expect(output.err.contains("NAME;") == missing.contains("NAME"), "\(output)")
+            }
+        }
+    }
+}
