@@ -147,7 +147,7 @@ let package = Package(
             name: "ringback",
             dependencies: [
                 "Adapters", "RingbackClient", "RingbackAPI", "SchemeRegistration", "Encodings", "HTTPMessages",
-                "StrictJSON", "Terminal", "CLinux", arguments,
+                "Secrets", "StrictJSON", "Terminal", "CLinux", arguments,
             ],
             swiftSettings: strict + staticExecutable.swift,
             linkerSettings: staticExecutable.linker
@@ -215,8 +215,8 @@ let package = Package(
         tests(
             "BrokerTestSupport",
             [
-                "BrokerCore", "OAuthSignIn", "OAuth", "SessionVault", "Cryptography", "Encodings", "HTTPMessages",
-                "Secrets", "StrictJSON",
+                "TestSupport", "BrokerCore", "OAuthSignIn", "OAuth", "SessionVault", "Cryptography", "Encodings",
+                "HTTPMessages", "Secrets", "StrictJSON",
             ]
         ),
         tests(

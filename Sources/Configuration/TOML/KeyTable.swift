@@ -1,4 +1,5 @@
 internal import OAuth
+internal import Secrets
 
 /// All keys of the configuration. The checker, the messages and the manual page use this table.
 struct Key {
@@ -82,7 +83,7 @@ struct Key {
         Key(.file, "origin", .list(.origin), "which account's token tools get for a server", isForDropIns: false),
 
         Key(
-            .vault, "key_source", .word(VaultConfiguration.KeySource.allCases.map(\.rawValue)),
+            .vault, "key_source", .word(KeySourceChoice.allCases.map(\.rawValue)),
             "where the vault's key is stored: chosen once"),
         Key(.vault, "key_directory", .string, "key-file: the directory of the key files, outside the state"),
         Key(.vault, "lock_with_screen", .boolean, "lock the vault when the screen is locked"),

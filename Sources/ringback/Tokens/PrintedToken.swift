@@ -1,4 +1,5 @@
 import HTTPMessages
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 
