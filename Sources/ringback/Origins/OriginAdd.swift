@@ -1,5 +1,6 @@
 import ArgumentParser
 import HTTPMessages
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -47,24 +48,32 @@ struct OriginAdd: ParsableCommand {
         try present { () throws(RingbackError) in
             let rule = OriginRule(try OriginEntry.pattern(url), username: matchUsername)
             let file = try config.file()
-            let former = OriginEntry.all(in: try file.report()).count
-            var bytes = try file.text() ?? []
-            if let last = bytes.last, last != UInt8(ascii: "\n") { bytes.append(UInt8(ascii: "\n")) }
-            if !bytes.isEmpty { bytes.append(UInt8(ascii: "\n")) }
-            bytes += Array(table(rule).utf8)
+            let former = OriginEntry.all(in: try file.report())
+            if let known = former.first(where: { $0.rule == rule }) { throw taken(known) }
+            var text = ConfigurationLines(try file.text() ?? [])
+            text.append(table: table(rule))
             var added: OriginEntry?
-            try file.replace(with: bytes) { report in
+            try file.replace(with: text.text) { report in
                 let entries = OriginEntry.all(in: report)
                 added = entries.first { $0.rule == rule }
-                return entries.count == former + 1 && added != nil
+                return entries.count == former.count + 1 && added != nil
             }
             if let added { show(added, in: file) }
             try daemon.calls().reloadIfRunning()
         }
     }
 
-    private func table(_ rule: OriginRule) -> String {
-        var lines = ["[[origin]]", "url = \(AccountText.quoted(rule.pattern.text))"]
+    private func taken(_ known: OriginEntry) -> RingbackError {
+        let user = known.rule.username.map { " with --match-username \($0)" } ?? ""
+        let option = known.rule.username.map { " --match-username \(Shell.sh.quoted($0))" } ?? ""
+        var error = RingbackError(
+            .invalidConfiguration, "\(known.rule.pattern.text)\(user) is there already: \(known.source.text).")
+        error.advice = "To change it: ringback origin remove \(known.rule.pattern.text)\(option), then add it again"
+        return error
+    }
+
+    private func table(_ rule: OriginRule) -> [String] {
+        var lines = [OriginEntry.header, "url = \(AccountText.quoted(rule.pattern.text))"]
         let pairs: [(String, String?)] = [
             ("account", account), ("match_username", matchUsername), ("scope", scope), ("audience", audience),
             ("resource", resource), ("kind", kind?.rawValue), ("username", username),
@@ -75,7 +84,7 @@ struct OriginAdd: ParsableCommand {
         case 1: lines.append("header = \(AccountText.quoted(header[0]))")
         default: lines.append("header = [\(header.map(AccountText.quoted).joined(separator: ", "))]")
         }
-        return lines.joined(separator: "\n") + "\n"
+        return lines
     }
 
     private func show(_ entry: OriginEntry, in file: ConfigurationFile) {
