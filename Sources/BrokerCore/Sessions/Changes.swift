@@ -170,9 +170,7 @@ struct Succession: Sendable {
             return
         }
         guard former.isSameUser(as: session) || opening.switchesSubject else {
-            throw .conflict(
-                "\(lane.account.name) is signed in as \(former.displayName), and this sign-in is by "
-                    + "\(session.displayName). Nothing was changed. Sign out first, or ask to switch.")
+            throw .anotherUser(session.displayName, than: former, of: lane.account.name)
         }
         var session = session
         let family = provider.family(of: former)
@@ -181,6 +179,15 @@ struct Succession: Sendable {
             replaced = Closed(account: lane.account, session: former, retirement: nil)
         }
         self.session = session
+    }
+}
+
+extension BrokerError {
+    /// A sign-in by another user than the one who is signed in, which was not asked to switch.
+    public static func anotherUser(_ user: String, than held: Session, of name: AccountName) -> BrokerError {
+        .conflict(
+            "\(name) is signed in as \(held.displayName), and this sign-in is by \(user). Nothing was changed. Sign out "
+                + "first, or ask to switch.")
     }
 }
 
@@ -195,7 +202,7 @@ struct Closed: Sendable {
 
 extension Session {
     /// How the user is named in messages.
-    public var displayName: String { user?["email"]?.string ?? subject ?? "an unnamed person" }
+    public var displayName: String { user?["email"]?.string ?? subject ?? "an unnamed user" }
 
     /// Where several directories share a provider, a subject is unique only within its issuer.
     public func isSameUser(as other: Session) -> Bool {

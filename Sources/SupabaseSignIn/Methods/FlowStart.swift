@@ -40,7 +40,7 @@ struct FlowStart: Sendable {
     }
 
     func idToken() async throws(BrokerError) -> Beginning {
-        let name = try personName()
+        let name = try userName()
         if let other = upstreamAccount { return try await idToken(from: other) }
         guard fields.idToken != nil else {
             throw .invalid(
@@ -71,6 +71,12 @@ struct FlowStart: Sendable {
         let provider = provider
         let (claims, isExpired) = try await provider.whose(token)
         try await context.open(of: account, isEphemeral: !fields.isPersistent) { () throws(BrokerError) in
+            // Before the refresh token is used up: the other program keeps a session that is refused here.
+            if !request.switchesSubject, let held = await context.sessions.held(account.name),
+                !Session.isSame(held.subject, claims.subject)
+            {
+                throw .anotherUser(claims.subject, than: held, of: account.name)
+            }
             let fresh = try await refreshed(refreshToken, claims)
             // An expired access token was not verified, so the new one must be.
             let session = try await provider.session(

@@ -53,7 +53,15 @@ extension FlowStart {
 extension SupabaseProvider {
     /// Replaces the account's session by another one of the same user, and ends the former one at the server.
     func succeed(_ session: Session, in context: SignInContext) async throws(BrokerError) {
-        guard let former = try await context.sessions.readable(account.name) else {
+        let held: Session?
+        do throws(BrokerError) {
+            held = try await context.sessions.readable(account.name)
+        } catch {
+            // The vault was locked meanwhile: the new session cannot be stored.
+            context.endUnheld(session, of: account)
+            throw error
+        }
+        guard let former = held else {
             // The account was signed out meanwhile, so end the new session at the server.
             context.endUnheld(session, of: account)
             throw .signInRequired(account.name)
@@ -77,6 +85,12 @@ extension SupabaseProvider {
         session.isEphemeral = former.isEphemeral
         var opening = SessionOpening(event: .userUpdated, isAsked: true)
         opening.notice = self.opening(session, SignInRequest()).notice
-        try await context.open(session, of: account, opening)
+        do throws(BrokerError) {
+            try await context.open(session, of: account, opening)
+        } catch {
+            // The former session goes on, and nobody can use the new one.
+            if family(of: session) != family(of: former) { context.endUnheld(session, of: account) }
+            throw error
+        }
     }
 }
