@@ -60,7 +60,7 @@ public struct Session: Sendable, Equatable {
     public struct Identity: Sendable, Equatable {
         public var token: Secret
         public var expiry: Deadline
-        /// Seconds from its issue to its expiry; nil if they make no sense.
+        /// Seconds from its issue to its expiry; nil if the expiry is not after the issue.
         public var lifetime: Int?
         public var audience: [String]
         public var authenticationTime: Int?
@@ -123,9 +123,9 @@ public struct Session: Sendable, Equatable {
     public var idTokenOddity: BrokerError?
     /// What is sealed for one kind of account alone, by the kind's name.
     public var attachments: [String: SessionAttachment] = [:]
-    /// Not to be written to the disk: it goes with the daemon.
+    /// Kept in memory only. It is lost when the daemon ends.
     public var isEphemeral = false
-    /// The sign-out that the provider is still to be told of ends the user's other sessions, too.
+    /// The pending revocation also ends the user's other sessions.
     public var endsAll = false
     /// The configuration made it, and no sign-in. Its tokens are renewed without a refresh token, and the vault has
     /// nothing of it.
