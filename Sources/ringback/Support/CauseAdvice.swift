@@ -14,7 +14,7 @@ enum CauseAdvice {
         let name = members["account"]?.string.flatMap { RequestTarget.isAccountName($0) ? $0 : nil } ?? "ACCOUNT"
         switch cause {
         case "sign_in_pending":
-            return "Finish it, take its place (ringback login \(name) --replace), or run: ringback cancel \(name)"
+            return "Finish it, replace it (ringback login \(name) --replace), or run: ringback cancel \(name)"
         case "migration_pending": return "When they are moved, run: ringback migrate-user \(name) --done"
         case "key_source_differs": return keySource(members)
         default: return nil
