@@ -154,7 +154,7 @@ let package = Package(
             name: "ringback",
             dependencies: [
                 "Adapters", "RingbackClient", "RingbackAPI", "SchemeRegistration", "Encodings", "HTTPMessages",
-                "StrictJSON", "Terminal", "CLinux", arguments,
+                "Secrets", "StrictJSON", "Terminal", "CLinux", arguments,
             ],
             swiftSettings: strict + staticExecutable.swift,
             linkerSettings: staticExecutable.linker
@@ -222,8 +222,8 @@ let package = Package(
         tests(
             "BrokerTestSupport",
             [
-                "BrokerCore", "OAuthSignIn", "OAuth", "SessionVault", "Cryptography", "Encodings", "HTTPMessages",
-                "Secrets", "StrictJSON",
+                "TestSupport", "BrokerCore", "OAuthSignIn", "OAuth", "SessionVault", "Cryptography", "Encodings",
+                "HTTPMessages", "Secrets", "StrictJSON",
             ]
         ),
         tests(

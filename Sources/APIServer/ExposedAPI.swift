@@ -212,7 +212,7 @@ public struct ExposedAPI: Sendable {
         for parameter in call.queryNames where !known.contains(parameter) {
             throw denied("\(parameter) is not served")
         }
-        guard known.contains("kind") else { return }
+        guard call.route.endpoint.operation == .token else { return }
         if try call.query("kind", as: TokenKind.self) == .idToken {
             throw denied("an ID token is not served")
         }

@@ -5,16 +5,16 @@ internal import RingbackAPI
 internal import Secrets
 internal import StrictJSON
 
-/// A request of a tool for what a server wants, and the origin that it belongs to.
+/// A tool's request for the credentials of a server, and the origin that it belongs to.
 struct OriginLookup: Sendable {
     let origin: Origin
-    /// The user name that the tool said.
+    /// The user name in the tool's request.
     let username: String?
     /// The SHA-256 of a token that the server refused.
     let rejected: [UInt8]?
     /// True if a sign-in may be started and waited for.
     let isInteractive: Bool
-    /// What the tool calls itself.
+    /// The tool's name, from its request.
     let tool: String?
 
     /// How long an interactive lookup waits for a sign-in.

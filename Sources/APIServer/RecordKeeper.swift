@@ -25,7 +25,7 @@ public final class RecordKeeper: Sendable {
         switch fact {
         // Only counted. What they lead to has an entry of its own.
         case .signInChosen, .signInStarted, .refreshStarted, .refreshSucceeded: break
-        // The user is told by other parts.
+        // Other parts notify the user.
         case .signInWanted, .sessionEnding: break
         case .signInEnded(let account, let method, let outcome, let duration, let error, _):
             write("sign_in", account, error) { members in

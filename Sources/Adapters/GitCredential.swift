@@ -9,7 +9,7 @@ public struct GitCredential: Sendable, Equatable {
     /// What git asks a helper to do.
     public enum Action: String, Sendable, CaseIterable {
         case get
-        /// git was let in. There is nothing to store.
+        /// The server accepted the credential. There is nothing to store.
         case store
         /// The server refused the credential.
         case erase
@@ -52,7 +52,7 @@ public struct GitCredential: Sendable, Equatable {
             request = AdapterRequest(url: url, username: username)
             return
         }
-        // Without the secret nobody knows which one was refused.
+        // Without the password it is not known which token was refused.
         guard let secret = fields["credential"] ?? fields["password"], !secret.isEmpty else {
             request = nil
             return

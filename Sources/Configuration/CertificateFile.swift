@@ -6,13 +6,13 @@ struct CertificateFile {
     private static let maxSize = 1 << 20
 
     /// The file's content, or why it cannot be used, as the end of a sentence.
-    static func read(_ path: String, user: UInt32) -> Result<[UInt8], Refusal> {
+    static func read(_ path: String, user: UInt32) -> Result<[UInt8], Mistake> {
         do throws(FileTrust.Failure) {
             let content = try FileTrust(user: user).read(path, maxSize: maxSize)
-            guard holdsCertificate(content.bytes) else { return .failure(Refusal("the file holds no PEM certificate")) }
+            guard holdsCertificate(content.bytes) else { return .failure(Mistake("the file holds no PEM certificate")) }
             return .success(content.bytes)
         } catch {
-            return .failure(error.refusal(of: path))
+            return .failure(error.mistake(of: path))
         }
     }
 
@@ -34,9 +34,9 @@ extension ServerTrust {
         }
         switch CertificateFile.read(path, user: user) {
         case .success(let bytes): self.init(certificateAuthorities: bytes)
-        case .failure(let refusal):
+        case .failure(let mistake):
             throw ConfigurationError(
-                file: path, line: nil, key: "ca_file", message: refusal.message, cause: refusal.cause)
+                file: path, line: nil, key: "ca_file", message: mistake.message, cause: mistake.cause)
         }
     }
 }

@@ -42,7 +42,7 @@ extension AccountConfiguration {
         do throws(FileTrust.Failure) {
             content = try FileTrust(user: user).read(path, isSecret: true, maxSize: ClientSecretFile.maxSize)
         } catch {
-            throw mistake(at: "client_key_file", error.refusal(of: path))
+            throw mistake(at: "client_key_file", error.mistake(of: path))
         }
         if let key = try? ClientKey(parsing: Secret(bytes: content.bytes), keyID: clientKeyID) { return key }
         throw mistake(
@@ -64,7 +64,7 @@ extension AccountConfiguration {
                 return ClientSecretFile.secret(
                     in: try trust.read(path, isSecret: true, maxSize: ClientSecretFile.maxSize))
             } catch {
-                throw mistake(at: "client_secret_file", error.refusal(of: path))
+                throw mistake(at: "client_secret_file", error.mistake(of: path))
             }
         }
     }

@@ -57,7 +57,7 @@ public struct UnsafePath: Sendable, Equatable {
 }
 
 /// Why the value of a key cannot be used: what a ``ConfigurationError`` says, without its place.
-struct Refusal: Error, Equatable {
+struct Mistake: Error, Equatable {
     let message: String
     let cause: ConfigurationError.Cause?
 

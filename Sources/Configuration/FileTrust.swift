@@ -12,11 +12,11 @@ struct FileTrust {
         case refused(String, UnsafePath? = nil)
 
         /// The same about a file that a key names.
-        func refusal(of path: String) -> Refusal {
+        func mistake(of path: String) -> Mistake {
             let file = "the file \(FileTrust.quoted(path))"
             return switch self {
-            case .missing: Refusal("\(file) does not exist")
-            case .refused(let reason, let unsafe): Refusal("\(file) \(reason)", unsafe.map { .unsafe($0) })
+            case .missing: Mistake("\(file) does not exist")
+            case .refused(let reason, let unsafe): Mistake("\(file) \(reason)", unsafe.map { .unsafe($0) })
             }
         }
     }

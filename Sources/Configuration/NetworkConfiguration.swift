@@ -101,16 +101,16 @@ private struct ProxyReader {
             }
             return HTTPProxy.Credentials(user: user, password: Secret(bytes: line[line.index(after: colon)...]))
         } catch {
-            refuse(key, error.refusal(of: file))
+            refuse(key, error.mistake(of: file))
             return nil
         }
     }
 
-    private mutating func refuse(_ key: String, _ message: String) { refuse(key, Refusal(message)) }
+    private mutating func refuse(_ key: String, _ message: String) { refuse(key, Mistake(message)) }
 
-    private mutating func refuse(_ key: String, _ refusal: Refusal) {
+    private mutating func refuse(_ key: String, _ mistake: Mistake) {
         guard let node = table.node(key) else { return }
-        check.refuse(node, path + [key], refusal)
+        check.refuse(node, path + [key], mistake)
     }
 
     private static func isHostByte(_ byte: UInt8) -> Bool {

@@ -1,22 +1,14 @@
+public import Secrets
+
 /// `[vault]`: how sessions are stored on disk.
 public struct VaultConfiguration: Sendable, Equatable {
     /// The source of the vault's key. It is used when the key is made. If it is changed later,
     /// the vault is locked after a restart until `ringback vault rekey` has moved the key.
-    public var keySource: KeySource
+    public var keySource: KeySourceChoice
     /// The directory of the source `key-file`, absolute; nil for the default.
     public var keyDirectory: String?
     /// True if the vault is locked when the screen is.
     public var locksWithScreen: Bool
-
-    /// The values of `key_source`.
-    public enum KeySource: String, Sendable, CaseIterable {
-        case auto
-        case secretService = "secret-service"
-        case systemdCredential = "systemd-credential"
-        case passphrase
-        case keyFile = "key-file"
-        case memory
-    }
 
     /// The default without `[vault]`.
     public static let standard = VaultConfiguration(keySource: .auto, keyDirectory: nil, locksWithScreen: false)
@@ -26,7 +18,7 @@ public struct VaultConfiguration: Sendable, Equatable {
         _ table: TOMLTableReader, over before: VaultConfiguration, place: ConfigurationPlace, check: inout KeyCheck
     ) -> VaultConfiguration {
         var vault = before
-        if let source = table.string("key_source").flatMap(KeySource.init) { vault.keySource = source }
+        if let source = table.string("key_source").flatMap(KeySourceChoice.init) { vault.keySource = source }
         if let truth = table.boolean("lock_with_screen") { vault.locksWithScreen = truth }
         if let written = table.string("key_directory"), let node = table.node("key_directory") {
             if let path = place.path(written) {

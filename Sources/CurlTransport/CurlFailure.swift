@@ -46,9 +46,9 @@ extension HTTPClientError {
         case CURLE_SEND_ERROR, CURLE_RECV_ERROR: "the connection broke"
         case CURLE_OUT_OF_MEMORY: "out of memory"
         // OpenSSL's word for a server that answers in plain text is "wrong version number", which is in no code.
-        case CURLE_SSL_CONNECT_ERROR: "the TLS handshake failed; a server of plain http does that too"
+        case CURLE_SSL_CONNECT_ERROR: "the TLS handshake failed; perhaps the server speaks plain http"
         case CURLE_PEER_FAILED_VERIFICATION: "the certificate is not trusted for this name"
-        case CURLE_SSL_PINNEDPUBKEYNOTMATCH: "the server's key is none of those in pinned_public_keys"
+        case CURLE_SSL_PINNEDPUBKEYNOTMATCH: "the server's key is not in pinned_public_keys"
         case CURLE_SSL_CACERT_BADFILE: "the certificate authorities cannot be read"
         // libcurl's own text. It contains no address, URL or header.
         default: unsafe String(cString: ccurl_easy_strerror(result))

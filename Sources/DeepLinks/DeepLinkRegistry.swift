@@ -108,7 +108,7 @@ public final class DeepLinkRegistry: Sendable {
         if let former {
             former.end(.replaced)
             record(.linkListenerReplaced(scheme: scheme, by: peer, former: former.peer))
-            broker.bus.post(BrokerEvent(kind: .listenerReplaced, scheme: scheme, at: broker.now))
+            broker.bus.post(BrokerEvent(kind: .listenerReplaced, scheme: scheme, at: clock.wallInstant))
         }
         return listener
     }
@@ -174,7 +174,7 @@ public final class DeepLinkRegistry: Sendable {
             return (link, links.listener, start)
         }
         kept.listener?.wake()
-        broker.bus.post(BrokerEvent(kind: .deepLink, scheme: scheme, at: at.seconds))
+        broker.bus.post(BrokerEvent(kind: .deepLink, scheme: scheme, at: at))
         if let start = kept.start { begin(start) }
         scheduleCheck()
         return .kept(kept.link, isHeard: kept.listener != nil)

@@ -161,7 +161,7 @@ public actor SignInNotices {
             if let notice = standing[account], notice.subject.isPrompt, notice.shown != nil { return }
             await prompt(.signInWanted, account)
         case .sessionEnding(let account, let end):
-            let subject = NoticeSubject.sessionEnding(at: WallInstant(seconds: end))
+            let subject = NoticeSubject.sessionEnding(at: end)
             if let notice = standing[account], notice.subject == subject, notice.shown != nil { return }
             await prompt(subject, account)
         case .sessionEnded(let account, _): await prompt(.sessionEnded, account)

@@ -1,60 +1,42 @@
 // Base64 in two alphabets, decoded strictly: each byte sequence has exactly one accepted text. So two texts that differ
 // never decode to the same bytes, which matters where texts are compared, signed or hashed.
 
+/// A form of base64.
+public protocol Base64Form {
+    static var codec: Base64Codec { get }
+}
+
 /// base64url without padding (RFC 4648 section 5, RFC 7515 section 2), as JOSE and PKCE write bytes.
-public enum Base64URL {
-    private static let codec = Base64Codec(
+public enum Base64URL: Base64Form {
+    public static let codec = Base64Codec(
         alphabet: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", isPadded: false)
-
-    /// The bytes as text.
-    public static func encode(_ bytes: some Sequence<UInt8>) -> String {
-        String(decoding: codec.encode(bytes), as: UTF8.self)
-    }
-
-    /// The bytes as UTF-8 text, for secrets: a `String` cannot be erased.
-    public static func encodeToBytes(_ bytes: some Sequence<UInt8>) -> [UInt8] {
-        codec.encode(bytes)
-    }
-
-    /// The decoded bytes. Nil for text that is not in the one canonical form: padding, white space, unused bits set.
-    public static func decode(_ text: some StringProtocol) -> [UInt8]? {
-        codec.decode(Array(text.utf8)[...])
-    }
-
-    /// The decoded bytes of UTF-8 text, see ``decode(_:)``.
-    public static func decode(_ text: ArraySlice<UInt8>) -> [UInt8]? {
-        codec.decode(text)
-    }
 }
 
 /// Standard base64 with padding (RFC 4648 section 4), as the Basic scheme writes credentials (RFC 7617).
-public enum Base64 {
-    private static let codec = Base64Codec(
+public enum Base64: Base64Form {
+    public static let codec = Base64Codec(
         alphabet: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", isPadded: true)
+}
 
+extension Base64Form {
     /// The bytes as text.
     public static func encode(_ bytes: some Sequence<UInt8>) -> String {
         String(decoding: codec.encode(bytes), as: UTF8.self)
     }
 
     /// The bytes as UTF-8 text, for secrets: a `String` cannot be erased.
-    public static func encodeToBytes(_ bytes: some Sequence<UInt8>) -> [UInt8] {
-        codec.encode(bytes)
-    }
+    public static func encodeToBytes(_ bytes: some Sequence<UInt8>) -> [UInt8] { codec.encode(bytes) }
 
-    /// The decoded bytes. Nil for text that is not in the one canonical form: white space, missing padding, unused bits
-    /// set.
-    public static func decode(_ text: some StringProtocol) -> [UInt8]? {
-        codec.decode(Array(text.utf8)[...])
-    }
+    /// The decoded bytes. Nil for text that is not in the one canonical form: white space, padding that is missing or too
+    /// much, unused bits set.
+    public static func decode(_ text: some StringProtocol) -> [UInt8]? { codec.decode(Array(text.utf8)[...]) }
 
     /// The decoded bytes of UTF-8 text, see ``decode(_:)``.
-    public static func decode(_ text: ArraySlice<UInt8>) -> [UInt8]? {
-        codec.decode(text)
-    }
+    public static func decode(_ text: ArraySlice<UInt8>) -> [UInt8]? { codec.decode(text) }
 }
 
-private struct Base64Codec: Sendable {
+/// An alphabet with its rule for padding.
+public struct Base64Codec: Sendable {
     private static let padding = UInt8(ascii: "=")
     private static let noDigit: UInt8 = 0xFF
 

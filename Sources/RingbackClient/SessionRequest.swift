@@ -1,4 +1,4 @@
-internal import RingbackAPI
+package import RingbackAPI
 package import StrictJSON
 
 /// What a caller may ask of a session (`GET …/session`).
@@ -45,10 +45,4 @@ extension BrokerCalls {
             return .object(answer)
         }
     }
-}
-
-/// Which token of a session is asked for.
-package enum TokenKind: String, Sendable, CaseIterable {
-    case accessToken = "access_token"
-    case idToken = "id_token"
 }

@@ -106,8 +106,8 @@ extension SealedFileVault {
         let count = names.count(where: SlotFiles.isPrecious)
         guard count == 0 else {
             throw .locked(
-                reason: "\(path)/\(VaultKeyFile.name) is missing, and \(path)/\(Self.folder) holds \(count) sealed "
-                    + "sessions that only it opens. Restore it from a backup, or move the files away and sign in again."
+                reason: "\(path)/\(VaultKeyFile.name) is missing, and \(count) sealed sessions in "
+                    + "\(path)/\(Self.folder) need it. Restore it from a backup, or move the files away and sign in again."
             )
         }
         let decided = await decide()
@@ -171,7 +171,7 @@ extension SealedFileVault {
             throw .locked(reason: "\(choice.rawValue) is not available here to keep the vault's key.")
         }
         guard choice != .passphrase || passphrase?.isEmpty != true else {
-            throw .refused(reason: "An empty passphrase protects nothing.")
+            throw .refused(reason: "The passphrase is empty.")
         }
         var keyFile = VaultKeyFile(source: choice, keyID: VaultKeyFile.newKeyID(), parameters: JSONObject())
         let change = KeyChange(made: keyFile, replaced: old)

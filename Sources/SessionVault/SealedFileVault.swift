@@ -92,7 +92,7 @@ public actor SealedFileVault: Vault {
             state = .closed
             snapshot.withLock { status in
                 status.isLocked = true
-                status.reason = "The vault was locked."
+                status.reason = nil
             }
         }
     }

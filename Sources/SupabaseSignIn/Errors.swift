@@ -56,6 +56,13 @@ extension BrokerError {
 }
 
 extension BrokerError {
+    /// `invalid_grant` (RFC 6749 section 5.2), which a project sends too, is the only proof.
+    var provesDeadGrant: Bool {
+        if case .provider(.refused("invalid_grant", _)) = self { true } else { false }
+    }
+}
+
+extension BrokerError {
     /// An error that came with the callback. If the user declined, its code is `access_denied`.
     init(_ error: SupabaseError, on occasion: SupabaseProblem.Occasion, of account: AccountName) {
         if case .refused(let refusal) = error, refusal.code == "access_denied" {

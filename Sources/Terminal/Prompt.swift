@@ -2,10 +2,14 @@ import Glibc
 
 /// Questions to the user. Pasted text is not shown, because a callback URL contains a code.
 public enum Prompt {
-    /// Asks on standard error. True only for `y`, `yes`, `j`, `ja`, `д` or `да`.
+    /// Asks on standard error. True only for `y`, `yes`, `j`, `ja`, `д` or `да`. At the end of the
+    /// input the line is ended, so that what follows is on a line of its own.
     public static func confirm(_ question: String) -> Bool {
         _ = Console.write(question + " [y/N] ", to: .errors)
-        guard let answer = readLine(strippingNewline: true) else { return false }
+        guard let answer = readLine(strippingNewline: true) else {
+            _ = Console.write("\n", to: .errors)
+            return false
+        }
         return isYes(answer)
     }
 

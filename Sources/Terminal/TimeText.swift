@@ -32,6 +32,12 @@ public enum TimeText {
         return "for \(span(overflow ? .max : left))"
     }
 
+    /// The same after the word "token": `valid for 59 min`, `expired`, `without a stated end`.
+    public static func phrase(until instant: Int?, now: Int) -> String {
+        guard let instant else { return "without a stated end" }
+        return (instant > now ? "valid " : "") + validity(until: instant, now: now)
+    }
+
     /// The local time of day: `14:05:09`.
     public static func timeOfDay(_ instant: Int) -> String {
         var seconds = time_t(instant)

@@ -20,9 +20,16 @@ do {
     try verb.run()
 } catch {
     // A verb that failed has printed why, and throws its status as an `ExitCode`.
-    guard !(error is ExitCode), Ringback.exitCode(for: error).rawValue == ExitStatus.usage else {
+    let isUsageMistake = Ringback.exitCode(for: error).rawValue == ExitStatus.usage
+    guard !(error is ExitCode), isUsageMistake || Ringback.exitCode(for: error) == .success else {
         Ringback.exit(withError: error)
     }
-    Output.note(UsageMistake.mended(Ringback.fullMessage(for: error), arguments))
+    let message = Ringback.fullMessage(for: error)
+    guard isUsageMistake else {
+        // What --help, --version and --generate-completion-script ask for.
+        if !message.isEmpty { Output.line(TextWrap.wrappedUsage(message, columns: Console.Stream.output.columns)) }
+        exit(0)
+    }
+    Output.note(UsageMistake.mended(message, arguments))
     exit(ExitStatus.usage)
 }

@@ -27,13 +27,16 @@ struct Options {
     var isHelper = false
 
     static let usage = """
-        usage: ringbackd [--config FILE] [--socket PATH] [--state DIRECTORY] [--log-level LEVEL]
-                         [--credential-fd NAME=N]... [--exit-with-parent[=PID]]
-               ringbackd --private DIRECTORY [--config FILE] [--exit-with-parent[=PID]] [...]
-               ringbackd --check-config [--config FILE] [--candidate FILE | --draft FILE --draft-of FILE] [--json]
+        usage: ringbackd [--config FILE] [--socket PATH] [--state DIRECTORY]
+                         [--log-level LEVEL] [--credential-fd NAME=N]... [--exit-with-parent[=PID]]
+               ringbackd --private DIRECTORY [--config FILE]
+                         [--exit-with-parent[=PID]] [...]
+               ringbackd --check-config [--config FILE] [--json]
+                         [--candidate FILE | --draft FILE --draft-of FILE]
                ringbackd --version | --help
 
-        The Ringback daemon: signs in, keeps sessions fresh, and hands short-lived access tokens to local programs.
+        The Ringback daemon: signs in, keeps sessions fresh, and issues short-lived
+        access tokens to local programs.
         LEVEL is trace, debug, info, notice, warning, error or critical.
         """
 

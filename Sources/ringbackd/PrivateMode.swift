@@ -2,6 +2,7 @@ import CLinux
 import Configuration
 import Dispatch
 import Glibc
+import Secrets
 
 /// A daemon that belongs to one program (`--private DIR`, `--agent DIR`): everything that it keeps is in one directory,
 /// closed to others, and nothing of the user's own daemon is touched.

@@ -19,27 +19,13 @@ extension SealedFileVault {
         if let directory = configuration.keyDirectory ?? SealedFileVault.usualKeyDirectory {
             sources.append(KeyFileSource(directory: directory, outside: state))
         }
-        self.init(directory: state, sources: sources, choice: KeySourceChoice(configuration.keySource))
+        self.init(directory: state, sources: sources, choice: configuration.keySource)
     }
 
     /// `$XDG_DATA_HOME/ringback/keys`: not in the state directory, since that is copied and synchronized.
     private static var usualKeyDirectory: String? {
         let base = environment("XDG_DATA_HOME") ?? environment("HOME").map { "\($0)/.local/share" }
         return base.flatMap { $0.hasPrefix("/") ? "\($0)/ringback/keys" : nil }
-    }
-}
-
-extension KeySourceChoice {
-    fileprivate init(_ configured: VaultConfiguration.KeySource) {
-        self =
-            switch configured {
-            case .auto: .auto
-            case .secretService: .secretService
-            case .systemdCredential: .systemdCredential
-            case .passphrase: .passphrase
-            case .keyFile: .keyFile
-            case .memory: .memory
-            }
     }
 }
 

@@ -50,7 +50,7 @@ import Testing
         let file = "\(folder.path)/config.toml"
         let lines = report.errors.map(\.description)
         #expect(lines.count == 1)
-        #expect(lines[0].hasPrefix("\(file):3: accounts.mail.client_idd: unknown key; did you mean client_id? "))
+        #expect(lines[0] == "\(file):3: accounts.mail.client_idd: unknown key; did you mean client_id?")
         let json = try JSON(parsing: Array(report.json.utf8))
         #expect(json["valid"] == false)
         #expect(json["accounts"] == [])

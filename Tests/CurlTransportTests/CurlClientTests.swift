@@ -34,7 +34,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
     // MARK: Where it goes
 
     @Test func `PR-04, MD-05: a name that somebody else chose leads to nobody on this machine`() async throws {
-        let server = TestServer { connection in
+        let server = ScriptedServer { connection in
             _ = connection.readRequest()
             connection.answer("200 OK", fields: "", body: "inside")
         }
@@ -53,7 +53,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
 
     @Test func `PR-05: sends a request and returns the whole answer`() async throws {
         let seen = Mutex("")
-        let server = TestServer { connection in
+        let server = ScriptedServer { connection in
             let request = connection.readRequest() ?? ""
             seen.withLock { $0 = request }
             connection.answer("201 Created", fields: "X-One: a\r\nx-one:  b \r\nEmpty:\r\n", body: "hello")
@@ -79,7 +79,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
     func `posts a body as it is, without asking for leave`(length: Int) async throws {
         let body = String(repeating: "x", count: length)
         let seen = Mutex("")
-        let server = TestServer { connection in
+        let server = ScriptedServer { connection in
             let request = connection.readRequest() ?? ""
             seen.withLock { $0 = request }
             connection.answer()
@@ -95,7 +95,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
 
     @Test(arguments: ["PUT", "DELETE", "HEAD"])
     func `sends the method it was given`(method: String) async throws {
-        let server = TestServer { connection in
+        let server = ScriptedServer { connection in
             let request = connection.readRequest() ?? ""
             connection.write(
                 "HTTP/1.1 200 OK\r\nX-Method: \(request.prefix { $0 != " " })\r\nContent-Length: 0\r\n\r\n")
@@ -106,7 +106,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
     @Test(arguments: ["POST", "PUT", "DELETE"])
     func `says no type of a body that there is not`(method: String) async throws {
         let seen = Mutex("")
-        let server = TestServer { connection in
+        let server = ScriptedServer { connection in
             let request = connection.readRequest() ?? ""
             seen.withLock { $0 = request.lowercased() }
             connection.answer()
@@ -125,7 +125,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
 
     @Test(arguments: [("X-A", "1\r\nX-B: 2"), ("X-A", "a\nb"), ("X A", "1"), ("", "1"), ("X-A", "\u{0}")])
     func `refuses a header field that would be two`(name: String, value: String) async {
-        let server = TestServer { $0.waitUntilClosed() }
+        let server = ScriptedServer { $0.waitUntilClosed() }
         let request = HTTPRequest(url: server.url(), fields: HTTPFields([(name, value)]))
         guard case .unreachable = await failure(client, request) else {
             Issue.record("sent")
@@ -140,11 +140,11 @@ private struct Answer: CustomTestStringConvertible, Sendable {
     /// In processes of their own: the environment is not for changing while threads run.
     @Test func `goes past the environment's proxy`() async {
         await #expect(processExitsWith: .success) {
-            let proxy = TestServer { connection in
+            let proxy = ScriptedServer { connection in
                 _ = connection.readRequest()
                 connection.answer(body: "proxy")
             }
-            let server = TestServer { connection in
+            let server = ScriptedServer { connection in
                 _ = connection.readRequest()
                 connection.answer(body: "server")
             }
@@ -169,12 +169,12 @@ private struct Answer: CustomTestStringConvertible, Sendable {
 
     @Test(arguments: [301, 302, 303, 307, 308])
     func `PR-03, ADV-20: a redirect is an answer`(status: Int) async throws {
-        let other = TestServer { connection in
+        let other = ScriptedServer { connection in
             _ = connection.readRequest()
             connection.answer()
         }
         let location = other.url("/stolen")
-        let server = TestServer { connection in
+        let server = ScriptedServer { connection in
             _ = connection.readRequest()
             connection.answer("\(status) Elsewhere", fields: "Location: \(location)\r\n")
         }
@@ -187,7 +187,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
 
     @Test func `PR-23: sets no cookie`() async throws {
         let cookies = Mutex<[Bool]>([])
-        let server = TestServer { connection in
+        let server = ScriptedServer { connection in
             while let request = connection.readRequest() {
                 cookies.withLock { $0.append(request.lowercased().contains("cookie")) }
                 connection.answer(fields: "Set-Cookie: a=b\r\nAlt-Svc: h2=\":1\"\r\n")
@@ -208,7 +208,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
                 + String(repeating: "10\r\n0123456789abcdef\r\n", count: 99)),
     ])
     private func `PR-05: a body over the limit ends the transfer`(answer: Answer) async {
-        let server = TestServer { connection in
+        let server = ScriptedServer { connection in
             _ = connection.readRequest()
             connection.write(answer.text)
             connection.waitUntilClosed()
@@ -221,7 +221,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
 
     @Test func `a body of exactly the limit is taken`() async throws {
         let body = String(repeating: "x", count: 100_000)
-        let server = TestServer { connection in
+        let server = ScriptedServer { connection in
             _ = connection.readRequest()
             connection.answer(body: body)
         }
@@ -230,7 +230,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
     }
 
     @Test func `PR-05: an endless head ends the transfer`() async {
-        let server = TestServer { connection in
+        let server = ScriptedServer { connection in
             _ = connection.readRequest()
             connection.write("HTTP/1.1 200 OK\r\n")
             while connection.write("X-More: \(String(repeating: "x", count: 1_000))\r\n") {}
@@ -247,7 +247,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
         Answer("another protocol", "SSH-2.0-OpenSSH_9.2\r\n"),
     ])
     private func `an answer that breaks HTTP or ends early is malformed`(answer: Answer) async {
-        let server = TestServer { connection in
+        let server = ScriptedServer { connection in
             _ = connection.readRequest()
             connection.write(answer.text)
         }
@@ -255,7 +255,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
     }
 
     @Test func `interim answers and trailers are passed over`() async throws {
-        let server = TestServer { connection in
+        let server = ScriptedServer { connection in
             _ = connection.readRequest()
             connection.write("HTTP/1.1 103 Early Hints\r\nX-Early: 1\r\n\r\n")
             connection.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-Final: 1\r\n\r\n2\r\nok\r\n0\r\n")

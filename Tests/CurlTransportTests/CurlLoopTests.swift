@@ -3,6 +3,7 @@ import Glibc
 import HTTPMessages
 import Secrets
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import CurlTransport
@@ -21,7 +22,7 @@ import Testing
 
     @Test(arguments: 0...2) func `PR-05: a server that stops midway meets the time limit`(step: Int) async {
         let start = ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"][step]
-        let server = TestServer { connection in
+        let server = ScriptedServer { connection in
             _ = connection.readRequest()
             connection.write(start)
             connection.waitUntilClosed()
@@ -32,12 +33,12 @@ import Testing
 
     @Test func `a server that hangs does not slow another`() async throws {
         let arrived = Event()
-        let hanging = TestServer { connection in
+        let hanging = ScriptedServer { connection in
             _ = connection.readRequest()
             arrived.happen()
             connection.waitUntilClosed()
         }
-        let working = TestServer { connection in
+        let working = ScriptedServer { connection in
             while connection.readRequest() != nil { connection.answer(body: "ok") }
         }
         let waiting = Task { await failure(HTTPRequest(url: hanging.url())) }
@@ -51,7 +52,7 @@ import Testing
         // No answer before all have arrived.
         let awaited = DispatchGroup()
         for _ in 0..<40 { awaited.enter() }
-        let server = TestServer { connection in
+        let server = ScriptedServer { connection in
             _ = connection.readRequest()
             awaited.leave()
             _ = awaited.wait(timeout: .now() + 60)
@@ -76,7 +77,7 @@ import Testing
     }
 
     @Test func `a server that says nothing is unreachable`() async {
-        let server = TestServer { connection in _ = connection.readRequest() }
+        let server = ScriptedServer { connection in _ = connection.readRequest() }
         let expected = "the server closed the connection without a response"
         let host = "127.0.0.1:\(server.port)"
         #expect(await failure(HTTPRequest(url: server.url())) == .unreachable(host: host, reason: expected))
@@ -85,7 +86,7 @@ import Testing
     @Test func `cancelling the caller closes the connection`() async {
         let arrived = Event()
         let closed = Event()
-        let server = TestServer { connection in
+        let server = ScriptedServer { connection in
             _ = connection.readRequest()
             arrived.happen()
             connection.waitUntilClosed()
@@ -99,7 +100,7 @@ import Testing
     }
 
     @Test func `a caller cancelled before the start sends nothing`() async {
-        let server = TestServer { $0.waitUntilClosed() }
+        let server = ScriptedServer { $0.waitUntilClosed() }
         let task = Task {
             while !Task.isCancelled { await Task.yield() }
             return await failure(HTTPRequest(url: server.url()))
@@ -111,7 +112,7 @@ import Testing
 
     @Test func `reads share a connection, a request with a body gets its own`() async throws {
         let requests = Mutex<[String]>([])
-        let server = TestServer { connection in
+        let server = ScriptedServer { connection in
             while let request = connection.readRequest() {
                 requests.withLock { $0.append(String(request.prefix { $0 != " " })) }
                 connection.answer()
@@ -126,7 +127,7 @@ import Testing
 
     @Test func `a request with a body is never sent twice`() async throws {
         let posts = Mutex(0)
-        let server = TestServer { connection in
+        let server = ScriptedServer { connection in
             while let request = connection.readRequest() {
                 guard request.hasPrefix("GET") else {
                     // The token was rotated here, and the answer is lost.
@@ -147,7 +148,7 @@ import Testing
 
     @Test func `shutting down fails what is pending and what comes later`() async {
         let arrived = Event()
-        let server = TestServer { connection in
+        let server = ScriptedServer { connection in
             _ = connection.readRequest()
             arrived.happen()
             connection.waitUntilClosed()
@@ -161,7 +162,7 @@ import Testing
     }
 
     @Test func `the thread exists only while there is something to send`() async throws {
-        let server = TestServer { connection in
+        let server = ScriptedServer { connection in
             while connection.readRequest() != nil { connection.answer() }
         }
         let client = CurlClient(version: "0.1-test", restsAfter: .milliseconds(20))

@@ -6,7 +6,7 @@ import Testing
 
 /// A proxy that knows one name, provider.test, and remembers what it was asked.
 private final class TestProxy: Sendable {
-    let server: TestServer
+    let server: ScriptedServer
     private let seen: Seen
 
     /// - Parameters:
@@ -15,7 +15,7 @@ private final class TestProxy: Sendable {
     init(to port: Int, credentials: String? = nil) {
         let heads = Seen()
         seen = heads
-        server = TestServer { connection in
+        server = ScriptedServer { connection in
             guard let head = connection.readRequest() else { return }
             heads.add(head)
             guard head.hasPrefix("CONNECT provider.test:443 ") else { return connection.answer("403 Forbidden") }
@@ -139,7 +139,7 @@ struct `Requests through a proxy` {
         client.configure(proxy: HTTPProxy(url: try WebURL(parsing: "http://127.0.0.1:\(nobody.number)")))
         #expect(
             reason(await send(request(server))) == "the connection to the proxy 127.0.0.1:\(nobody.number) was refused")
-        let noProxy = TestServer { connection in
+        let noProxy = ScriptedServer { connection in
             _ = connection.readRequest()
             connection.write("hello\r\n\r\n")
         }

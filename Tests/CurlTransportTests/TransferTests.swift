@@ -24,9 +24,10 @@ private let tooLarge = "\(HTTPClientError.tooLarge(host: "SERVER"))"
     private let body = #"{"access_token":"a1","token_type":"Bearer","refresh_token":"r2","expires_in":3600}"#
 
     /// Sends the text and goes.
-    private func server(_ text: String, then end: @escaping @Sendable (TestConnection) -> Void = { _ in }) -> TestServer
-    {
-        TestServer { connection in
+    private func server(
+        _ text: String, then end: @escaping @Sendable (ScriptedConnection) -> Void = { _ in }
+    ) -> ScriptedServer {
+        ScriptedServer { connection in
             _ = connection.readRequest()
             connection.write(text)
             end(connection)
@@ -34,7 +35,7 @@ private let tooLarge = "\(HTTPClientError.tooLarge(host: "SERVER"))"
     }
 
     private func request(
-        _ server: TestServer, keeping: Bool = true, timeout: Duration = .seconds(10), maxBody: Int = 1 << 20
+        _ server: ScriptedServer, keeping: Bool = true, timeout: Duration = .seconds(10), maxBody: Int = 1 << 20
     ) -> HTTPRequest {
         HTTPRequest(
             method: "POST", url: server.url(), body: Secret("grant_type=refresh_token"),

@@ -163,7 +163,7 @@ struct `Trust in a server` {
     }
 
     @Test func `PR-19, MD-08: plain HTTP where TLS is expected is untrusted`() async {
-        let server = TestServer { connection in
+        let server = ScriptedServer { connection in
             connection.answer()
             connection.waitUntilClosed()
         }

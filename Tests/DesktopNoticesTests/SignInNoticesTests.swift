@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct `The snapshot of notices` {
     private let hall = Hall()
-    private static let end = 1_800_003_600
+    private static let end = WallInstant(seconds: 1_800_003_600)
 
     private func ended(
         _ outcome: BrokerFact.Outcome, endsElsewhere: Bool = true, _ error: BrokerError? = nil

@@ -29,7 +29,7 @@ private typealias Pair = FormEncoding.Pair
         #expect(try FormEncoding.parse(text) == pairs)
     }
 
-    /// LB-21 of the threat table: what one parser repairs, another takes literally.
+    /// What one parser repairs, another takes literally.
     @Test(arguments: [
         "a=%", "a=%z", "a=%1", "a=%zz", "a=%1z", "a=%%30", "%", "a=1&b=%2", "state=%zz&state=ok", "a=% 1", "a=%+1",
         "a=%-1",

@@ -115,4 +115,25 @@ import Testing
             #expect(try await login.end().status == 4)
         }
     }
+
+    @Test func `no line of status, of help or about a mistake is broken in the middle of a word`() async throws {
+        try await Stage.play { stage in
+            for (arguments, status) in [
+                (["status"], Int32(0)), (["exec", "--help"], 0), (["origin", "add", "--help"], 0), (["exec"], 64),
+                (["origin", "add", "http://git.example.org", "--account", "work"], 1), (["audit", "--limit", "0"], 64),
+            ] {
+                let program = try start(stage, arguments)
+                let ended = try await program.end()
+                #expect(ended.status == status, "\(ended)")
+                let lines = ended.text.split(whereSeparator: \.isNewline)
+                // A path has no place to be broken at.
+                #expect(lines.allSatisfy { $0.count <= 80 || $0.contains("/") }, "\(ended.text)")
+                let piped = try await stage.run("ringback", arguments)
+                if status == 64 { #expect(piped.err.hasPrefix("ringback: "), "\(piped)") }
+                guard arguments.contains("--help") else { continue }
+                let usage = piped.lines.filter { $0.hasPrefix("USAGE: ") || $0.hasPrefix("       [") }
+                #expect(usage.count == 1 && usage[0].count > 80, "\(piped.out)")
+            }
+        }
+    }
 }

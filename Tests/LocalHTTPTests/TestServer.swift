@@ -69,19 +69,6 @@ struct TestServer: Sendable {
     }
 }
 
-/// Something that happens once, and can be waited for by any number of tasks.
-final class Event: Sendable {
-    private let stream: AsyncStream<Void>
-    private let continuation: AsyncStream<Void>.Continuation
-
-    init() { (stream, continuation) = AsyncStream.makeStream() }
-
-    func happen() { continuation.finish() }
-
-    /// Returns when it has happened, or the task was cancelled.
-    func wait() async { for await _ in stream {} }
-}
-
 /// How often something happened.
 final class Counter: Sendable {
     private let count = Atomic<Int>(0)

@@ -47,18 +47,19 @@ import Testing
         #expect(await house.refresh() == nil)
     }
 
-    @Test func `end at the server where the vault was locked while the code was exchanged`() async throws {
+    @Test func `leave no other session at the server if the vault is locked meanwhile`() async throws {
         let house = try await signedIn()
         let former = house.session
         let flow = try await link(house)
-        house.project.hold(FakeSupabase.exchange)
         let callback = try house.project.consent(flow.authorizationURL)
-        async let verdict = house.broker.receive(callback)
+        house.project.hold(FakeSupabase.exchange)
+        let delivery = Task { await house.broker.receive(callback) }
         #expect(await house.project.arrived(FakeSupabase.exchange))
         try await house.broker.lockVault()
         house.project.release(FakeSupabase.exchange)
-        guard case .failed = await verdict else { throw Unexpected() }
-        #expect(await eventually { house.project.sessions == [former] })
+        guard case .failed(flow.id, .vaultLocked) = await delivery.value else { throw Unexpected() }
+        #expect(await eventually { house.project.sessions.count == 1 })
+        #expect(house.session == former)
     }
 
     @Test func `are added by an ID token, with its nonce alone`() async throws {

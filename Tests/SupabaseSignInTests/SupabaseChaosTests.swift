@@ -3,7 +3,6 @@ import Secrets
 import SessionVault
 import StrictJSON
 import SupabaseAuth
-import TestSupport
 import Testing
 
 @testable import BrokerCore
@@ -83,7 +82,6 @@ import Testing
     }
 
     private func live(_ seed: UInt64, signingOut: Bool) async throws -> SupabaseHouse {
-        var random = SeededGenerator(seed: seed)
         let house = try await SupabaseHouse()
         house.project.behave { server in
             server.hasCounters = seed.isMultiple(of: 2)
@@ -92,19 +90,9 @@ import Testing
         let accounts = try Self.accounts()
         await house.broker.configure(accounts)
         for account in accounts { try await signIn(house, account.name) }
-        for _ in 0..<100 {
-            let happenings = (0..<Int.random(in: 1...6, using: &random)).map { _ in
-                (Int.random(in: 0..<32, using: &random), accounts[Int.random(in: 0...1, using: &random)].name)
-            }
-            await withTaskGroup(of: Void.self) { group in
-                for (what, name) in happenings {
-                    group.addTask { await happen(what, house, name, signingOut: signingOut) }
-                }
-            }
-            house.clock.advance(by: Int.random(in: 0...1_500, using: &random))
-            _ = await house.broker.sessionManager.runDueTasks()
-            if Bool.random(using: &random) { #expect(await eventually { await house.broker.sessionManager.isIdle }) }
-        }
+        let chaos = Chaos(seed: seed, rounds: 100, names: accounts.map(\.name))
+        #expect(
+            await chaos.run(house.broker, house.clock) { await happen($0, house, $1, signingOut: signingOut) })
         return house
     }
 

@@ -134,6 +134,24 @@ import Testing
         #expect(house.project.sessions.count == 2)
     }
 
+    @Test func `of another user is refused before its refresh token is used up, unless the user is to be switched`()
+        async throws
+    {
+        let house = try await SupabaseHouse()
+        try await house.signIn()
+        let (access, refresh) = try foreign(house, "mallory@example.org")
+        let refusal = await error { () throws(BrokerError) in try await handIn(house, access, refresh) }
+        guard case .conflict = refusal else { throw Unexpected() }
+        #expect(house.project.presented.isEmpty)
+        #expect(try await house.view.user?["email"] == "alice@example.org")
+        try await house.begin("session", switching: true) { fields in
+            fields.accessToken = access
+            fields.refreshToken = refresh
+        }
+        #expect(house.project.presented == [refresh.revealed()])
+        #expect(try await house.view.user?["email"] == "mallory@example.org")
+    }
+
     @Test func `leaves nothing if its tokens are of two sessions`() async throws {
         let house = try await SupabaseHouse()
         let (mine, _) = try foreign(house)

@@ -20,6 +20,9 @@ import Testing
         #expect(TimeText.validity(until: 1_600, now: 1_000) == "for 10 min")
         #expect(TimeText.validity(until: 1_000, now: 1_000) == "expired")
         #expect(TimeText.validity(until: nil, now: 1_000) == "no stated end")
+        #expect(TimeText.phrase(until: 1_600, now: 1_000) == "valid for 10 min")
+        #expect(TimeText.phrase(until: 1_000, now: 1_000) == "expired")
+        #expect(TimeText.phrase(until: nil, now: 1_000) == "without a stated end")
         #expect(TimeText.validity(until: .max, now: -1).hasPrefix("for "))
     }
 

@@ -17,7 +17,7 @@ extension Problem {
     private init(_ error: BrokerError) {
         switch error {
         case .accountNotFound(let name):
-            let words = name.contains("://") ? "No account has the issuer \(name)." : "There is no account \(name)."
+            let words = name.contains("://") ? "No account has the issuer \(name)." : "There is no account “\(name)”."
             self.init(.accountNotFound, words)
         case .flowNotFound: self.init(.flowNotFound, "The flow is unknown, or was forgotten 10 minutes after its end.")
         case .nothingHeld(let reason): self.init(.notFound, reason)

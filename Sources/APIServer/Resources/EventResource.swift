@@ -116,12 +116,12 @@ final class EventFeed: Sendable {
         object["scheme"] = event.scheme.map { .string($0) }
         object["subject"] = event.subject.map { .string($0) }
         object["user"] = event.user.map { .object($0) }
-        object["expires_at"] = event.expiresAt.map { .integer($0) }
-        object["ends_at"] = event.endsAt.map { .integer($0) }
+        object["expires_at"] = event.expiresAt.map { .integer($0.seconds) }
+        object["ends_at"] = event.endsAt.map { .integer($0.seconds) }
         object["error"] = event.error.map {
             Problem($0, language: language, endedSignIn: event.kind == .signInFailed).json
         }
-        object["at"] = .integer(event.at)
+        object["at"] = .integer(event.at.seconds)
         var text = Array("event: \(event.kind.rawValue)\n".utf8)
         if let id { text += Array("id: \(id)\n".utf8) }
         text += Array("data: ".utf8)

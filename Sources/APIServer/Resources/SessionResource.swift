@@ -199,9 +199,3 @@ extension SessionResource {
             .methodUnsupported, .portInUse, .flowNotFound,
         ])
 }
-
-/// Which token a session request is for.
-enum TokenKind: String, CaseIterable {
-    case accessToken = "access_token"
-    case idToken = "id_token"
-}

@@ -32,7 +32,7 @@ struct VaultResource: Resource {
 
     func unlockVault(_ call: Call) async throws(Problem) -> ServerResponse {
         let passphrase = try call.secret("passphrase")
-        try await forPerson(call) { () throws(BrokerError) in
+        try await forUser(call) { () throws(BrokerError) in
             try await broker.unlockVault(passphrase: passphrase, by: call.process ?? 0)
         }
         return ServerResponse(json: broker.vault.status.json)
@@ -48,14 +48,14 @@ struct VaultResource: Resource {
         if choice == .passphrase, passphrase == nil {
             throw call.invalid("passphrase", "it is required for key_source passphrase")
         }
-        try await forPerson(call) { () throws(BrokerError) in
+        try await forUser(call) { () throws(BrokerError) in
             try await broker.rekeyVault(to: choice, passphrase: passphrase)
         }
         return ServerResponse(json: broker.vault.status.json)
     }
 
     /// A user has requested this, so a locked keyring may show its prompt.
-    private func forPerson(
+    private func forUser(
         _ call: Call, _ body: @Sendable () async throws(BrokerError) -> Void
     ) async throws(Problem) {
         let outcome: Result<Void, Problem> = await KeyRequest.$isInteractive.withValue(true) {

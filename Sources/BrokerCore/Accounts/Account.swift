@@ -32,7 +32,7 @@ public struct SessionBinding: Hashable, Sendable {
         self.clientID = clientID
     }
 
-    /// Reads ``text``; nil if it is none.
+    /// Reads ``text``; nil for any other text.
     init?(parsing text: String) {
         guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")), let length = Int(text[..<colon]) else {
             return nil

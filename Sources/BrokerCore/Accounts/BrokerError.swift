@@ -26,7 +26,7 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     case methodUnsupported(String, method: String? = nil)
     /// The port of the redirect URI is in use or may not be opened.
     case portInUse(Int, reason: String)
-    /// No address that a browser may be started with can be had.
+    /// No listener can be opened for the address that a browser is started with.
     case entranceUnavailable(port: Int, reason: String)
     /// Not a callback of a pending flow; the sentence says why.
     case invalidCallback(String)
@@ -81,7 +81,7 @@ public struct UnusableSetting: Sendable, Equatable {
     public var line: Int?
     /// The name of the credential that the daemon is given at its start.
     public var credential: String?
-    /// What is wrong with ``path``: a `cause` of the socket API; nil if there is none for it.
+    /// What is wrong with ``path``: a `cause` of the socket API; nil if no cause fits.
     public var cause: String?
     /// The file or directory that the setting names, or one above it.
     public var path: String?
@@ -155,11 +155,6 @@ extension BrokerError {
 }
 
 extension BrokerError {
-    /// `invalid_grant` (RFC 6749 section 5.2) is the only proof. Every other error may be temporary.
-    public var provesDeadGrant: Bool {
-        if case .provider(.refused("invalid_grant", _)) = self { true } else { false }
-    }
-
     /// The provider refused the request with an error response, and did nothing else.
     public var provesUnchanged: Bool {
         switch self {

@@ -75,7 +75,7 @@ public struct SealedSessions: Sendable {
         return try await broker.work.attempt { () throws(BrokerError) in
             let found = try await entries().filter { $0.shown.account == name.rawValue }
             guard !found.isEmpty else {
-                throw .nothingHeld("The vault holds no session of \(name) that belongs to no configured account.")
+                throw .nothingHeld("The vault has no session of \(name) without a configured account.")
             }
             var removed: [RemovedSession] = []
             for entry in found { removed.append(try await remove(entry, of: name, revokes: revokes)) }

@@ -42,8 +42,8 @@ public enum BrokerFact: Sendable {
     /// A program waits for a sign-in that the user has not been offered. A program that can show the
     /// user its page should offer it.
     case signInWanted(AccountName)
-    /// The session itself ends at this time (Unix seconds). Only a sign-in brings another.
-    case sessionEnding(AccountName, at: Int)
+    /// The session itself ends at this time. Only a sign-in brings another.
+    case sessionEnding(AccountName, at: WallInstant)
     /// The provider has ended the session: its error response proves it.
     case sessionEnded(AccountName, subject: String?)
     /// A request to the token endpoint is about to be made.

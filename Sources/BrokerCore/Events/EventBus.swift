@@ -29,17 +29,16 @@ public struct BrokerEvent: Sendable {
     public var scheme: String?
     public var subject: String?
     public var user: JSONObject?
-    public var expiresAt: Int?
+    public var expiresAt: WallInstant?
     public var error: BrokerError?
-    /// When the session itself ends (Unix seconds); only with `sessionEnding`.
-    public var endsAt: Int?
-    /// Unix seconds.
-    public let at: Int
+    /// When the session itself ends; only with `sessionEnding`.
+    public var endsAt: WallInstant?
+    public let at: WallInstant
 }
 
 extension BrokerEvent {
     /// An event about a scheme's links.
-    public init(kind: Kind, scheme: String, at: Int) {
+    public init(kind: Kind, scheme: String, at: WallInstant) {
         self.init(kind: kind, account: nil, state: nil, scheme: scheme, at: at)
     }
 }

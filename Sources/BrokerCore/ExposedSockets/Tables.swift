@@ -40,7 +40,7 @@ extension ExposedSocketRegistry {
             }
             if let known = ExposedSocketRecord(reading: bytes, by: clock) { return known }
             let place = file.setAside()
-            forgotten("It makes no sense\(place.map { ", and is now \($0)" } ?? "").")
+            forgotten("The file is not valid\(place.map { ". It was renamed to \($0)" } ?? "").")
         } catch {
             forgotten(ExposedSocketRegistry.words(of: BrokerError(error)))
         }

@@ -128,7 +128,7 @@ public struct CodeOrigin: Sendable {
     }
 }
 
-/// What a flow's recognition of a callback depends on beside what it awaits.
+/// The state of the flow at the time of the callback.
 public struct FlowStanding: Sendable {
     public let isPending: Bool
     /// Callbacks that turned out not to be the genuine one.
@@ -139,7 +139,7 @@ public struct FlowStanding: Sendable {
 
 /// Whether a callback is a flow's.
 public enum Recognition: Sendable, Equatable {
-    /// It is the flow's: only who was asked for it can know what is in it.
+    /// It belongs to the flow: only the provider and the browser know its content.
     case genuine
     /// It is the flow's unless the provider says otherwise. While another one is worked on it waits its turn.
     case likely
@@ -153,7 +153,7 @@ public enum Recognition: Sendable, Equatable {
     case foreign
 }
 
-/// A callback as it arrived, by whichever way. Reading one proves nothing.
+/// A received callback. It is not checked yet.
 public struct Arrival: Sendable {
     public let url: WebURL
     /// The body, where it was posted.

@@ -7,7 +7,7 @@ public import StrictJSON
 /// provider's response. A proof that is not genuine changes nothing. The genuine proof of a pending flow is
 /// redeemed once, for all callers that wait for it.
 extension Broker {
-    /// What became of a callback that came by any way; its form is the body where it was posted.
+    /// Takes a callback that came by any way; its form is the body where it was posted.
     ///
     /// - Parameter accounts: those whose flows it may answer, by who sent it and how; nil for all.
     public func receive(

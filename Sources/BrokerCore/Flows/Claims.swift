@@ -21,8 +21,8 @@ extension FlowRegistry {
     }
 
     /// Finds the flow of a callback in two passes: by the digest of a key first, then at the one place where callbacks
-    /// have none. What has the key of any flow does not take the second: what one provider gave one flow is not for
-    /// another's eyes.
+    /// have none. A callback with the key of any flow is not tried in the second pass: the code of one provider must not
+    /// reach another one.
     func claim(_ arrival: Arrival) async -> Claim {
         var isKnown = false
         for key in arrival.keys {
@@ -86,7 +86,7 @@ extension FlowRegistry {
         return nil
     }
 
-    /// What becomes of a proof that is a flow's in everything else.
+    /// The result of claiming a flow for a proof.
     enum Taking {
         /// The caller now owns the flow's one proof and must fulfil the promise.
         case granted(Promise<CallbackVerdict>)
@@ -120,8 +120,7 @@ extension FlowRegistry {
         return entry.endedAt.map { clock.bootInstant - $0 <= FlowRegistry.repeatWindow } ?? true
     }
 
-    /// Nothing came of the claim: the flow goes on waiting, unless its time has passed meanwhile, which the claim had
-    /// kept from ending it.
+    /// Ends a claim without a result. The flow waits again. If its deadline passed during the claim, it ends now.
     func release(_ id: String, isAttempt: Bool) async {
         entries[id]?.claim = nil
         if isAttempt { entries[id]?.attempts += 1 }
@@ -129,11 +128,11 @@ extension FlowRegistry {
         await finish(id, as: .expired(flow.expiry))
     }
 
-    /// Without keys, what a callback belongs to is told by its scheme alone.
+    /// Without keys, only the scheme tells which flow a callback belongs to.
     func refuseSecondKeyless(at redirectURI: String, for account: AccountName) throws(BrokerError) {
         let scheme = redirectURI.prefix { $0 != ":" }.lowercased()
         let isTaken = entries.values.contains { entry in
-            // What gives way to another flow of its account is ended when that one begins.
+            // A flow that waits for a mail is ended when another flow of its account begins.
             guard entry.status == .pending, entry.flow.account.name != account || !entry.flow.awaited.waitsForMail,
                 entry.flow.awaited.isKeyless
             else { return false }
@@ -192,7 +191,7 @@ extension FlowRegistry {
         entries[id]?.isResendLimitOfProvider = true
     }
 
-    /// The user signs out: what was to be changed of them is not awaited here any more.
+    /// The user signs out: a pending change of that user is cancelled.
     func endChange(of account: AccountName) async {
         guard let id = pendingID(of: account), let entry = entries[id], entry.flow.request.changesUser,
             !entry.isSettling

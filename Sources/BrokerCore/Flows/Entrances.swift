@@ -16,7 +16,7 @@ struct FlowEntrance: Sendable {
 
     var isSpent: Bool { visit == .fetched }
 
-    /// How many of one flow can be opened at a time; the oldest gives way. As many that were opened are remembered.
+    /// How many unused entrances a flow may have. With one more, the oldest is closed. As many used ones are remembered.
     static let maxLive = 8
 }
 
@@ -66,7 +66,7 @@ extension FlowRegistry {
         return true
     }
 
-    /// Spends an entrance: the flow whose page it leads to, or nil if it leads nowhere any more.
+    /// Uses up an entrance. Returns its flow; nil if the entrance is not valid any more.
     func spend(entrance key: String) -> Flow? {
         guard let (id, index) = place(ofEntrance: key), let entry = entries[id], entry.status == .pending,
             !entry.entrances[index].isSpent
@@ -92,7 +92,7 @@ extension FlowRegistry {
         entries[id]?.entrances[index].visit = .foreign(uid: uid)
     }
 
-    /// One more request whose callback ends the flow. False if the flow has ended meanwhile.
+    /// Adds an authorization request whose callback completes the flow. False if the flow has ended meanwhile.
     func add(_ request: any AwaitedSignIn, to id: String) async -> Bool {
         guard var entry = entries[id], entry.status == .pending else { return false }
         entry.requests.append(request)
@@ -151,11 +151,11 @@ extension Broker {
         }
     }
 
-    /// The page that a browser which opened an entrance goes on to; nil if it leads nowhere any more.
+    /// The page that a browser which opened an entrance goes on to; nil if the entrance is not valid any more.
     public func pageBehind(entrance key: String) async -> String? {
         if let page = await flowRegistry.spendPage(entrance: key) { return page }
         guard let flow = await flowRegistry.spend(entrance: key) else { return nil }
-        // The browser may leave before the provider has answered: what was begun for it is kept or closed all the same.
+        // If the browser disconnects meanwhile, the new request is still registered or closed.
         let making = work.start { await anotherPage(of: flow) }
         guard let page = await making.wait() ?? nil, let url = try? WebURL(parsing: page), url.isSecure else {
             return nil
@@ -163,7 +163,7 @@ extension Broker {
         return page
     }
 
-    /// True if the entrance's flow has ended well: the user who opens it late is signed in already.
+    /// True if the entrance's flow has completed: the user who opens it late is signed in already.
     public func isCompleted(entrance key: String) async -> Bool { await flowRegistry.isCompleted(entrance: key) }
 
     /// Notes that another user, or a user who is not known, requested an entrance.
@@ -180,7 +180,7 @@ extension Broker {
             return nil
         }
         // The provider takes no second request. The first one's address is not secret from the user's own programs,
-        // and no argument list has had it either.
+        // and it was in no argument list.
         guard await flowRegistry.isPending(flow.id), await flowRegistry.canBeOpened(flow.id) else { return nil }
         return flow.page
     }

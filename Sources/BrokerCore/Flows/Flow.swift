@@ -118,11 +118,11 @@ public struct FlowView: Sendable {
     public var device: DeviceCode?
     /// What an app's authenticator is asked.
     public var challenge: AuthenticatorChallenge?
-    /// A change of the user who is signed in: no sign-in, though a flow like one.
+    /// A change of the user who is signed in. It uses a flow, but is no sign-in.
     public var changesUser = false
 }
 
-/// What became of a callback.
+/// The result of a callback.
 public enum CallbackVerdict: Sendable, Equatable {
     case completed(flow: String)
     case failed(flow: String, BrokerError)

@@ -15,7 +15,7 @@ extension FlowRegistry {
         }
     }
 
-    /// What becomes of a wish for a fresh address.
+    /// The result of asking for a new reference.
     enum RenewalAdmission {
         case joining(Promise<Result<Void, BrokerError>>)
         /// The caller must push the flow's request and say what came of it with ``renewed(_:with:fulfilling:)``.
@@ -27,7 +27,8 @@ extension FlowRegistry {
     /// The rest of a reference's lifetime must be long enough to open a page.
     private static let reserve: Duration = .seconds(10)
 
-    /// Nil where the flow's address will do. To a newcomer it will not if the one before may have opened it.
+    /// Nil if the flow's current URL can be used. It can be opened once, so a caller that joins later needs a new one if an
+    /// earlier caller may have opened it.
     func renewal(of id: String, isForNewcomer: Bool) -> RenewalAdmission? {
         let id = pageOwner(of: id)
         guard let entry = entries[id], entry.status == .pending, entry.claim == nil,
@@ -76,13 +77,13 @@ extension Broker {
     func openable(
         _ view: FlowView, isInterested: Bool, waitingAtMost bound: Duration
     ) async throws(BrokerError) -> FlowView {
-        // Looked at again: another newcomer may have had the address renewed since the view was taken.
+        // Looked at again: another caller may have renewed the URL since the view was taken.
         guard let renewal = await renewal(of: view.id, isForNewcomer: true) else {
             return try await flowRegistry.view(view.id)
         }
         let result = await renewal.wait(atMost: max(bound, .zero))
         if case .success? = result { return try await flowRegistry.view(view.id) }
-        // What may have been used may not have been.
+        // The push failed. The former reference may still be unused.
         if case .failure? = result, await flowRegistry.canBeOpened(view.id) { return view }
         if isInterested { _ = try? await flowRegistry.cancel(view.id, isForAll: false) }
         guard case .failure(let error)? = result else { throw .endOfWait }
@@ -104,7 +105,7 @@ extension Broker {
         case nil: return nil
         case .joining(let promise): return promise
         case .begin(let flow, let promise):
-            // It is everybody's who waits for the flow: it does not end with this caller.
+            // Other callers wait for this push too, so it goes on if this caller disconnects.
             work.start {
                 let provider = flow.account.provider(with: tools)
                 let result = await Result(awaiting: { () throws(BrokerError) in try await provider.renewPage(of: flow) }

@@ -8,7 +8,7 @@ public struct SignInRequest: Sendable, Equatable {
     public var timeout: Duration?
     /// Another user than the one who is signed in may take the account over.
     public var switchesSubject: Bool
-    /// What only one kind of provider takes.
+    /// Fields for one kind of provider.
     public var details: (any SignInDetails)?
     /// The port that the callback is to come to; nil for the configured one, or any that is free.
     public var callbackPort: Int?
@@ -22,14 +22,14 @@ public struct SignInRequest: Sendable, Equatable {
     public var startsAtOnce = false
     /// It ends in a browser or a mail program, not in the program that asked for it, as its provider has found.
     public var endsElsewhere = false
-    /// What a record of sign-ins calls the way in: whose page it is, or what the user is reached by.
+    /// The way in as sign-ins are recorded: a provider's name, `email` or `phone`.
     public var way: String?
 
     public enum Purpose: Sendable {
         case signIn
         /// One more identity of the user who is signed in.
         case link
-        /// A change of the user who is signed in: no sign-in, though a flow like one.
+        /// A change of the user who is signed in. It uses a flow, but is no sign-in.
         case change
     }
 
@@ -56,7 +56,7 @@ public struct SignInRequest: Sendable, Equatable {
         return request
     }
 
-    /// The bound on the wait, and what becomes of a different sign-in, make no other sign-in.
+    /// `timeout` and `replaces` are not compared: requests that differ only in them are equal.
     public static func == (left: SignInRequest, right: SignInRequest) -> Bool {
         left.method == right.method && left.scopes == right.scopes && left.switchesSubject == right.switchesSubject
             && SignInRequest.isSame(left.details, right.details) && left.callbackPort == right.callbackPort

@@ -3,7 +3,7 @@ public import HTTPMessages
 internal import Secrets
 internal import Synchronization
 
-/// The table of origins: which token a tool gets for a server, and what servers made of the tokens. The configuration
+/// The table of origins: which token a tool gets for a server, and which tokens servers refused. The configuration
 /// fills it.
 public final class OriginRegistry: Sendable {
     /// A token for an origin.
@@ -57,7 +57,7 @@ public final class OriginRegistry: Sendable {
 
     /// The origin that a URL belongs to; nil if none is configured.
     ///
-    /// - Parameter username: the user name that the tool said.
+    /// - Parameter username: the user name in the tool's request.
     public func origin(of url: WebURL, username: String?) -> Origin? {
         let place = OriginPlace(url)
         return state.withLock { state in
@@ -80,7 +80,7 @@ public final class OriginRegistry: Sendable {
         }
     }
 
-    /// A tool tells that the origin's server refused a token.
+    /// A tool reports that the origin's server refused a token.
     ///
     /// - Parameters:
     ///   - digest: the SHA-256 of the token.
@@ -100,7 +100,7 @@ public final class OriginRegistry: Sendable {
     ///   - socket: the exposed socket through which it is given; nil for the daemon's own.
     ///   - issue: gets the account's token, within the limits of whoever asks, and says what it asked for. Called again
     ///     after a refresh.
-    ///   - explain: makes the caller's kind of error of one of the broker's.
+    ///   - explain: turns an error of the broker into one of the caller's kind.
     public func credential<Failure: Error>(
         of origin: Origin, at socket: String?, explain: (BrokerError) -> Failure,
         issue: () async throws(Failure) -> (IssuedToken, SessionQuery)

@@ -7,14 +7,14 @@ public import StrictJSON
 public protocol SignInProvider: Sendable {
     // MARK: Sign-ins
 
-    /// The request as it counts: what is left out and what is said to be as usual are one sign-in, which others join.
+    /// The request with defaults filled in, so that a request that leaves a field out equals one that names the default.
     /// Throws for a caller's mistake, before anything is asked of the provider.
     func check(_ request: SignInRequest) throws(BrokerError) -> SignInRequest
 
     /// Begins a sign-in: it becomes a flow, or is done at once.
     func begin(_ request: SignInRequest, in context: SignInContext) async throws(BrokerError) -> Beginning
 
-    /// Makes of a proof what it is good for. The flow's claim is held meanwhile, so that nothing else redeems a proof
+    /// Exchanges a proof for a session, or for the next state of the flow. The flow's claim is held meanwhile, so that nothing else redeems a proof
     /// of it, and its deadline does not end it.
     func redeem(
         _ proof: Proof, of flow: Flow, in context: SignInContext
@@ -39,11 +39,11 @@ public protocol SignInProvider: Sendable {
     /// Makes a refresh ready: all that can fail before a refresh token is presented (metadata, the client's secret).
     func renewal(of session: Session, for key: TokenKey) async throws(BrokerError) -> Renewal
 
-    /// Tells the provider that a session is over. False if it has no place to hear it (RFC 7009).
+    /// Tells the provider that a session is over. False if it has no revocation endpoint (RFC 7009).
     func revoke(_ session: Session) async throws(BrokerError) -> Bool
 
-    /// The provider's own name of a session, the same for all its tokens; nil where it tells none. Where two names
-    /// differ, the provider keeps two sessions, and each has to be ended by itself.
+    /// The provider's identifier of a session, the same for all its tokens; nil if its tokens do not contain one. Where two
+    /// identifiers differ, the provider keeps two sessions, and each has to be ended by itself.
     func family(of session: Session) -> String?
 
     /// The page that ends the user's session at the provider; nil if the provider has none.
@@ -77,7 +77,7 @@ extension SignInProvider {
     ) async throws(BrokerError) -> EndSessionPage? { nil }
 }
 
-/// What came of the beginning of a sign-in.
+/// The result of ``SignInProvider/begin(_:in:)``.
 public enum Beginning: Sendable {
     /// - Parameters:
     ///   - timeout: how long it may take where the request does not say; nil for the account's own bound.
@@ -126,7 +126,7 @@ public enum Redemption: Sendable {
     case notGenuine(String)
 }
 
-/// What becomes of what a flow awaits; nil if nothing is left to wait for. Runs in a turn of the registry.
+/// The next state of what a flow awaits; nil if nothing is left to wait for. Runs in a turn of the registry.
 public typealias AwaitedChange = @Sendable (any AwaitedSignIn) -> (any AwaitedSignIn)?
 
 /// Why a proof was not redeemed.

@@ -214,7 +214,7 @@ struct Closed: Sendable {
 
 extension Session {
     /// How the user is named in messages.
-    public var displayName: String { user?["email"]?.string ?? subject ?? "an unnamed person" }
+    public var displayName: String { user?["email"]?.string ?? subject ?? "an unnamed user" }
 
     /// Where several directories share a provider, a subject is unique only within its issuer.
     public func isSameUser(as other: Session) -> Bool {

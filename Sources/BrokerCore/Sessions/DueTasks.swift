@@ -17,8 +17,8 @@ extension SessionManager {
         case .save(let name): saveAgain(name)
         case .warn(let name, _):
             guard let session = lanes[name]?.state.session, let end = session.end else { return }
-            post(.sessionEnding, name, session: session, endsAt: end.wall(by: clock).seconds)
-            record(.sessionEnding(name, at: end.wall(by: clock).seconds))
+            post(.sessionEnding, name, session: session, endsAt: end.wall(by: clock))
+            record(.sessionEnding(name, at: end.wall(by: clock)))
         case .refresh(let name): refreshInTime(name, at: now)
         }
     }

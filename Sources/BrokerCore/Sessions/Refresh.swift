@@ -7,7 +7,7 @@ extension SessionManager {
     /// predecessor, before it looks at the rest of the response. Then it validates the response, and then it serves it.
     func renew(_ id: LaneID, _ key: TokenKey, for reason: RefreshReason) async -> Result<Void, BrokerError> {
         if key != .own, lane(id)?.state.visible?.unvalidated?.downscopedTo != nil {
-            // What the newest refresh token is good for is found out before it is presented for another downscoped one.
+            // The newest refresh token may be for fewer scopes only. The session's own token is refreshed first to find out.
             if case .failure(let error) = await renew(id, .own, for: .change) { return .failure(error) }
         }
         let name = id.account

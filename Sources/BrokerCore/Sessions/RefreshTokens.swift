@@ -29,7 +29,7 @@ extension Session {
     }
 
     /// The session once the response is validated: `token` alone is left. If it came with a downscoped token, the one
-    /// that was presented stays behind it, until a refresh has shown what it is good for.
+    /// that was presented stays behind it, until a refresh has shown which scopes the new one has.
     func settlingRefreshTokens(_ token: Secret, _ presented: Secret) -> Session {
         var session = self
         session.keep(refreshTokens: unvalidated?.downscopedTo == nil || token == presented ? [token] : [token, presented])

@@ -1,4 +1,4 @@
-/// Sessions of one slot that others took the place of while the vault could not be written.
+/// Replaced sessions of one slot whose replacement could not be written to the vault yet.
 ///
 /// Until the vault holds a newer session, a restart would bring back the one in it. So none of them is ended at the
 /// provider before.

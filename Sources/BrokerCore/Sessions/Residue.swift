@@ -44,7 +44,7 @@ struct Residue: Sendable {
     /// The vault could not store a session that no lane holds.
     mutating func keep(unwritten session: Session, in slot: VaultSlot) { remainders[slot] = .unwritten(session) }
 
-    /// A change has ended that was running when its lane ended.
+    /// A change that was running when its lane ended is complete now.
     mutating func update(_ session: Session, of account: Account) {
         guard case .memoryOnly? = remainders[account.slot] else { return }
         remainders[account.slot] = .memoryOnly(Closed(account: account, session: session, retirement: nil))

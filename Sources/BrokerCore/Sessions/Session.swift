@@ -60,7 +60,7 @@ public struct Session: Sendable, Equatable {
     public struct Identity: Sendable, Equatable {
         public var token: Secret
         public var expiry: Deadline
-        /// Seconds from its issue to its expiry; nil if they make no sense.
+        /// Seconds from its issue to its expiry; nil if the expiry is not after the issue.
         public var lifetime: Int?
         public var audience: [String]
         public var authenticationTime: Int?
@@ -144,7 +144,7 @@ public struct Session: Sendable, Equatable {
     /// What is sealed for one kind of account alone, by the kind's name.
     public var attachments: [String: SessionAttachment] = [:]
     public var keeping = Keeping.vault
-    /// The sign-out that the provider is still to be told of ends the user's other sessions, too.
+    /// The pending revocation also ends the user's other sessions.
     public var endsAll = false
 
     public init(

@@ -152,7 +152,8 @@ actor SessionManager {
 
     /// A `signedOut` event names the session that has gone.
     func post(
-        _ kind: BrokerEvent.Kind, _ name: AccountName, session: Session?, error: BrokerError? = nil, endsAt: Int? = nil
+        _ kind: BrokerEvent.Kind, _ name: AccountName, session: Session?, error: BrokerError? = nil,
+        endsAt: WallInstant? = nil
     ) {
         if let account = lanes[name]?.account {
             observer(of: account)?.willPost(kind, of: account, session, in: SessionAccess(sessionManager: self))
@@ -164,8 +165,8 @@ actor SessionManager {
                 subject: session?.subject,
                 // A sign-out tells only the subject: the user's claims have gone with the session.
                 user: kind == .signedOut ? nil : session?.user,
-                expiresAt: session?.tokens[.own]?.expiry?.wall(by: clock).seconds,
-                error: error, endsAt: endsAt, at: clock.now()))
+                expiresAt: session?.tokens[.own]?.expiry?.wall(by: clock), error: error, endsAt: endsAt,
+                at: clock.wallInstant))
     }
 
     /// The vault was locked: callers that wait from now on wait for the next opening.

@@ -1,5 +1,5 @@
 public import Secrets
-public import SessionVault
+internal import SessionVault
 
 /// The operations on the vault that a user asks for.
 extension Broker {

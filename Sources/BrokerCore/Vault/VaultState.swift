@@ -51,5 +51,5 @@ struct VaultState: Sendable {
     }
 
     /// A user locks the vault.
-    mutating func lock() { access = .locked(.vaultLocked("The vault was locked."), isAsked: true) }
+    mutating func lock() { access = .locked(.vaultLocked("The vault is locked."), isAsked: true) }
 }

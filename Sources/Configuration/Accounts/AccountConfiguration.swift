@@ -139,12 +139,12 @@ public enum ClientSecretSource: Sendable, Equatable {
 
 extension AccountConfiguration {
     /// An error that is found only when a value is used, such as a missing file or credential.
-    public func mistake(at key: String, _ message: String) -> ConfigurationError { mistake(at: key, Refusal(message)) }
+    public func mistake(at key: String, _ message: String) -> ConfigurationError { mistake(at: key, Mistake(message)) }
 
-    func mistake(at key: String, _ refusal: Refusal) -> ConfigurationError {
+    func mistake(at key: String, _ mistake: Mistake) -> ConfigurationError {
         ConfigurationError(
             file: source.file, line: lines[key] ?? source.line, key: "accounts.\(name).\(key)",
-            message: refusal.message, cause: refusal.cause)
+            message: mistake.message, cause: mistake.cause)
     }
 
     /// The key in the table that names the credential of ``clientSecretCredential``.

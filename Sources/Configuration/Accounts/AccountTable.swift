@@ -46,8 +46,8 @@ struct AccountTable {
         check.refuse(key.flatMap { members.node($0) } ?? node, path, message)
     }
 
-    mutating func refuse(_ key: String, _ refusal: Refusal) {
-        check.refuse(members.node(key) ?? node, ["accounts", name, key], refusal)
+    mutating func refuse(_ key: String, _ mistake: Mistake) {
+        check.refuse(members.node(key) ?? node, ["accounts", name, key], mistake)
     }
 
     /// Reports an error at an element of a key's array.

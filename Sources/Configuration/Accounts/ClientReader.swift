@@ -89,7 +89,7 @@ struct ClientReader {
             if !account.isPrivateFile {
                 account.refuse(
                     "client_secret",
-                    Refusal(
+                    Mistake(
                         "this file can be read by others", .unsafe(UnsafePath(account.check.file, .readableByOthers))))
             }
             if secret.isEmpty { account.refuse("client_secret", "is empty") }
@@ -112,7 +112,7 @@ struct ClientReader {
                     account.refuse("client_secret_file", "the file is empty")
                 }
             } catch {
-                account.refuse("client_secret_file", error.refusal(of: path))
+                account.refuse("client_secret_file", error.mistake(of: path))
             }
             return .file(path: path)
         }
@@ -179,7 +179,7 @@ struct ClientReader {
                 account.refuse("client_key_file", mistake)
             }
         } catch {
-            account.refuse("client_key_file", error.refusal(of: path))
+            account.refuse("client_key_file", error.mistake(of: path))
         }
         return path
     }

@@ -14,7 +14,7 @@ extension AccountReader {
         if let written = table.string("ca_file"), let path = account.expand("ca_file", written) {
             switch CertificateFile.read(path, user: account.place.user) {
             case .success(let bytes): certificates = bytes
-            case .failure(let refusal): account.refuse("ca_file", refusal)
+            case .failure(let mistake): account.refuse("ca_file", mistake)
             }
         }
         return ServerTrust(certificateAuthorities: certificates, pinnedPublicKeys: pins.map(\.text))

@@ -41,7 +41,7 @@ extension AccountConfiguration {
         guard let service, let path = service.assertionFile else { return nil }
         switch AccountConfiguration.assertion(at: path, for: service.grant, user: user) {
         case .success(let assertion): return assertion
-        case .failure(let refusal): throw mistake(at: "assertion_file", refusal)
+        case .failure(let mistake): throw self.mistake(at: "assertion_file", mistake)
         }
     }
 
@@ -54,17 +54,17 @@ extension AccountConfiguration {
 
     static func assertion(
         at path: String, for grant: ServiceConfiguration.Grant, user: UInt32
-    ) -> Result<Assertion, Refusal> {
+    ) -> Result<Assertion, Mistake> {
         do throws(FileTrust.Failure) {
             let content = try FileTrust(user: user).read(path, isSecret: true, maxSize: maxAssertion)
             do throws(OAuthError) {
                 let text = Secret(bytes: content.bytes)
                 return .success(grant == .samlBearer ? try Assertion(samlIn: text) : try Assertion(parsing: text))
             } catch {
-                return .failure(Refusal("the file \(FileTrust.quoted(path)) \(AccountReader.reason(error))"))
+                return .failure(Mistake("the file \(FileTrust.quoted(path)) \(AccountReader.reason(error))"))
             }
         } catch {
-            return .failure(error.refusal(of: path))
+            return .failure(error.mistake(of: path))
         }
     }
 
@@ -106,8 +106,8 @@ public enum CredentialFile {
             return ClientSecretFile.secret(
                 in: try FileTrust(user: user).read(path, isSecret: true, maxSize: ClientSecretFile.maxSize))
         } catch {
-            let refusal = error.refusal(of: path)
-            throw ConfigurationError(file: path, message: refusal.message, cause: refusal.cause)
+            let mistake = error.mistake(of: path)
+            throw ConfigurationError(file: path, message: mistake.message, cause: mistake.cause)
         }
     }
 }
@@ -125,13 +125,13 @@ public struct GivenCredentials: Sendable, Equatable {
     }
 
     /// Why a credential would not be available; nil if it would.
-    func mistake(of name: String, user: UInt32) -> Refusal? {
+    func mistake(of name: String, user: UInt32) -> Mistake? {
         guard !names.contains(name) else { return nil }
         do throws(ConfigurationError) {
             let isEmpty = try CredentialFile.read(name, in: directory, user: user).isEmpty
-            return isEmpty ? Refusal("the credential \(FileTrust.quoted(name)) is empty") : nil
+            return isEmpty ? Mistake("the credential \(FileTrust.quoted(name)) is empty") : nil
         } catch {
-            return Refusal(error.message, error.cause)
+            return Mistake(error.message, error.cause)
         }
     }
 }

@@ -66,10 +66,10 @@ struct ServiceReader {
         guard let path = account.expand("assertion_file", written) else { return nil }
         // The platform may create the file later. It is read at each use, so a missing file is no error here.
         if !AccountConfiguration.awaitsAssertion(at: path),
-            case .failure(let refusal) = AccountConfiguration.assertion(
+            case .failure(let mistake) = AccountConfiguration.assertion(
                 at: path, for: grant, user: account.place.user)
         {
-            account.refuse("assertion_file", refusal)
+            account.refuse("assertion_file", mistake)
         }
         return path
     }

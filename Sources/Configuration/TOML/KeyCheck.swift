@@ -47,18 +47,18 @@ struct KeyCheck {
     }
 
     mutating func refuse(_ node: TOMLDocument.Node, _ path: [String], _ message: String) {
-        refuse(node, path, Refusal(message))
+        refuse(node, path, Mistake(message))
     }
 
-    mutating func refuse(_ node: TOMLDocument.Node, _ path: [String], _ refusal: Refusal) {
+    mutating func refuse(_ node: TOMLDocument.Node, _ path: [String], _ mistake: Mistake) {
         guard errors.count < KeyCheck.maxErrors else {
             unreported += 1
             return
         }
         errors.append(
             ConfigurationError(
-                file: file, line: node.line, key: KeyCheck.display(path), message: refusal.message,
-                cause: refusal.cause)
+                file: file, line: node.line, key: KeyCheck.display(path), message: mistake.message,
+                cause: mistake.cause)
         )
     }
 
@@ -75,7 +75,7 @@ struct KeyCheck {
             refuse(node, path, "belongs in the user's own configuration; a drop-in may have \(list)")
         } else if let nearest = NearestWord.find(for: name, among: allowed) {
             meant.insert(path.dropLast() + [nearest])
-            refuse(node, path, "unknown key; did you mean \(nearest)? Allowed here: \(list)")
+            refuse(node, path, "unknown key; did you mean \(nearest)?")
         } else {
             refuse(node, path, "unknown key; allowed here: \(list)")
         }

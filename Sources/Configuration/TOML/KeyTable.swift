@@ -1,4 +1,5 @@
 internal import OAuth
+internal import Secrets
 
 /// All keys of the configuration. The checker, the messages and the manual page use this table.
 struct Key {
@@ -85,7 +86,7 @@ struct Key {
         Key(.file, "file", .list(.keptFile), "files in which tokens are kept", isForDropIns: false),
 
         Key(
-            .vault, "key_source", .word(VaultConfiguration.KeySource.allCases.map(\.rawValue)),
+            .vault, "key_source", .word(KeySourceChoice.allCases.map(\.rawValue)),
             "where the vault's key is stored: chosen once"),
         Key(.vault, "key_directory", .string, "key-file: the directory of the key files, outside the state"),
         Key(.vault, "lock_with_screen", .boolean, "lock the vault when the screen is locked"),

@@ -1,36 +1,36 @@
 /// When the token endpoint may be polled next (RFC 8628 section 3.5). Each wait starts after the previous response, not
 /// after the request, so that a slow provider is not polled more often.
 public struct DevicePace: Sendable, Equatable {
-    /// The current interval in seconds between a response and the next poll.
-    public private(set) var interval: Int
+    /// The current interval between a response and the next poll.
+    public private(set) var interval: Duration
     /// The number of consecutive polls without a usable response.
     private var failures = 0
     private var isSlowed = false
-    /// Seconds of a `Retry-After` for the next poll.
-    private var retryAfter = 0
+    /// The `Retry-After` for the next poll.
+    private var retryAfter: Duration = .zero
 
     /// The result of a poll.
     public enum Event: Sendable, Equatable {
         /// `authorization_pending`
         case pending
-        /// `slow_down`, with the interval in seconds that some providers send with it.
-        case slowDown(interval: Int?)
-        /// No connection, no response in time, or a status that means "later"; `retryAfter` in seconds, if given.
-        case unanswered(retryAfter: Int?)
+        /// `slow_down`, with the interval that some providers send with it.
+        case slowDown(interval: Duration?)
+        /// No connection, no response in time, or a status that means "later", with its `Retry-After`, if given.
+        case unanswered(retryAfter: Duration?)
     }
 
-    /// Section 3.5: how many seconds each `slow_down` adds permanently.
-    public static let slowing = 5
+    /// Section 3.5: how much each `slow_down` adds permanently.
+    public static let slowing: Duration = .seconds(5)
     /// After a `slow_down` the wait is a quarter longer: by a fifth (1 / `faster`) and a twentieth. The provider's
     /// clock may run faster than ours, and otherwise each poll would again be slightly too early.
     private static let faster = 5
     /// The longest back-off, so that the sign-in continues soon after the network is back.
     private static let longestPause: Duration = .seconds(120)
-    /// The longest interval in seconds, whatever the provider adds.
-    private static let longestInterval = DeviceAuthorization.longestLife
+    /// The longest interval, whatever the provider adds.
+    private static let longestInterval: Duration = .seconds(DeviceAuthorization.longestLife)
 
-    public init(interval: Int) {
-        self.interval = min(max(interval, 1), DevicePace.longestInterval)
+    public init(interval: Duration) {
+        self.interval = min(max(interval, .seconds(1)), DevicePace.longestInterval)
     }
 
     /// The interval to use in seconds for a stated one: at least five seconds, and not so long that no poll fits into
@@ -45,23 +45,23 @@ public struct DevicePace: Sendable, Equatable {
         switch event {
         case .pending:
             failures = 0
-            retryAfter = 0
+            retryAfter = .zero
         case .slowDown(let stated):
             failures = 0
-            retryAfter = 0
+            retryAfter = .zero
             isSlowed = true
-            interval = min(max(interval + DevicePace.slowing, stated ?? 0), DevicePace.longestInterval)
-        case .unanswered(let seconds):
+            interval = min(max(interval + DevicePace.slowing, stated ?? .zero), DevicePace.longestInterval)
+        case .unanswered(let stated):
             failures = min(failures + 1, 16)
-            retryAfter = min(seconds ?? 0, RetryAfter.longest)
+            retryAfter = min(stated ?? .zero, .seconds(RetryAfter.longest))
         }
     }
 
     /// From the last response (or failure) to the next poll.
     public var pause: Duration {
-        var pause: Duration = .seconds(interval)
+        var pause = interval
         if isSlowed { pause += pause / DevicePace.faster + pause / 20 }
         let doubled = min(pause * (1 << failures), max(DevicePace.longestPause, pause))
-        return max(doubled, .seconds(retryAfter))
+        return max(doubled, retryAfter)
     }
 }

@@ -34,7 +34,7 @@ public enum DeviceTokenResponse: Sendable {
         switch object["error"]?.string {
         case "authorization_pending"?: return .pending
         // GitHub sends the new interval with the error.
-        case "slow_down"?: return .slowDown(interval: LenientNumber.seconds(object["interval"]))
+        case "slow_down"?: return .slowDown(interval: LenientNumber.seconds(object["interval"]).map { .seconds($0) })
         default: return nil
         }
     }

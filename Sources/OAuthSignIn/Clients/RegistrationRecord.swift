@@ -93,7 +93,7 @@ extension Account.SecretSource {
                         setting: "client_secret_registered"))
             }
             // Reported before the provider rejects the client with `invalid_client`, which does not say that the secret
-            // expired (DCR-05).
+            // expired.
             guard !record.hasExpired(at: clock.wallInstant) else { throw RegistrationRecord.expiry(of: name) }
             return secret
         }

@@ -52,8 +52,8 @@ public struct RegistrationOrder: Sendable {
         let stated = authentication.flatMap { ClientAuthentication(rawValue: $0) }
         guard let way = stated ?? metadata.registrableAuthentication else {
             throw .misconfigured(
-                "\(issuer) authenticates clients by ways that cannot be registered without a key of the client's own. "
-                    + "Register the client by hand.")
+                "\(issuer) accepts only methods of client authentication that need a key of the client. Register the "
+                    + "client by hand.")
         }
         do throws(OAuthError) {
             return try ClientRegistrationRequest(

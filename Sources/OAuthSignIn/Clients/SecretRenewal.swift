@@ -4,7 +4,7 @@ internal import OAuth
 internal import Secrets
 internal import SessionVault
 
-/// Replaces an expired client secret (DCR-05) with the registration's management token.
+/// Replaces an expired client secret with the registration's management token.
 extension Registrar {
     private static let renewalTimeout: Duration = .seconds(10)
 

@@ -21,6 +21,13 @@ extension Account {
 }
 
 extension BrokerError {
+    /// `invalid_grant` (RFC 6749 section 5.2) is the only proof. Every other error may be temporary.
+    var provesDeadGrant: Bool {
+        if case .provider(.refused("invalid_grant", _)) = self { true } else { false }
+    }
+}
+
+extension BrokerError {
     /// Translates an error of the protocol to one of the broker. `host` is for messages.
     init(_ error: OAuthError, host: String) {
         switch error {

@@ -88,7 +88,7 @@ actor ProviderDirectory: ProviderMemory {
     /// After a failed renewal of a client secret, the next attempt is this much later.
     private static let secretPause: Duration = .seconds(3_600)
 
-    /// Renews a client secret (DCR-05). Concurrent callers share one request. After an error response the next request
+    /// Renews a client secret. Concurrent callers share one request. After an error response the next request
     /// is sent when the pause has passed or the configuration was reloaded.
     func renewedSecret(
         of name: AccountName,

@@ -37,7 +37,8 @@ struct DeviceFlow: Sendable {
         self.answeredAt = answeredAt
         pace = DevicePaceKeeper(
             DeviceSchedule(
-                interval: authorization.interval, life: .seconds(authorization.expiresIn), answeredAt: answeredAt))
+                interval: .seconds(authorization.interval), life: .seconds(authorization.expiresIn),
+                answeredAt: answeredAt))
     }
 }
 

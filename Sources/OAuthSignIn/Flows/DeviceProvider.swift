@@ -77,7 +77,7 @@ extension Provider {
         case .provider(.unreachable), .provider(.untrusted): return .unanswered(retryAfter: nil)
         case .provider(.rateLimited(let seconds)), .provider(.unavailable(_, let seconds)),
             .provider(.failing(_, _, _, let seconds)):
-            return .unanswered(retryAfter: seconds)
+            return .unanswered(retryAfter: seconds.map { .seconds($0) })
         default: throw error
         }
     }

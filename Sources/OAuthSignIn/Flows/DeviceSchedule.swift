@@ -23,10 +23,10 @@ struct DeviceSchedule: Sendable, Equatable {
     private static let longestSleep: Duration = .seconds(30)
 
     /// - Parameters:
-    ///   - interval: between two polling requests, in seconds.
+    ///   - interval: between two polling requests.
     ///   - life: the lifetime of the codes.
     ///   - answeredAt: when the codes were received.
-    init(interval: Int, life: Duration, answeredAt: BootInstant) {
+    init(interval: Duration, life: Duration, answeredAt: BootInstant) {
         pace = DevicePace(interval: interval)
         due = answeredAt + pace.pause
         end = answeredAt + life

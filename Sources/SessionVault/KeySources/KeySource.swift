@@ -1,17 +1,6 @@
 public import Secrets
 public import StrictJSON
 
-/// The places where the wrapping key may be kept (`[vault] key_source`, `ringback vault rekey`).
-public enum KeySourceChoice: String, Sendable, CaseIterable {
-    case auto
-    case secretService = "secret-service"
-    case systemdCredential = "systemd-credential"
-    case passphrase
-    case keyFile = "key-file"
-    /// Nothing is written to disk.
-    case memory
-}
-
 /// Keeps wrapping keys of 32 bytes (random, or derived from a passphrase) under identifiers that the vault chooses.
 /// Failures are thrown as ``KeySourceError``.
 public protocol KeySource: Sendable {

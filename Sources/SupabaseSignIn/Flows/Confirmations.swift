@@ -10,7 +10,7 @@ internal import SupabaseAuth
 extension Redeeming {
     /// A request that may redeem a code, and the address or number that the code would be from; nil for the hash of a
     /// link, which does not say it.
-    struct Attempt: Sendable {
+    struct Confirmation: Sendable {
         let request: HTTPRequest
         let place: ContactChange.Place?
     }
@@ -18,18 +18,18 @@ extension Redeeming {
     static func attempts(
         of change: ContactChange, _ code: Secret?, _ tokenHash: Secret?, _ origin: CodeOrigin,
         _ project: SupabaseProject
-    ) throws(FieldError) -> [Attempt] {
+    ) throws(FieldError) -> [Confirmation] {
         switch (code, tokenHash) {
         case (let code?, nil):
             let digits = try OneTimeCode(parsing: code)
-            var attempts: [Attempt] = []
+            var attempts: [Confirmation] = []
             for place in try origin.choose(among: change.places) {
                 let request = try project.verify(digits, for: place.purpose, of: place.contact)
-                attempts.append(Attempt(request: request, place: place))
+                attempts.append(Confirmation(request: request, place: place))
             }
             return attempts
         case (nil, let hash?):
-            return [Attempt(request: try project.verify(tokenHash: hash, for: .emailChange), place: nil)]
+            return [Confirmation(request: try project.verify(tokenHash: hash, for: .emailChange), place: nil)]
         default: throw FieldError(field: "code", reason: "a code or a token_hash is needed, and not both")
         }
     }

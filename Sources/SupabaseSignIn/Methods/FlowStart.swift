@@ -40,7 +40,7 @@ struct FlowStart: Sendable {
     }
 
     func idToken() async throws(BrokerError) -> Beginning {
-        let name = try personName()
+        let name = try userName()
         if let other = upstreamAccount { return try await idToken(from: other) }
         guard fields.idToken != nil else {
             throw .invalid(

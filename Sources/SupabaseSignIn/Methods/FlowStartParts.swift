@@ -56,7 +56,7 @@ extension FlowStart {
     }
 
     /// The user's name, which Apple's ID tokens do not have, if the request has it.
-    func personName() throws(BrokerError) -> AppleName? {
+    func userName() throws(BrokerError) -> AppleName? {
         if let user = fields.appleUser {
             guard fields.data == nil else { throw .invalid(field: "data", reason: "data or user, not both") }
             return AppleName(reading: user)

@@ -86,7 +86,8 @@ extension SupabaseProvider {
         do throws(BrokerError) {
             try await context.open(session, of: account, opening)
         } catch {
-            context.endUnheld(session, of: account)
+            // The former session goes on, and nobody can use the new one.
+            if family(of: session) != family(of: former) { context.endUnheld(session, of: account) }
             throw error
         }
     }

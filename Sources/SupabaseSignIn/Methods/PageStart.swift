@@ -27,7 +27,7 @@ extension FlowStart {
         guard fields.oauthProvider ?? rules.oauthProvider != nil else {
             throw .invalid(
                 field: "oauth_provider",
-                reason: "missing, and \(account.name) has no oauth_provider; name a provider, or choose another method")
+                reason: "missing, and \(account.name) has none in its configuration")
         }
         let asked = try SupabaseProvider.building { () throws(FieldError) in
             try project.authorization(

@@ -11,9 +11,9 @@ struct IdentityObserver: Sendable {
 
     /// A session was opened; it replaces `former` if there was one. `isAsked`: a requested link opened it.
     func opened(_ session: Session, over former: Session?, of account: Account, isAsked: Bool) async {
-        guard session.project != nil, let user = session.person, let identities = user.knownIdentities else { return }
+        guard session.project != nil, let user = session.owner, let identities = user.knownIdentities else { return }
         let people = await knownPeople(account)
-        let held = former.flatMap { $0.isSameUser(as: session) ? $0.person?.knownIdentities : nil }
+        let held = former.flatMap { $0.isSameUser(as: session) ? $0.owner?.knownIdentities : nil }
         if let known = held ?? people.identities(of: user.id) {
             tell(IdentityChange(from: known, to: user), account.name, isAsked: isAsked)
         } else {
@@ -27,7 +27,7 @@ struct IdentityObserver: Sendable {
 
     /// The user object of a session has changed.
     func changed(_ former: Session, to session: Session, of account: Account, isAsked: Bool) async {
-        guard session.project != nil, let before = former.person, let after = session.person else { return }
+        guard session.project != nil, let before = former.owner, let after = session.owner else { return }
         let change = IdentityChange(from: before, to: after)
         guard !change.isEmpty else { return }
         tell(change, account.name, isAsked: isAsked)
@@ -36,7 +36,7 @@ struct IdentityObserver: Sendable {
 
     /// The session is removed. The user's identities are stored for the comparison at the next sign-in.
     func leaving(_ session: Session, of account: Account) async {
-        guard session.project != nil, let user = session.person, let identities = user.knownIdentities else { return }
+        guard session.project != nil, let user = session.owner, let identities = user.knownIdentities else { return }
         await remember(identities, of: user, session, among: await knownPeople(account), account)
     }
 
@@ -85,5 +85,5 @@ extension Account {
 }
 
 extension Session {
-    fileprivate var person: SupabaseUser? { user.flatMap(SupabaseUser.init(reading:)) }
+    fileprivate var owner: SupabaseUser? { user.flatMap(SupabaseUser.init(reading:)) }
 }

@@ -6,13 +6,13 @@ internal import SupabaseAuth
 /// The users who have signed in to an account, with their linked identities. The record is kept after a session ends,
 /// so that the next sign-in shows which identities were linked meanwhile. It has no tokens and no addresses.
 struct KnownUsers: Equatable {
-    private struct Person: Equatable {
+    private struct KnownUser: Equatable {
         let subject: String
         let identities: [KnownIdentity]
     }
 
     /// The user who was seen last comes first.
-    private var people: [Person] = []
+    private var people: [KnownUser] = []
     /// The largest number of users per account. The user who was seen longest ago is removed first.
     static let most = 64
     private static let version = 1
@@ -24,7 +24,7 @@ struct KnownUsers: Equatable {
 
     mutating func remember(_ identities: [KnownIdentity], of subject: String) {
         people.removeAll { $0.subject == subject }
-        people.insert(Person(subject: subject, identities: identities), at: 0)
+        people.insert(KnownUser(subject: subject, identities: identities), at: 0)
         people.removeLast(max(0, people.count - KnownUsers.most))
     }
 
@@ -44,16 +44,16 @@ struct KnownUsers: Equatable {
                 }
                 return KnownIdentity(identityID: id, provider: provider)
             }
-            people.append(Person(subject: subject, identities: identities))
+            people.append(KnownUser(subject: subject, identities: identities))
         }
     }
 
     var text: Secret {
-        let people = people.map { person -> JSON in
+        let people = people.map { user -> JSON in
             [
-                "subject": .string(person.subject),
+                "subject": .string(user.subject),
                 "identities": .array(
-                    person.identities.map { ["identity_id": .string($0.identityID), "provider": .string($0.provider)] }),
+                    user.identities.map { ["identity_id": .string($0.identityID), "provider": .string($0.provider)] }),
             ]
         }
         let document: JSON = ["version": .integer(KnownUsers.version), "people": .array(people)]

@@ -4,8 +4,8 @@ import RingbackClient
 import StrictJSON
 
 /// What else of the configuration needs an account that is to be removed. Its origins and the key `default` that names it
-/// are removed with it. Everything else that needs it, such as an exposed socket, prevents the removal: with an entry that names an account that does
-/// not exist, the daemon would not start again.
+/// are removed with it. Everything else that needs it, such as an exposed socket, prevents the removal: the daemon does not
+/// start with an entry that names an account that does not exist.
 struct AccountDependents {
     /// The account's origins.
     let origins: [OriginEntry]
@@ -13,7 +13,7 @@ struct AccountDependents {
     let isDefault: Bool
     private let file: ConfigurationFile
     /// The configuration file without the account's origins and without the key `default`; nil if it has none of them.
-    private let rest: String?
+    private let rest: ConfigurationLines?
     /// The origins of other accounts.
     private let others: [OriginRule]
 
@@ -32,7 +32,7 @@ struct AccountDependents {
         let entry = report["default"]
         isDefault = entry?["account"]?.string == account.name
         let source = isDefault ? AccountSource(parsing: entry?["source"]?.string ?? file.path) : nil
-        rest = try AccountDependents.text(of: file, without: apart, source.map { (account.name, $0) })
+        rest = try AccountDependents.lines(of: file, without: apart, source.map { (account.name, $0) })
         let removed = apart.map(\.source) + [source].compactMap(\.self)
         try AccountDependents.check(account, config, without: removed, before: report)
     }
@@ -41,38 +41,36 @@ struct AccountDependents {
     func remove() throws(RingbackError) {
         guard let rest else { return }
         let own = Set(origins.map(\.rule))
-        try file.replace(with: Array(rest.utf8)) { report in
+        try file.replace(with: rest.text) { report in
             OriginEntry.all(in: report).map(\.rule).filter { !own.contains($0) } == others
                 && !(isDefault && report["default"] != nil)
         }
     }
 
-    private static func text(
+    private static func lines(
         of file: ConfigurationFile, without origins: [OriginEntry], _ standard: (name: String, source: AccountSource)?
-    ) throws(RingbackError) -> String? {
+    ) throws(RingbackError) -> ConfigurationLines? {
         guard !origins.isEmpty || standard != nil, let bytes = try file.text() else { return nil }
-        var text = String(decoding: bytes, as: UTF8.self)
+        var lines = ConfigurationLines(bytes)
         // From the last to the first, so that the lines of the others stay what they are.
         for origin in origins.sorted(by: { ($0.source.line ?? 0) > ($1.source.line ?? 0) }) {
             guard origin.source.file == file.path, let line = origin.source.line,
-                let rest = OriginTable.removing(line: line, from: text)
+                lines.removeTable(OriginEntry.header, atLine: line)
             else {
                 throw RingbackError(
                     "origin_elsewhere",
                     "The origin \(origin.rule.pattern.text) in \(origin.source.text) has tokens of \(origin.account), "
                         + "in a form that this command does not change. Nothing was removed. Edit that file first.")
             }
-            text = rest
         }
-        guard let standard else { return text }
-        let left = Array(text.utf8)
-        guard DefaultKey.value(in: left) == standard.name, let rest = DefaultKey.removing(from: left) else {
+        guard let standard else { return lines }
+        guard lines.defaultAccount == standard.name, lines.removeDefault() else {
             throw RingbackError(
                 "account_elsewhere",
                 "\(standard.name) is the default account (\(standard.source.text)), in a form that this command does not "
                     + "change. Nothing was removed. Edit the file.")
         }
-        return String(decoding: rest, as: UTF8.self)
+        return lines
     }
 
     /// The daemon's own check of the configuration, with an empty file in place of the account's.

@@ -50,8 +50,7 @@ struct AccountEdit: ParsableCommand {
         do throws(RingbackError) {
             let report = try ConfigurationCheck.run(config: config, candidate: nil)
             guard let source = AccountSource(of: name, in: report) else {
-                throw RingbackError(
-                    .accountNotFound, "There is no account \(Sanitizer.line(name)) in the configuration.")
+                throw UnknownAccount.error(name, in: report)
             }
             return source.file
         } catch {

@@ -114,12 +114,13 @@ struct AccountRemove: ParsableCommand {
         guard !sessions.isEmpty else {
             throw RingbackError(
                 .accountNotFound,
-                "There is no account \(Sanitizer.line(name)) in the configuration, and no session of it in the vault.")
+                "There is no account “\(Sanitizer.line(name))” in the configuration, and no session of it in the "
+                    + "vault.")
         }
         guard !keepSession else {
             throw RingbackError(
                 .accountNotFound,
-                "There is no account \(Sanitizer.line(name)) in the configuration. Its sessions stay in the vault.")
+                "There is no account “\(Sanitizer.line(name))” in the configuration. Its sessions stay in the vault.")
         }
         for session in sessions {
             Output.note("The vault holds the session of \(session.text); no configured account has it.")

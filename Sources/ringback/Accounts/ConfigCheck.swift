@@ -1,5 +1,6 @@
 import ArgumentParser
 import Glibc
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal

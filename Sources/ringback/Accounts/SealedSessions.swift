@@ -59,14 +59,14 @@ struct SealedSession {
         Output.line("Removed the session of \(SealedSession(reading: document).text) from the vault.")
         let rest = "Its tokens stay valid until they expire, unless you end the session at the provider."
         switch word {
-        case "revoked": Output.note("The provider has revoked it.")
-        case "not_asked": Output.note("The provider was not asked to revoke it. \(rest)")
+        case "revoked": Output.note("The provider has revoked the session.")
+        case "not_asked": Output.note("The provider was not asked to revoke the session. \(rest)")
         case "not_offered": Output.note("The provider offers no revocation. \(rest)")
         case "settings_gone":
-            Output.note("It could not be revoked, because the account's settings were removed. \(rest)")
+            Output.note("The session could not be revoked, because the account's settings were removed. \(rest)")
         default:
             let reason = RingbackError(reading: document["error"])?.detail ?? "The provider rejected the request."
-            Output.note("It was not revoked: \(Sanitizer.line(reason, limit: 600)) \(rest)")
+            Output.note("The session was not revoked: \(Sanitizer.line(reason, limit: 600)) \(rest)")
         }
     }
 }

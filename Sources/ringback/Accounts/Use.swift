@@ -31,11 +31,11 @@ struct Use: ParsableCommand {
         // A configuration whose only mistake is its default is corrected by this.
         let former = try? file.report()
         if let known = former.map(Use.names), !known.isEmpty, !known.contains(name) {
-            throw RingbackError(
-                .accountNotFound,
-                "There is no account “\(Sanitizer.line(name))”. Known: \(known.joined(separator: ", ")).")
+            throw RingbackError(.accountNotFound, UnknownAccount.text(name, known: known))
         }
-        try file.replace(with: DefaultKey.setting(name, in: try file.text() ?? [])) { report in
+        var lines = ConfigurationLines(try file.text() ?? [])
+        lines.setDefault(name)
+        try file.replace(with: lines.text) { report in
             let isSame = former?["accounts"] == nil || former.map(Use.names) == Use.names(report)
             return isSame && report["default"]?["account"]?.string == name
         }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Encodings
+import Glibc
 import RingbackAPI
 import RingbackClient
 import StrictJSON
@@ -8,7 +9,10 @@ import Terminal
 struct Audit: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Show which program got which token, and what happened to sessions and keys.",
-        discussion: "Shows at most the newest 1000 entries; audit.jsonl in the state directory may have more.")
+        discussion: """
+            Shows at most the newest 1000 entries; audit.jsonl in the state directory may have more. What ringback itself \
+            asked the daemon is left out, unless --all or --json is given; what came of it is not.
+            """)
 
     @Option(help: ArgumentHelp("Since a time ago (90s, 15m, 24h, 7d, 2w) or an instant (RFC 3339).", valueName: "when"))
     var since: String?
@@ -18,6 +22,9 @@ struct Audit: ParsableCommand {
 
     @Option(help: ArgumentHelp("Entries at most, 1 to 1000.", valueName: "number"))
     var limit: Int?
+
+    @Flag(help: "Also show what ringback itself asked the daemon.")
+    var all = false
 
     @Flag(name: .customLong("json"), help: "Print one JSON object per line.")
     var isJSON = false
@@ -53,9 +60,18 @@ struct Audit: ParsableCommand {
                 return
             }
             guard !entries.isEmpty else { return Output.note("The audit log has no such entry.") }
-            var table = Table(columns: ["TIME", "EVENT", "ACCOUNT", "COUNT", "PID", "PROGRAM", "DETAILS"])
-            for entry in entries { table.add(Audit.cells(entry)) }
-            Output.table(table)
+            let own = Programs.own
+            let shown = all ? entries : entries.filter { !Audit.isInternal($0, of: own) }
+            if !shown.isEmpty {
+                var table = Table(columns: ["TIME", "EVENT", "ACCOUNT", "COUNT", "PID", "PROGRAM", "DETAILS"])
+                for entry in shown { table.add(Audit.cells(entry)) }
+                Output.table(table)
+            }
+            let omitted = entries.count - shown.count
+            guard omitted > 0 else { return }
+            Output.note(
+                "\(omitted) \(omitted == 1 ? "entry" : "entries") about requests of ringback itself left out. To see all: "
+                    + "ringback audit --all")
         }
     }
 
@@ -65,6 +81,12 @@ struct Audit: ParsableCommand {
         if let span = TimeSpan.seconds(of: text) { return String(max(0, now - span)) }
         // Numbers and other text without a date and a time are mistakes.
         return text.contains("-") && text.utf8.contains { $0 | 0x20 == UInt8(ascii: "t") } ? text : nil
+    }
+
+    /// True for a request, which is no token, that the user made with this very program at the daemon's own socket.
+    private static func isInternal(_ entry: JSON, of own: String?) -> Bool {
+        guard let own, entry["event"] == "request", entry["executable"]?.string == own else { return false }
+        return entry["uid"]?.integer == Int(getuid()) && entry["exposed_socket"] == nil
     }
 
     private static func cells(_ entry: JSON) -> [String] {

@@ -71,7 +71,6 @@ struct ShowStatus: ParsableCommand {
         guard let kind = vault?["kind"]?.string else { return nil }
         let details = [
             vault?["locked"]?.bool == true ? "locked" : nil, vault?["key_source"]?.string.map { "key: \($0)" },
-            vault?["protects"]?.string,
         ]
         return ([kind] + details.compactMap { $0 }).joined(separator: ", ")
     }

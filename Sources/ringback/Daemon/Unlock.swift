@@ -1,6 +1,7 @@
 import ArgumentParser
 import RingbackAPI
 import RingbackClient
+import Secrets
 import StrictJSON
 import Terminal
 
@@ -20,7 +21,7 @@ struct Unlock: ParsableCommand {
             let calls = try daemon.calls()
             let vault = try calls.call(.getStatus)["vault"]
             var body = JSONObject()
-            let source = vault?["key_source"]?.string.flatMap(VaultRekey.Source.init)
+            let source = vault?["key_source"]?.string.flatMap(KeySourceChoice.init)
             if source == .passphrase, vault?["locked"]?.bool == true {
                 let isNew = vault?["needs_new_passphrase"]?.bool == true
                 body["passphrase"] = .string(

@@ -1,6 +1,7 @@
-import ArgumentParser
+public import ArgumentParser
 import RingbackAPI
 import RingbackClient
+public import Secrets
 import StrictJSON
 import Terminal
 
@@ -9,26 +10,18 @@ struct VaultVerbs: ParsableCommand {
         commandName: "vault", abstract: "Change where the vault's key is stored.", subcommands: [VaultRekey.self])
 }
 
+extension KeySourceChoice: ExpressibleByArgument {}
+
 struct VaultRekey: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rekey", abstract: "Move the vault's key to another source.",
         discussion: "A new passphrase is asked for twice on the terminal, or is the first line of standard input.")
 
-    /// Where the key can be stored. The daemon says what each protects against.
-    enum Source: String, ExpressibleByArgument, CaseIterable {
-        case auto
-        case secretService = "secret-service"
-        case systemdCredential = "systemd-credential"
-        case passphrase
-        case keyFile = "key-file"
-        case memory
-    }
-
     @Argument(help: "The new place of the key.")
-    var place: Source?
+    var place: KeySourceChoice?
 
     @Option(help: "The new place of the key, as an option.")
-    var keySource: Source?
+    var keySource: KeySourceChoice?
 
     @OptionGroup var json: JSONOption
     @OptionGroup var daemon: DaemonOptions

@@ -58,7 +58,7 @@ struct DoctorExamination {
         if let grant { return try lookThrough(grant) }
         lookAtConfiguration()
         if let account, let configuration, ConfigurationCheck.account(account, in: configuration) == nil {
-            throw RingbackError(.accountNotFound, "There is no account \(account).")
+            throw UnknownAccount.error(account, in: configuration)
         }
         if account == nil { report.lookAtPrograms(of: configuration) }
         lookAtUnit()

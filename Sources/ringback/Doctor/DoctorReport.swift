@@ -88,8 +88,12 @@ struct DoctorReport {
         for line in lines {
             let subject = line.subject.map { " \(Sanitizer.line($0.name, limit: 64))" } ?? ""
             let padding = String(repeating: " ", count: 9 - line.level.rawValue.utf8.count)
-            let level = line.level.style.apply(line.level.rawValue, on: .output) + padding
-            Output.line("\(level)\(Sanitizer.line(line.check))\(subject): \(Sanitizer.line(line.message, limit: 500))")
+            let level = line.level.rawValue
+            let text = TextWrap.wrapped(
+                "\(level)\(padding)\(Sanitizer.line(line.check))\(subject): "
+                    + Sanitizer.line(line.message, limit: 500),
+                columns: Console.Stream.output.columns, indent: 9)
+            Output.line(line.level.style.apply(level, on: .output) + text.dropFirst(level.count))
             if let command = line.command {
                 Output.line("         → \(Style.bold.apply(Sanitizer.line(command), on: .output))")
             }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import HTTPMessages
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -47,13 +48,23 @@ struct OriginAdd: ParsableCommand {
         try present { () throws(RingbackError) in
             let rule = OriginRule(try OriginEntry.pattern(url), username: matchUsername)
             let file = try config.file()
+            if let known = OriginEntry.all(in: try file.report()).first(where: { $0.rule == rule }) { throw taken(known) }
             let added = try file.addOrigin(rule, table(rule))
             if let added { show(added, in: file) }
             try daemon.calls().reloadIfRunning()
         }
     }
 
-    private func table(_ rule: OriginRule) -> String {
+    private func taken(_ known: OriginEntry) -> RingbackError {
+        let user = known.rule.username.map { " with --match-username \($0)" } ?? ""
+        let option = known.rule.username.map { " --match-username \(Shell.sh.quoted($0))" } ?? ""
+        var error = RingbackError(
+            .invalidConfiguration, "\(known.rule.pattern.text)\(user) is there already: \(known.source.text).")
+        error.advice = "To change it: ringback origin remove \(known.rule.pattern.text)\(option), then add it again"
+        return error
+    }
+
+    private func table(_ rule: OriginRule) -> [String] {
         let pairs: [(String, String?)] = [
             ("url", rule.pattern.text), ("account", account), ("match_username", matchUsername), ("scope", scope),
             ("audience", audience), ("resource", resource), ("kind", kind?.rawValue), ("username", username),
@@ -71,15 +82,15 @@ struct OriginAdd: ParsableCommand {
 
 extension OriginEntry {
     /// The text of an origin's table.
-    static func table(_ pairs: [(String, String?)], headers: [String] = []) -> String {
-        var lines = ["[[origin]]"]
+    static func table(_ pairs: [(String, String?)], headers: [String] = []) -> [String] {
+        var lines = [header]
         for case (let key, let value?) in pairs { lines.append("\(key) = \(AccountText.quoted(value))") }
         switch headers.count {
         case 0: break
         case 1: lines.append("header = \(AccountText.quoted(headers[0]))")
         default: lines.append("header = [\(headers.map(AccountText.quoted).joined(separator: ", "))]")
         }
-        return lines.joined(separator: "\n") + "\n"
+        return lines
     }
 }
 
@@ -87,14 +98,12 @@ extension ConfigurationFile {
     /// Adds an origin's table to the end of the file.
     ///
     /// - Returns: the origin as the daemon's check reads it.
-    func addOrigin(_ rule: OriginRule, _ table: String) throws(RingbackError) -> OriginEntry? {
+    func addOrigin(_ rule: OriginRule, _ table: [String]) throws(RingbackError) -> OriginEntry? {
         let former = OriginEntry.all(in: try report()).count
-        var bytes = try text() ?? []
-        if let last = bytes.last, last != UInt8(ascii: "\n") { bytes.append(UInt8(ascii: "\n")) }
-        if !bytes.isEmpty { bytes.append(UInt8(ascii: "\n")) }
-        bytes += Array(table.utf8)
+        var lines = ConfigurationLines(try text() ?? [])
+        lines.append(table: table)
         var added: OriginEntry?
-        try replace(with: bytes) { report in
+        try replace(with: lines.text) { report in
             let entries = OriginEntry.all(in: report)
             added = entries.first { $0.rule == rule }
             return entries.count == former + 1 && added != nil

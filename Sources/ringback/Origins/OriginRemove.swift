@@ -26,8 +26,9 @@ struct OriginRemove: ParsableCommand {
             let file = try config.file()
             let entries = OriginEntry.all(in: try file.report())
             let entry = try chosen(among: entries.filter { $0.rule.pattern == pattern }, pattern)
-            guard let bytes = try file.text(), entry.source.file == file.path, let line = entry.source.line,
-                let rest = OriginTable.removing(line: line, from: String(decoding: bytes, as: UTF8.self))
+            var lines = ConfigurationLines(try file.text() ?? [])
+            guard entry.source.file == file.path, let line = entry.source.line,
+                lines.removeTable(OriginEntry.header, atLine: line)
             else {
                 throw RingbackError(
                     "origin_elsewhere",
@@ -35,7 +36,7 @@ struct OriginRemove: ParsableCommand {
                         + "removed. Edit the file.")
             }
             let others = entries.map(\.rule).filter { $0 != entry.rule }
-            try file.replace(with: Array(rest.utf8)) { report in
+            try file.replace(with: lines.text) { report in
                 OriginEntry.all(in: report).map(\.rule) == others
             }
             if json.isWanted {
@@ -60,25 +61,4 @@ struct OriginRemove: ParsableCommand {
         }
         return general
     }
-}
-
-/// The lines of one `[[origin]]` table in the text of a file.
-enum OriginTable {
-    /// The text without the table whose header is in a line; nil if that line is no such header. Comments before the next
-    /// table stay.
-    static func removing(line: Int, from text: String) -> String? {
-        var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
-        guard lines.indices.contains(line - 1),
-            lines[line - 1].filter({ $0 != " " && $0 != "\t" }).hasPrefix("[[origin]]")
-        else { return nil }
-        var end = line
-        while end < lines.count, !trimmed(lines[end]).hasPrefix("[") { end += 1 }
-        while end > line, trimmed(lines[end - 1]).isEmpty || trimmed(lines[end - 1]).hasPrefix("#") { end -= 1 }
-        lines.removeSubrange(line - 1..<end)
-        // The blank line that separated it.
-        if line >= 2, trimmed(lines[line - 2]).isEmpty { lines.remove(at: line - 2) }
-        return lines.joined(separator: "\n") + (lines.last == "" || lines.isEmpty ? "" : "\n")
-    }
-
-    private static func trimmed(_ line: String) -> Substring { line.drop { $0 == " " || $0 == "\t" || $0 == "\r" } }
 }

@@ -23,6 +23,9 @@ struct ConfigurationOption: ParsableArguments {
 
 /// A table of origins, as the configuration's report has it.
 struct OriginEntry {
+    /// What a table of the file begins with.
+    static let header = "[[origin]]"
+
     let rule: OriginRule
     let account: String
     let kind: TokenKind
@@ -56,10 +59,23 @@ struct OriginEntry {
         do throws(OriginPattern.Failure) {
             return try OriginPattern(parsing: text)
         } catch {
-            throw RingbackError(
-                ExitStatus.usageKind,
-                "\(Sanitizer.line(text)) is no URL of an origin, such as https://git.example.org/*")
+            let shown = Sanitizer.line(text)
+            let reason =
+                switch error {
+                case .plainText:
+                    "\(shown) is not encrypted. A token is sent without encryption to this machine only: use https."
+                case .notAURL where !text.contains("://"): "\(shown) has no scheme. Write https://\(shown)"
+                default: "\(shown) is no URL of an origin, such as https://git.example.org/*"
+                }
+            throw RingbackError(ExitStatus.usageKind, reason)
         }
+    }
+
+    /// What is said of a text that is no URL to look up.
+    static func unusable(_ url: String) -> RingbackError {
+        RingbackError(
+            ExitStatus.usageKind,
+            "\(Sanitizer.line(url)) is no URL such as https://git.example.org/team. It may have no user name.")
     }
 
     /// What is given: tokens of an account.
@@ -112,8 +128,7 @@ struct OriginTest: ParsableCommand {
     func run() throws {
         try present { () throws(RingbackError) in
             guard let url = try? WebURL(parsing: self.url), url.host?.isEmpty == false else {
-                throw RingbackError(
-                    ExitStatus.usageKind, "\(Sanitizer.line(self.url)) is no URL with a host and without a user name.")
+                throw OriginEntry.unusable(self.url)
             }
             let entries = OriginEntry.all(in: try config.file().report())
             let place = OriginPlace(url)

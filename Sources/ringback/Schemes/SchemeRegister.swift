@@ -58,7 +58,7 @@ struct SchemeRegister: ParsableCommand {
         let use = SchemeUse.all(report, []).first { $0.scheme == scheme }
         if let account {
             guard ConfigurationCheck.account(account, in: report) != nil else {
-                throw RingbackError(.accountNotFound, "There is no account \(Sanitizer.line(account)).")
+                throw UnknownAccount.error(account, in: report)
             }
             guard use?.accounts.contains(account) == true else {
                 throw RingbackError(

@@ -36,7 +36,7 @@ struct CodeEntry {
     func finish(_ flow: Flow, onTick: (() -> Void)? = nil) throws(RingbackError) -> Flow {
         let watch = try FlowWatch(calls, flow: flow.id, until: end)
         defer { watch.stop() }
-        guard SecretInput.asksPerson(descriptor) else {
+        guard SecretInput.asksUser(descriptor) else {
             while true {
                 let line = try input.line("", from: descriptor, orEndedBy: watch.descriptor)
                 if let (ended, _) = try watch.outcome { return ended }

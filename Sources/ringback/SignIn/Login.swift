@@ -155,10 +155,7 @@ struct Login: ParsableCommand {
     private func explained(_ error: RingbackError, _ account: String, _ calls: BrokerCalls) -> RingbackError {
         var error = error
         let list = try? calls.call(.listAccounts)["accounts"]?.array?.compactMap { $0["name"]?.string }
-        let names = (list ?? []).map { Sanitizer.line($0) }
-        error.detail =
-            "There is no account “\(Sanitizer.line(account))”. "
-            + (names.isEmpty ? "None is configured." : "Known: \(names.joined(separator: ", ")).")
+        error.detail = UnknownAccount.text(account, known: list ?? [])
         if RequestTarget.isAccountName(account) {
             error.advice = "To add it: ringback account add \(account) --issuer URL --client-id ID"
         }

@@ -16,7 +16,7 @@ struct PasteEntry {
     /// True if there is a user at the terminal and this process is in the foreground: a background process must not
     /// read from the terminal.
     static var isPossible: Bool {
-        guard SecretInput.asksPerson(nil) else { return false }
+        guard SecretInput.asksUser(nil) else { return false }
         let foreground = tcgetpgrp(0)
         return foreground < 0 || foreground == getpgrp()
     }

@@ -27,7 +27,9 @@ enum SignInGuide {
                   \(line)
                 """
             }
-            let way = "A browser on another machine ends at a page that does not load: its address is the callback URL."
+            let way =
+                "Is the browser on another machine? It ends at a page that does not load. That page's address is the "
+                + "callback URL."
             return [forwarding, handOver(way, takesPaste)].compactMap { $0 }
         case "https":
             let place = Sanitizer.line(redirectURI, limit: 400)
@@ -47,7 +49,8 @@ enum SignInGuide {
         }
     }
 
+    /// Where the callback URL is pasted, a question for it follows.
     private static func handOver(_ way: String, _ takesPaste: Bool) -> String {
-        "\(way) " + (takesPaste ? "Paste it here, or pass it to: " : "Pass it to: ") + "ringback complete"
+        takesPaste ? way : "\(way) Pass it to: ringback complete"
     }
 }

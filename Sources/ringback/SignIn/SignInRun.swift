@@ -216,13 +216,13 @@ struct SignInRun {
             var entry = CodeEntry(calls, interruption, from: codeDescriptor)
             entry.end = bound
             entry.waitsWithoutInput = waitsWithoutInput
-            if waitsWithoutInput, !SecretInput.asksPerson(codeDescriptor) { show() }
+            if waitsWithoutInput, !SecretInput.asksUser(codeDescriptor) { show() }
             return try entry.finish(flow, onTick: show)
         }
         if PasskeyEntry.isAwaited(by: flow), let interruption = calls.interruption {
             let entry = PasskeyEntry(
                 input: SecretInput(interruption: interruption), descriptor: credentialDescriptor)
-            if !SecretInput.asksPerson(credentialDescriptor) { show() }
+            if !SecretInput.asksUser(credentialDescriptor) { show() }
             return try entry.finish(flow, calls, until: bound)
         }
         if browser == nil, let paste = paste(of: flow, calls, until: bound, onTick: show) { return try paste() }

@@ -63,7 +63,7 @@ struct Verify: ParsableCommand {
             let hash = try input.read("token hash", from: hashDescriptor)
             return try calls.verify(flow: flow.id, "token_hash", hash).0
         }
-        if SecretInput.asksPerson(codeDescriptor) {
+        if SecretInput.asksUser(codeDescriptor) {
             return try CodeEntry(calls, interruption, from: codeDescriptor).finish(flow)
         }
         var known = try calls.verify(flow: flow.id, "code", try input.read("code", from: codeDescriptor)).0

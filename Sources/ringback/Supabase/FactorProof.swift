@@ -32,7 +32,7 @@ struct FactorProof {
         let question = isPhone ? "code (“resend” sends another)" : "code that the app shows"
         while true {
             let code = try input.read(question, from: descriptor)
-            let isAsking = SecretInput.asksPerson(descriptor)
+            let isAsking = SecretInput.asksUser(descriptor)
             do throws(RingbackError) {
                 if isPhone, isAsking, code == "resend" {
                     challenge = try send(factor, channel)

@@ -38,8 +38,8 @@ struct PasskeyEntry {
     ///
     /// - Parameter ceremony: what a page calls with the options.
     func read(_ ceremony: String, orEndedBy other: Int32 = -1) throws(RingbackError) -> JSONObject? {
-        let isPerson = SecretInput.asksPerson(descriptor)
-        if isPerson { Output.note(PasskeyEntry.introduction(ceremony)) }
+        let asksUser = SecretInput.asksUser(descriptor)
+        if asksUser { Output.note(PasskeyEntry.introduction(ceremony)) }
         var text = ""
         while true {
             let question = text.isEmpty ? "Credential (it is not shown; empty gives up): " : ""
@@ -47,11 +47,11 @@ struct PasskeyEntry {
                 if !text.isEmpty { throw PasskeyEntry.malformed }
                 return nil
             }
-            if isPerson, text.isEmpty, line.isEmpty { return nil }
+            if asksUser, text.isEmpty, line.isEmpty { return nil }
             text += line
             let first = text.utf8.first { ![0x20, 0x09].contains($0) }
             if let first, first != UInt8(ascii: "{") {
-                guard isPerson else { throw PasskeyEntry.malformed }
+                guard asksUser else { throw PasskeyEntry.malformed }
                 Output.note("ringback: \(PasskeyEntry.malformed.detail)")
                 text = ""
             } else if let object = JSONInput.object(text) {

@@ -26,8 +26,8 @@ struct SupabaseAdvice {
         switch (field, method) {
         case ("oauth_provider", "browser"):
             return
-                "Say how: ringback login \(name) --with PROVIDER, or ringback login \(name) --method password --email "
-                + "ADDRESS; or set oauth_provider for the account."
+                "Say how: ringback login \(name) --with PROVIDER, or: ringback login \(name) --method password --email "
+                + "ADDRESS"
         case ("id_token", "id_token"):
             return
                 "Hand one in: ringback login \(name) --method id_token --with PROVIDER; or name an account: ringback "
@@ -52,7 +52,7 @@ struct SupabaseAdvice {
         case ("invalid_credentials", "password"):
             guard let email else { return login("To sign in by a code", "otp") }
             let name = Sanitizer.line(account)
-            return ("If it is forgotten", "supabase reset-password \(name) --email \(Shell.sh.quoted(email))")
+            return ("If the password is forgotten", "supabase reset-password \(name) --email \(Shell.sh.quoted(email))")
         case ("identity_already_exists", nil):
             guard let provider = text("oauth_provider") else { return nil }
             let name = Sanitizer.line(account)

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Encodings
 import RingbackAPI
 import RingbackClient
 import StrictJSON
@@ -27,7 +28,9 @@ struct SupabaseIdentities: ParsableCommand {
         var table = Table(columns: ["PROVIDER", "WHO", "LAST SIGN-IN", "ID"])
         for json in list {
             let identity = try Identity(reading: json)
-            table.add([identity.provider, identity.email ?? "-", identity.lastSignInAt ?? "-", identity.id])
+            let time = identity.lastSignInAt
+            let shown = time.flatMap { Timestamp.seconds(of: $0) }.map(TimeText.dateAndTime) ?? time ?? "-"
+            table.add([identity.provider, identity.email ?? "-", shown, identity.id])
         }
         Output.table(table)
     }

@@ -65,7 +65,7 @@ struct SupabaseResetPassword: ParsableCommand {
 
     /// Asked for until the same is typed twice; nil for none.
     private func newPassword(_ input: SecretInput) throws(RingbackError) -> String? {
-        guard SecretInput.asksPerson(passwordDescriptor) else {
+        guard SecretInput.asksUser(passwordDescriptor) else {
             return try input.readOptional("new password", from: passwordDescriptor)
         }
         while true {

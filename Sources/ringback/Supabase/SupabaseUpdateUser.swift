@@ -85,7 +85,7 @@ struct SupabaseUpdateUser: ParsableCommand {
             }
             guard let flow = answer["flow"].flatMap(Flow.init(reading:)) else { return show(answer) }
             if json.isWanted { Output.json(answer) }
-            guard !noWait, codeDescriptor != nil || SecretInput.asksPerson(nil) else {
+            guard !noWait, codeDescriptor != nil || SecretInput.asksUser(nil) else {
                 if !json.isWanted { show(answer) }
                 return Output.note(later)
             }

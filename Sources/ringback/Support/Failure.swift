@@ -19,10 +19,21 @@ struct Failure {
         let text = Sanitizer.line(said, limit: 1_000)
         let subject = account.map { Sanitizer.line($0) }
         var lines = ["ringback: " + (subject.map { text.contains($0) ? text : "\($0): \(text)" } ?? text)]
-        if let message = error.userMessage, message != error.detail { lines.append(Sanitizer.line(message)) }
+        if let message = error.userMessage, message != error.detail, !isRepeated {
+            lines.append(Sanitizer.line(message))
+        }
         lines += Failure.mistakes(error.problem?.extensions["errors"])
         if error.advice == nil, let step = nextStep { lines.append(step) }
         return lines
+    }
+
+    /// True if the message for the user says no more than the detail: that of these codes is for any failed sign-in.
+    private var isRepeated: Bool {
+        let general: [RingbackError.Kind] = [
+            .flowExpired, "invalid_callback", .invalidProviderResponse, "provider_error",
+        ]
+        return general.contains(error.kind)
+            || error.problem?.extensions["provider_code"]?.string == "invalid_credentials"
     }
 
     /// What failed, and the verb's own advice.
@@ -47,6 +58,13 @@ struct Failure {
         let isElsewhere = error.problem?.extensions["exposed_socket"] != nil
         if !isElsewhere, let sentence = error.problem.flatMap({ CauseAdvice.sentence($0.extensions) }) {
             return sentence
+        }
+        // The error names a setting of the account.
+        let name = account ?? error.problem?.extensions["account"]?.string
+        if error.kind == "provider_error", !isElsewhere, error.problem?.extensions["setting"] != nil, let name,
+            RequestTarget.isAccountName(name)
+        {
+            return "To change it: ringback account edit \(name)"
         }
         guard let command else { return nil }
         // A provider that refuses the client or its redirect URI says so on its page, and sends no callback.

@@ -14,7 +14,7 @@ struct SecretInput {
     static let maxLength = 16_384
 
     /// True if a user is asked: no other descriptor was named, and standard input is a terminal.
-    static func asksPerson(_ descriptor: Int32?) -> Bool {
+    static func asksUser(_ descriptor: Int32?) -> Bool {
         (descriptor ?? 0) == 0 && Console.Stream.input.isTerminal
     }
 
@@ -25,7 +25,7 @@ struct SecretInput {
             throw RingbackError(
                 .cancelled,
                 "No \(name) was read. Nothing was sent."
-                    + (SecretInput.asksPerson(descriptor) ? "" : SecretInput.ways(from: descriptor)))
+                    + (SecretInput.asksUser(descriptor) ? "" : SecretInput.ways(from: descriptor)))
         }
         return text
     }
@@ -46,7 +46,7 @@ struct SecretInput {
     /// A new value is asked for twice on a terminal, since what is typed is not shown.
     func readNew(_ name: String, from descriptor: Int32?) throws(RingbackError) -> String {
         let first = try read(name, from: descriptor)
-        guard SecretInput.asksPerson(descriptor) else { return first }
+        guard SecretInput.asksUser(descriptor) else { return first }
         guard try line("The same again: ", from: descriptor) == first else {
             throw RingbackError(.cancelled, "The two are not the same. Nothing was sent.")
         }
@@ -57,7 +57,7 @@ struct SecretInput {
     func line(_ question: String, from descriptor: Int32?, orEndedBy other: Int32 = -1) throws(RingbackError) -> String?
     {
         let line: String?
-        if SecretInput.asksPerson(descriptor) {
+        if SecretInput.asksUser(descriptor) {
             line = Prompt.readHidden(
                 question, limit: SecretInput.maxLength, interruption: interruption.descriptor, orEndedBy: other)
         } else {

@@ -1,9 +1,15 @@
 import ArgumentParser
 
-/// The parser's message about a mistake in the options, corrected where it would mislead.
+/// The parser's message about a mistake in the options, corrected where it would mislead. It begins as every other message
+/// of `ringback`.
 enum UsageMistake {
     /// - Parameter message: the parser's whole message.
     static func mended(_ message: String, _ arguments: [String]) -> String {
+        let text = corrected(message, arguments)
+        return text.hasPrefix("Error: ") ? "ringback: \(text.dropFirst(7))" : text
+    }
+
+    private static func corrected(_ message: String, _ arguments: [String]) -> String {
         guard let name = unknownOption(in: message) else { return message }
         // The parser looks for the nearest name, which for `--browser` is the opposite: `--no-browser`.
         if message.contains("Did you mean '--no-\(name)'?") {

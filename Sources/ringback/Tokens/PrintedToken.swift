@@ -1,5 +1,6 @@
 import Adapters
 import HTTPMessages
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 

@@ -24,8 +24,8 @@ struct Refresh: ParsableCommand {
             let answer = try daemon.calls().call(
                 .refresh, [account], body: force ? ["force": true] : [:])
             guard !json.isWanted else { return Output.json(answer) }
-            let validity = TimeText.validity(until: answer["expires_at"]?.integer, now: TimeText.now())
-            Output.line("Refreshed \(account), token valid: \(validity)")
+            let validity = TimeText.phrase(until: answer["expires_at"]?.integer, now: TimeText.now())
+            Output.line("Refreshed \(account), token \(validity)")
         }
     }
 }

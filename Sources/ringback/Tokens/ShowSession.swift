@@ -63,8 +63,8 @@ struct ShowSession: ParsableCommand {
             Output.field("Profile", answer["profile_status"]?.string)
             Output.field("Issuer", session.issuer)
             Output.field("Scope", session.scope)
-            let validity = TimeText.validity(until: session.expiresAt?.secondsSince1970, now: TimeText.now())
-            Output.field("Token", "\(session.tokenType), valid: \(validity)")
+            let validity = TimeText.phrase(until: session.expiresAt?.secondsSince1970, now: TimeText.now())
+            Output.field("Token", "\(session.tokenType), \(validity)")
         }
     }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import HTTPMessages
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -34,8 +35,7 @@ enum TokenVerb {
             return PrintedToken(session: try answer(options), kind: options.request.kind)
         }
         guard let url = try? WebURL(parsing: origin.url), url.host?.isEmpty == false else {
-            throw RingbackError(
-                ExitStatus.usageKind, "\(Sanitizer.line(origin.url)) is no URL with a host and without a user name.")
+            throw OriginEntry.unusable(origin.url)
         }
         let found = try Daemon.calls(socket: options.socket).lookup(origin)
         if let warning = found.warning { Output.note("ringback: " + Sanitizer.line(warning, limit: 1_000)) }

@@ -19,7 +19,9 @@ import Testing
 
     @Test func `a session's end is said with its time`() throws {
         let name = try #require(AccountName("work"))
-        let event = BrokerEvent(kind: .sessionEnding, account: name, state: .authenticated, endsAt: 77, at: 5)
+        let event = BrokerEvent(
+            kind: .sessionEnding, account: name, state: .authenticated, endsAt: WallInstant(seconds: 77),
+            at: WallInstant(seconds: 5))
         let found = try #require(try StreamEvent.all(in: EventFeed.encode(9, event, .english)).first)
         #expect(found.name == "session_ending" && found.id == "9")
         #expect(found.data == ["account": "work", "state": "authenticated", "ends_at": 77, "at": 5])
@@ -82,7 +84,8 @@ import Testing
         let name: AccountName = try #require(AccountName("work"))
         for number in 0..<600 {
             house.broker.bus.post(
-                BrokerEvent(kind: .userUpdated, account: name, state: .authenticated, at: number))
+                BrokerEvent(
+                    kind: .userUpdated, account: name, state: .authenticated, at: WallInstant(seconds: number)))
         }
         _ = await pieces.next()
         #expect(try StreamEvent.all(in: await pieces.next()).count == 512)

@@ -13,7 +13,7 @@ import Testing
     }
 
     private func event(_ at: Int, _ account: AccountName = House.name) -> BrokerEvent {
-        BrokerEvent(kind: .userUpdated, account: account, state: .authenticated, at: at)
+        BrokerEvent(kind: .userUpdated, account: account, state: .authenticated, at: WallInstant(seconds: at))
     }
 
     @Test func `a stream begins with every account as it is, then tells what happens, in order`() async throws {
@@ -109,14 +109,14 @@ import Testing
         let live = bus.subscribe(to: House.name, after: nil)
         bus.post(event(1, House.named("other")))
         bus.post(event(2))
-        #expect(await drain(live).map(\.event.at) == [2])
+        #expect(await drain(live).map(\.event.at.seconds) == [2])
     }
 
     @Test func `a reader that is too slow is told so, after what was kept, and hears no more`() async throws {
         let bus = EventBus()
         let live = bus.subscribe(to: nil, after: nil)
         for number in 0..<600 { bus.post(event(number)) }
-        #expect(await drain(live).map(\.event.at) == Array(0..<512))
+        #expect(await drain(live).map(\.event.at.seconds) == Array(0..<512))
         // Nothing may follow a gap as if there were none.
         bus.post(event(600))
         for _ in 0..<2 {
@@ -131,7 +131,7 @@ import Testing
         let reader = Task { await live.next(within: .seconds(30)) }
         bus.post(event(1))
         guard case .events(let lines) = await reader.value else { throw Unexpected() }
-        #expect(lines.map(\.event.at) == [1])
+        #expect(lines.map(\.event.at.seconds) == [1])
         let gone = Task { await live.next(within: .seconds(30)) }
         gone.cancel()
         guard case .cancelled = await gone.value else { throw Unexpected() }

@@ -44,7 +44,7 @@ import Testing
         try await house.signIn()
         await house.live(1_300, step: 100_000)
         let ends = house.facts.all.compactMap { fact -> Int? in
-            if case .sessionEnding(House.name, let end) = fact { end } else { nil }
+            if case .sessionEnding(House.name, let end) = fact { end.seconds } else { nil }
         }
         #expect(ends == [end])
     }

@@ -1,7 +1,6 @@
 import HTTPMessages
 import Secrets
 import SessionVault
-import TestSupport
 import Testing
 
 @testable import BrokerCore
@@ -49,23 +48,12 @@ import Testing
     }
 
     private func live(_ seed: UInt64, signingOut: Bool) async throws -> House {
-        var random = SeededGenerator(seed: seed)
         let house = try await House()
         await house.broker.configure(Self.accounts)
         try await house.signIn(all: Self.names)
-        for _ in 0..<150 {
-            let happenings = (0..<Int.random(in: 1...6, using: &random)).map { _ in
-                (Int.random(in: 0..<32, using: &random), Self.accounts[Int.random(in: 0...2, using: &random)].name)
-            }
-            await withTaskGroup(of: Void.self) { group in
-                for (what, name) in happenings {
-                    group.addTask { await happen(what, house, name, signingOut: signingOut) }
-                }
-            }
-            house.clock.advance(by: Int.random(in: 0...1_500, using: &random))
-            _ = await house.broker.sessionManager.runDueTasks()
-            if Bool.random(using: &random) { #expect(await eventually { await house.broker.sessionManager.isIdle }) }
-        }
+        let chaos = Chaos(seed: seed, rounds: 150, names: Self.accounts.map(\.name))
+        #expect(
+            await chaos.run(house.broker, house.clock) { await happen($0, house, $1, signingOut: signingOut) })
         return house
     }
 

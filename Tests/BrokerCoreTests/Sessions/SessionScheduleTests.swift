@@ -155,7 +155,7 @@ import Testing
             await house.live(step / 1_000, step: step)
             guard case .events(let events) = await stream.next(within: .zero) else { continue }
             for (_, event) in events where event.kind == .sessionEnding {
-                told.append((event.endsAt ?? 0) - event.at)
+                told.append((event.endsAt?.seconds ?? 0) - event.at.seconds)
             }
         }
         return told

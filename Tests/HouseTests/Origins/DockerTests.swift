@@ -1,11 +1,10 @@
 // `ringback docker-credential`, by hand and as skopeo's credential helper.
 
-import Glibc
 import StrictJSON
 import Testing
 
 @Suite struct `docker` {
-    static let hasSkopeo = unsafe access("/usr/bin/skopeo", X_OK) == 0 && access("/usr/bin/openssl", X_OK) == 0
+    static let hasSkopeo = areInstalled("skopeo", "openssl")
 
     private static let origins = """
         [[origin]]

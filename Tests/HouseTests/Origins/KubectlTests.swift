@@ -5,7 +5,7 @@ import StrictJSON
 import Testing
 
 @Suite struct `kubectl` {
-    static let isInstalled = unsafe access("/usr/bin/kubectl", X_OK) == 0 && access("/usr/bin/openssl", X_OK) == 0
+    static let isInstalled = areInstalled("kubectl", "openssl")
 
     private static let origin = """
         [[origin]]

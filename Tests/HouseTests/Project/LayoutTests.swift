@@ -36,8 +36,8 @@ private let allowed: [String: Set<String>] = [
         "RingbackAPI", "LocalHTTP", "SessionVault", "Encodings", "HTTPMessages", "Secrets", "StrictJSON",
     ],
     "ringback": [
-        "Adapters", "RingbackClient", "RingbackAPI", "SchemeRegistration", "Encodings", "HTTPMessages", "StrictJSON",
-        "Terminal", "CLinux", "ArgumentParser",
+        "Adapters", "RingbackClient", "RingbackAPI", "SchemeRegistration", "Encodings", "HTTPMessages", "Secrets",
+        "StrictJSON", "Terminal", "CLinux", "ArgumentParser",
     ],
     "ringback-sandbox": [
         "Sandbox", "LocalHTTP", "Secrets", "ArgumentParser", "ServiceLifecycle", "UnixSignals", "Logging",

@@ -156,7 +156,6 @@ import Testing
                 ["login", "work", "--no-browser"], environment: stage.environment, columns: 400)
             try await login.shows("ringback scheme register org.example.app)")
             try await login.shows("Firefox shows it in the address line")
-            try await login.shows("Paste it here, or pass it to: ringback complete")
             #expect(!login.text.contains("does not load"))
             try await login.shows("Paste the callback URL")
             let flow = try #require(try await stage.api("GET", "/v1/flows")["flows"]?.array?.first)

@@ -125,13 +125,30 @@ import Testing
         }
     }
 
+    @Test func `audit leaves out what ringback itself asked for`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            _ = try await stage.token()
+            #expect(try await stage.ringback("refresh", "work", "--force").status == 0)
+            #expect(try await stage.api("POST", "/v1/reload").status == 200)
+            let shown = try await stage.ringback("audit")
+            #expect(shown.status == 0 && shown.err.contains("To see all: ringback audit --all"), "\(shown)")
+            #expect(shown.out.contains("issued_token") && !shown.out.contains("/refresh"), "\(shown)")
+            // Of another program.
+            #expect(shown.out.contains("POST /v1/reload"), "\(shown)")
+            let all = try await stage.ringback("audit", "--all")
+            #expect(all.status == 0 && all.err.isEmpty && all.out.contains("/refresh"), "\(all)")
+            #expect(try await stage.ringback("audit", "--json").out.contains("/refresh"))
+        }
+    }
+
     @Test func `refresh and logout say what they did`() async throws {
         try await Stage.play { stage in
             #expect(try await stage.ringback("refresh", "work").status == 3)
             try await stage.signIn()
             let token = try await stage.token()
             let refresh = try await stage.ringback("refresh", "work", "--force")
-            #expect(refresh.status == 0 && refresh.out.hasPrefix("Refreshed work, token valid: "), "\(refresh)")
+            #expect(refresh.status == 0 && refresh.out.hasPrefix("Refreshed work, token valid for "), "\(refresh)")
             #expect(try await stage.token() != token)
             #expect(try await stage.sandbox.counters().tokenRequests("refresh_token") == 1)
 
@@ -189,7 +206,7 @@ import Testing
             for verb in ["complete", "open"] {
                 let unknown = try await stage.ringback(verb, "http://127.0.0.1:1/callback/work?code=a&state=b")
                 #expect(unknown.status == 1 && unknown.out.isEmpty, "\(unknown)")
-                #expect(unknown.err.contains("Sign in failed. Please try again."), "\(unknown)")
+                #expect(unknown.err.contains("ringback: ") && !unknown.err.contains("Sign in failed"), "\(unknown)")
                 #expect(try await stage.ringback(verb, "nonsense").status == 64)
                 #expect(try await stage.ringback(verb, "a:b c").status == 64)
             }

@@ -29,7 +29,7 @@ import Testing
             (interval, required) = (seconds * 1_000, seconds * 1_000)
             (answeredAt, end) = (now, now + life * 1_000)
             schedule = DeviceSchedule(
-                interval: seconds, life: .seconds(life), answeredAt: BootInstant(milliseconds: now))
+                interval: .seconds(seconds), life: .seconds(life), answeredAt: BootInstant(milliseconds: now))
         }
 
         mutating func run() {
@@ -68,12 +68,12 @@ import Testing
             case 1:
                 let stated = Int.random(in: 0...90, using: &dice)
                 interval = max(interval + 5_000, stated * 1_000)
-                (required, silent, event) = (interval, 0, .slowDown(interval: stated))
+                (required, silent, event) = (interval, 0, .slowDown(interval: .seconds(stated)))
             case 2:
                 let retryAfter = Bool.random(using: &dice) ? Int.random(in: 0...200, using: &dice) : nil
                 silent += 1
                 required = max(interval, min(interval << min(silent, 16), 120_000), (retryAfter ?? 0) * 1_000)
-                event = .unanswered(retryAfter: retryAfter)
+                event = .unanswered(retryAfter: retryAfter.map { .seconds($0) })
             default: (silent, event) = (0, .pending)
             }
             schedule.answered(event, at: BootInstant(milliseconds: now))
@@ -94,7 +94,7 @@ import Testing
 
     @Test func `DEV-15: an hour of suspend is one question, if the code still lives`() {
         let start = BootInstant(milliseconds: 0)
-        var schedule = DeviceSchedule(interval: 5, life: .seconds(4_000), answeredAt: start)
+        var schedule = DeviceSchedule(interval: .seconds(5), life: .seconds(4_000), answeredAt: start)
         #expect(schedule.step(at: start) == .sleep(.milliseconds(5_001)))
         #expect(schedule.step(at: start + .seconds(5)) == .sleep(.milliseconds(1)))
         #expect(schedule.step(at: start + .seconds(3_600)) == .ask)
@@ -102,14 +102,14 @@ import Testing
         schedule.answered(.pending, at: answered)
         #expect(schedule.step(at: answered) == .sleep(.milliseconds(5_001)))
         #expect(schedule.step(at: start + .milliseconds(4_000_001)) == .over)
-        let short = DeviceSchedule(interval: 5, life: .seconds(600), answeredAt: start)
+        let short = DeviceSchedule(interval: .seconds(5), life: .seconds(600), answeredAt: start)
         #expect(short.step(at: start + .seconds(3_600)) == .over)
     }
 
     @Test func `a sleep is bounded, and codes that expire before the first request end the schedule`() {
         let start = BootInstant(milliseconds: 0)
-        let slow = DeviceSchedule(interval: 300, life: .seconds(1_800), answeredAt: start)
+        let slow = DeviceSchedule(interval: .seconds(300), life: .seconds(1_800), answeredAt: start)
         #expect(slow.step(at: start) == .sleep(.seconds(30)))
-        #expect(DeviceSchedule(interval: 5, life: .seconds(4), answeredAt: start).step(at: start) == .over)
+        #expect(DeviceSchedule(interval: .seconds(5), life: .seconds(4), answeredAt: start).step(at: start) == .over)
     }
 }

@@ -40,8 +40,8 @@ import Testing
     @Test func `PR-14, FAPI-33, NAT-41: an assertion is for the issuer as the one string, a minute, and one use`()
         throws
     {
-        let first = try parameters(TestKey.p256, metadata())
-        let second = try parameters(TestKey.p256, metadata())
+        let first = try parameters(TestJWK.p256, metadata())
+        let second = try parameters(TestJWK.p256, metadata())
         #expect(Set(first.keys) == ["client_id", "client_assertion_type", "client_assertion"])
         #expect(first["client_assertion_type"] == "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
         let claims = try part(1, of: #require(first["client_assertion"]))
@@ -54,19 +54,19 @@ import Testing
 
     @Test func `one registration never says the same assertion twice`() throws {
         let assertion = try ClientAssertion(
-            key: ClientKey(parsing: Secret(TestKey.ed25519)), metadata: metadata(), now: 1_000)
+            key: ClientKey(parsing: Secret(TestJWK.ed25519)), metadata: metadata(), now: 1_000)
         #expect(assertion.text(clientID: "me") != assertion.text(clientID: "me"))
     }
 
     @Test func `an assertion verifies with the published half, by an algorithm of the key`() throws {
         for (key, algorithm) in [
-            (TestKey.p256, SignatureAlgorithm.es256), (TestKey.ed25519, .edDSA), (TestKey.rsa, .ps256),
+            (TestJWK.p256, SignatureAlgorithm.es256), (TestJWK.ed25519, .edDSA), (TestJWK.rsa, .ps256),
             (TestKeyFile.p256, .es256), (TestKeyFile.rsa, .rs256),
         ] {
             let token = try #require(try parameters(key, metadata())["client_assertion"])
             #expect(try part(0, of: token)["alg"]?.string == algorithm.rawValue)
             #expect(try part(0, of: token)["typ"] == "JWT")
-            #expect(try part(0, of: token)["kid"] == (key == TestKey.rsa ? "r1" : nil))
+            #expect(try part(0, of: token)["kid"] == (key == TestJWK.rsa ? "r1" : nil))
             let privateKey = key.hasPrefix("{") ? nil : try PrivateKey(pem: Secret(key))
             let published = try privateKey?.publicKey ?? publicHalf(of: key)
             let signed = token.utf8.prefix(upTo: try #require(token.utf8.lastIndex(of: UInt8(ascii: "."))))
@@ -85,13 +85,13 @@ import Testing
         let token = try #require(
             try parameters(TestKeyFile.rsa, metadata(offering: ["ES256", "PS384", "PS256"]))["client_assertion"])
         #expect(try part(0, of: token)["alg"] == "PS256")
-        for (key, offered) in [(TestKeyFile.rsa, ["ES256"]), (TestKey.rsa, ["RS256"]), (TestKey.p256, [])] {
+        for (key, offered) in [(TestKeyFile.rsa, ["ES256"]), (TestJWK.rsa, ["RS256"]), (TestJWK.p256, [])] {
             #expect(throws: OAuthError.self) { try parameters(key, metadata(offering: offered.map { .string($0) })) }
         }
     }
 
     @Test func `endpoints by hand without an issuer are named by the token endpoint`() throws {
-        let token = try #require(try parameters(TestKey.p256, metadata(issuer: nil))["client_assertion"])
+        let token = try #require(try parameters(TestJWK.p256, metadata(issuer: nil))["client_assertion"])
         #expect(try part(1, of: token)["aud"] == "https://id.example.org/t")
     }
 
@@ -102,9 +102,9 @@ import Testing
             return try part(0, of: #require(assertion.text(clientID: "me")).revealed())["kid"]
         }
         #expect(try name(TestKeyFile.rsa, "k1") == "k1")
-        #expect(try name(TestKey.p256, "k1") == "k1")
-        #expect(try name(TestKey.rsa, "r1") == "r1")
-        #expect(throws: OAuthError.self) { try name(TestKey.rsa, "k1") }
+        #expect(try name(TestJWK.p256, "k1") == "k1")
+        #expect(try name(TestJWK.rsa, "r1") == "r1")
+        #expect(throws: OAuthError.self) { try name(TestJWK.rsa, "k1") }
     }
 
     @Test func `a certificate beside the key names it by its thumbprint, as Microsoft looks for it`() throws {
@@ -124,8 +124,8 @@ import Testing
     }
 
     @Test func `what is no private key is refused, and its text is not repeated`() throws {
-        let broken = try #require(try JSON(parsing: Array(TestKey.p256.utf8)).object)
-        var variants = ["", "{", "{}", "garbage", TestKey.p256 + TestKey.p256]
+        let broken = try #require(try JSON(parsing: Array(TestJWK.p256.utf8)).object)
+        var variants = ["", "{", "{}", "garbage", TestJWK.p256 + TestJWK.p256]
         for name in ["d", "x", "y", "crv", "kty"] {
             variants.append(JSON.object(JSONObject(broken.members.filter { $0.name != name })).text)
             var other = broken
@@ -143,7 +143,7 @@ import Testing
     }
 
     @Test func `key operations of a private key do not stand in its way`() throws {
-        var key = try #require(try JSON(parsing: Array(TestKey.p256.utf8)).object)
+        var key = try #require(try JSON(parsing: Array(TestJWK.p256.utf8)).object)
         key["key_ops"] = ["sign"]
         _ = try ClientKey(parsing: Secret(" \n" + JSON.object(key).text))
     }

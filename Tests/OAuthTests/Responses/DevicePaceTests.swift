@@ -5,29 +5,29 @@ import Testing
 
 @Suite struct `The pace of questions` {
     @Test func `DEV-06: each slow_down adds five seconds, for good`() {
-        var pace = DevicePace(interval: 5)
+        var pace = DevicePace(interval: .seconds(5))
         #expect(pace.pause == .milliseconds(5_000))
         pace.note(.slowDown(interval: nil))
         pace.note(.pending)
-        #expect(pace.interval == 10 && pace.pause >= .milliseconds(10_000))
+        #expect(pace.interval == .seconds(10) && pace.pause >= .milliseconds(10_000))
         pace.note(.slowDown(interval: nil))
-        #expect(pace.interval == 15 && pace.pause >= .milliseconds(15_000))
+        #expect(pace.interval == .seconds(15) && pace.pause >= .milliseconds(15_000))
         for _ in 0..<10 { pace.note(.pending) }
-        #expect(pace.interval == 15 && pace.pause >= .milliseconds(15_000))
+        #expect(pace.interval == .seconds(15) && pace.pause >= .milliseconds(15_000))
     }
 
     @Test func `an interval that comes with slow_down counts if it is longer`() {
-        var pace = DevicePace(interval: 5)
-        pace.note(.slowDown(interval: 30))
-        #expect(pace.interval == 30)
-        pace.note(.slowDown(interval: 1))
-        #expect(pace.interval == 35)
-        pace.note(.slowDown(interval: .max))
-        #expect(pace.interval == 1_800)
+        var pace = DevicePace(interval: .seconds(5))
+        pace.note(.slowDown(interval: .seconds(30)))
+        #expect(pace.interval == .seconds(30))
+        pace.note(.slowDown(interval: .seconds(1)))
+        #expect(pace.interval == .seconds(35))
+        pace.note(.slowDown(interval: .seconds(Int.max)))
+        #expect(pace.interval == .seconds(1_800))
     }
 
     @Test func `DEV-08: without an answer the pauses double, up to two minutes, until there is one`() {
-        var pace = DevicePace(interval: 5)
+        var pace = DevicePace(interval: .seconds(5))
         let pauses: [Duration] = (0..<6).map { _ in
             pace.note(.unanswered(retryAfter: nil))
             return pace.pause
@@ -35,19 +35,19 @@ import Testing
         #expect(pauses == [10, 20, 40, 80, 120, 120].map { .seconds($0) })
         pace.note(.pending)
         #expect(pace.pause == .milliseconds(5_000))
-        pace.note(.unanswered(retryAfter: 400))
+        pace.note(.unanswered(retryAfter: .seconds(400)))
         #expect(pace.pause == .milliseconds(400_000))
     }
 
     @Test func `a pause is never shorter than the interval, however long that is`() {
-        var pace = DevicePace(interval: 600)
+        var pace = DevicePace(interval: .seconds(600))
         pace.note(.unanswered(retryAfter: nil))
         #expect(pace.pause == .milliseconds(600_000))
     }
 
     @Test func `DEV-13: a provider whose clock is a fifth too slow is satisfied after one slow_down`() {
         for start in [5, 10, 60] {
-            var pace = DevicePace(interval: start)
+            var pace = DevicePace(interval: .seconds(start))
             var wanted = start
             var count = 0
             while pace.pause < .milliseconds(wanted * 1_200), count < 10 {
@@ -69,7 +69,7 @@ import Testing
             var required = max(min(stated, life), 5)
             #expect(interval >= min(required, max(life - 5, 5)))
             required = interval
-            var pace = DevicePace(interval: interval)
+            var pace = DevicePace(interval: .seconds(interval))
             var silent = 0
             for _ in 0..<Int.random(in: 1...40, using: &dice) {
                 var least = required * 1_000
@@ -81,7 +81,7 @@ import Testing
                     least = required * 1_000
                 case 1:
                     let retryAfter = Bool.random(using: &dice) ? Int.random(in: 0...300, using: &dice) : nil
-                    pace.note(.unanswered(retryAfter: retryAfter))
+                    pace.note(.unanswered(retryAfter: retryAfter.map { .seconds($0) }))
                     silent += 1
                     least = max(least, min(least << min(silent, 16), 120_000), (retryAfter ?? 0) * 1_000)
                 default:

@@ -45,13 +45,13 @@ import Testing
     func `"not yet" is understood at whatever status it is said`(_ status: Int) {
         #expect(event(status, #"{"error":"authorization_pending"}"#) == .pending)
         #expect(event(status, #"{"error":"slow_down"}"#) == .slowDown(interval: nil))
-        #expect(event(status, #"{"error":"slow_down","interval":20}"#) == .slowDown(interval: 20))
+        #expect(event(status, #"{"error":"slow_down","interval":20}"#) == .slowDown(interval: .seconds(20)))
     }
 
     @Test func `GitHub's forms are understood`() {
         let form = "application/x-www-form-urlencoded"
         #expect(event(200, "error=authorization_pending&error_description=x", type: form) == .pending)
-        #expect(event(200, "error=slow_down&interval=10", type: form) == .slowDown(interval: 10))
+        #expect(event(200, "error=slow_down&interval=10", type: form) == .slowDown(interval: .seconds(10)))
     }
 
     @Test func `a server that is down says nothing of the person, whatever its page says`() {

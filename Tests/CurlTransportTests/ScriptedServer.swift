@@ -5,12 +5,12 @@ import Synchronization
 import TestSupport
 
 /// Listens on a free port of 127.0.0.1 and runs the script for every connection, until it goes.
-final class TestServer: Sendable {
+final class ScriptedServer: Sendable {
     let port: Int
     private let listener: Int32
     private let connections = Mutex(0)
 
-    init(_ script: @escaping @Sendable (TestConnection) -> Void) {
+    init(_ script: @escaping @Sendable (ScriptedConnection) -> Void) {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
         listener = descriptor
         port = bindToLoopback(descriptor)
@@ -25,7 +25,7 @@ final class TestServer: Sendable {
                 }
                 connections.withLock { $0 += 1 }
                 startThread {
-                    script(TestConnection(accepted))
+                    script(ScriptedConnection(accepted))
                     // Ends the connection even if a child process of another test holds a copy of the descriptor.
                     shutdown(accepted, Int32(SHUT_RDWR))
                     close(accepted)
@@ -59,7 +59,7 @@ final class UnusedPort: Sendable {
 }
 
 /// The server's end of a connection. Blocking calls: scripts have threads of their own.
-struct TestConnection: Sendable {
+struct ScriptedConnection: Sendable {
     private let descriptor: Int32
 
     init(_ descriptor: Int32) {
@@ -146,37 +146,6 @@ struct TestConnection: Sendable {
         var buffer = [UInt8](repeating: 0, count: 4_096)
         let count = unsafe buffer.withUnsafeMutableBytes { unsafe recv(descriptor, $0.baseAddress, $0.count, 0) }
         return count > 0 ? String(decoding: buffer[..<count], as: UTF8.self) : nil
-    }
-}
-
-/// Something that happens once, for a test to wait for.
-final class Event: Sendable {
-    private let stream: AsyncStream<Void>
-    private let continuation: AsyncStream<Void>.Continuation
-
-    init() {
-        (stream, continuation) = AsyncStream.makeStream()
-    }
-
-    func happen() {
-        continuation.yield()
-        continuation.finish()
-    }
-
-    /// True if it happened within a minute.
-    func happened() async -> Bool {
-        await withTaskGroup(of: Bool.self) { group in
-            group.addTask { [stream] in
-                for await _ in stream { return true }
-                return !Task.isCancelled
-            }
-            group.addTask {
-                try? await Task.sleep(for: .seconds(60))
-                return false
-            }
-            defer { group.cancelAll() }
-            return await group.next() ?? false
-        }
     }
 }
 

@@ -1,5 +1,5 @@
 /// Keys for tests and for nothing else: everybody has them.
-enum TestKey {
+enum TestJWK {
     /// RFC 7515 appendix A.3.
     static let p256 = """
         {"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m\

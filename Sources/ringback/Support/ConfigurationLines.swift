@@ -1,0 +1,133 @@
+import RingbackClient
+
+/// The text of a configuration file as lines. A change is to the lines of one key or of one table; all other lines, with
+/// their comments, their order and their ends, stay as they are. The form of TOML is not checked here: the daemon reads
+/// the changed text before it is kept.
+struct ConfigurationLines {
+    /// Without the line feed, with the carriage return where there is one. The last one is empty if the text ends with a
+    /// line feed.
+    private var lines: [[UInt8]]
+
+    init(_ text: [UInt8]) {
+        lines = text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map(Array.init)
+    }
+
+    var text: [UInt8] { Array(lines.joined(separator: [UInt8(ascii: "\n")])) }
+
+    // MARK: Tables
+
+    /// Adds a table to the end, after a blank line.
+    mutating func append(table: [String]) {
+        let end = lineEnd
+        if lines != [[]] {
+            if let last = lines.popLast(), !last.isEmpty { lines.append(last + end) }
+            lines.append(end)
+        } else {
+            lines = []
+        }
+        lines += table.map { Array($0.utf8) + end } + [[]]
+    }
+
+    /// Removes the table whose header is in a line, counted from 1. Comments before the next table stay.
+    ///
+    /// - Returns: false, and nothing is changed, if this header is not in that line.
+    mutating func removeTable(_ header: String, atLine number: Int) -> Bool {
+        guard lines.indices.contains(number - 1),
+            lines[number - 1].filter({ !Self.isBlank($0) }).starts(with: header.utf8)
+        else { return false }
+        var end = lines[number...].firstIndex { Self.isHeader($0) } ?? lines.count
+        while end > number, Self.isEmptyOrComment(lines[end - 1]) { end -= 1 }
+        remove(number - 1..<end)
+        if let last = lines.last, !last.isEmpty { lines.append([]) }
+        return true
+    }
+
+    // MARK: The key `default`
+
+    /// The account that the line `default = "NAME"` names; nil without such a line, or if its value is no plain string.
+    var defaultAccount: String? {
+        guard let value = defaultLine.flatMap({ Self.defaultValue(lines[$0]) }), let quote = value.first,
+            Self.quotes.contains(quote)
+        else { return nil }
+        return String(decoding: value.dropFirst().prefix { $0 != quote }, as: UTF8.self)
+    }
+
+    /// Makes this account the default. A comment behind the former value stays.
+    mutating func setDefault(_ name: String) {
+        let statement = Array("default = \(AccountText.quoted(name))".utf8)
+        if let index = defaultLine {
+            lines[index] = statement + Self.afterValue(lines[index])
+            return
+        }
+        // A comment at the head of the file stays there.
+        let comments = lines.prefix { Self.trimmed($0).first == UInt8(ascii: "#") }.count
+        let isHead = comments > 0 && comments < lines.count && Self.trimmed(lines[comments]).isEmpty
+        let place = isHead ? comments + 1 : 0
+        let isFollowed = place < lines.count && !Self.trimmed(lines[place]).isEmpty
+        let end = lineEnd
+        lines.insert(contentsOf: [statement + end] + (isFollowed ? [end] : []), at: place)
+        if lines.count == 1 { lines.append([]) }
+    }
+
+    /// Removes the line `default = …`. False if there is none.
+    mutating func removeDefault() -> Bool {
+        guard let index = defaultLine else { return false }
+        remove(index..<index + 1)
+        return true
+    }
+
+    // MARK: Lines
+
+    /// What ends the lines of this file besides the line feed.
+    private var lineEnd: [UInt8] { lines.first?.last == Self.carriageReturn ? [Self.carriageReturn] : [] }
+
+    /// A key without a table is before the first table.
+    private var defaultLine: Int? {
+        lines.prefix { !Self.isHeader($0) }.firstIndex { Self.defaultValue($0) != nil }
+    }
+
+    /// Removes lines, and of the two blank lines around them one.
+    private mutating func remove(_ range: Range<Int>) {
+        lines.removeSubrange(range)
+        let place = range.lowerBound
+        let isBlankBefore = place == 0 || Self.trimmed(lines[place - 1]).isEmpty
+        if place < lines.count {
+            if isBlankBefore, Self.trimmed(lines[place]).isEmpty { lines.remove(at: place) }
+        } else if place > 0, isBlankBefore {
+            lines.remove(at: place - 1)
+        }
+    }
+
+    private static let carriageReturn = UInt8(ascii: "\r")
+    private static let quotes = Array("\"'".utf8)
+
+    private static func isHeader(_ line: [UInt8]) -> Bool { trimmed(line).first == UInt8(ascii: "[") }
+
+    private static func isEmptyOrComment(_ line: [UInt8]) -> Bool {
+        let first = trimmed(line).first
+        return first == nil || first == UInt8(ascii: "#")
+    }
+
+    /// What follows `default =`, without blanks; nil for any other line.
+    private static func defaultValue(_ line: [UInt8]) -> ArraySlice<UInt8>? {
+        let line = trimmed(line)
+        for name in ["default", "\"default\"", "'default'"] where line.starts(with: name.utf8) {
+            let rest = line.dropFirst(name.utf8.count).drop(while: isBlank)
+            guard rest.first == UInt8(ascii: "=") else { continue }
+            return rest.dropFirst().drop(while: isBlank)
+        }
+        return nil
+    }
+
+    /// What follows the value in its line: a comment, the end of the line.
+    private static func afterValue(_ line: [UInt8]) -> ArraySlice<UInt8> {
+        guard let value = defaultValue(line), let quote = value.first, quotes.contains(quote) else { return [] }
+        return value.dropFirst().drop { $0 != quote }.dropFirst()
+    }
+
+    private static func trimmed(_ line: [UInt8]) -> ArraySlice<UInt8> {
+        line.drop { isBlank($0) || $0 == carriageReturn }
+    }
+
+    private static func isBlank(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
+}
