@@ -50,8 +50,9 @@ enum CallbackPages {
     static let used = page(
         410, title: "This address works once", heading: "This address works once",
         text:
-            "It was opened before, or the sign-in has ended. If the sign-in page is not open in another tab, go back to "
-            + "the program that asked you to sign in, and sign in again.")
+            "It was opened before, the sign-in has ended, or many newer addresses have replaced it. If the sign-in page is "
+            + "not open in another tab, go back to the program that asked you to sign in. It shows the page's address, or "
+            + "you can sign in again there.")
 
     /// Redirects the browser to an address without the query and the fragment, where it gets ``notFound``.
     static let away = seePage("/unknown")

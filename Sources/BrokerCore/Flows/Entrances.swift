@@ -16,8 +16,9 @@ struct FlowEntrance: Sendable {
 
     var isSpent: Bool { visit == .fetched }
 
-    /// How many of one flow can be opened at a time; the oldest gives way. As many that were opened are remembered.
-    static let maxLive = 8
+    /// How many of one flow can be opened at a time; the oldest gives way. As many that were opened are remembered. Every
+    /// program that joins the sign-in has one, and a browser may be slow to open it.
+    static let maxLive = 32
 }
 
 /// An address of a flow that a program was to open, as callers see it.
