@@ -45,9 +45,11 @@ public struct Broker: Sendable {
     // MARK: Life
 
     /// Takes over the configuration's accounts, at start and at every reload.
-    public func configure(_ accounts: [Account]) async {
+    ///
+    /// - Parameter unchanged: accounts whose settings are those of the last call.
+    public func configure(_ accounts: [Account], unchanged: Set<AccountName> = []) async {
         await tools.configurationChanged()
-        for name in await sessionManager.configure(accounts) { await flowRegistry.cancel(name) }
+        for name in await sessionManager.configure(accounts, unchanged: unchanged) { await flowRegistry.cancel(name) }
         await revocations.lookAgain()
     }
 
@@ -139,21 +141,29 @@ public struct Broker: Sendable {
 
     /// Ends the session here, and tells the provider.
     ///
-    /// - Returns: the account afterwards, and whether there was anything to sign out of.
-    public func signOut(
-        _ name: AccountName, endingAll: Bool = false
-    ) async throws(BrokerError) -> (account: AccountView, hadSession: Bool) {
+    /// An earlier sign-out of the account of which the provider has not been told is told now, too.
+    public func signOut(_ name: AccountName, endingAll: Bool = false) async throws(BrokerError) -> SignedOut {
         // A caller that goes away while a refresh is waited for must not keep the provider from hearing of it.
-        let closing = work.attempt { () throws(BrokerError) -> (hadSession: Bool, delivery: Promise<Void>?) in
+        let closing = work.attempt { () throws(BrokerError) -> (hadSession: Bool, delivery: Promise<Void>) in
             await flowRegistry.endChange(of: name)
             let closing = try await sessionManager.close(name, endingAll: endingAll)
-            return (
-                closing.hadSession, closing.closed.map { closed in work.start { await revocations.deliver(closed) } }
-            )
+            let delivery = work.start {
+                if let closed = closing.closed { await revocations.deliver(closed) }
+                await revocations.retry(name, besides: closing.closed?.retirement)
+            }
+            return (closing.hadSession, delivery)
         }
         let (hadSession, delivery) = try await closing.get()
-        _ = await delivery?.wait(atMost: Broker.revocationWait)
-        return (try await account(name), hadSession)
+        _ = await delivery.wait(atMost: Broker.revocationWait)
+        return SignedOut(
+            account: try await account(name), hadSession: hadSession,
+            isRevocationPending: await revocations.counts()[name] != nil)
+    }
+
+    /// Forgets which users have signed in to an account that is to be removed.
+    public func forgetUsers(of name: AccountName) async throws(BrokerError) {
+        let slot = try await sessionManager.account(name).slot.ofUsers
+        try await BrokerError.mapping { () throws(VaultError) in try await vault.remove(slot) }
     }
 
     // MARK: Flows

@@ -50,8 +50,9 @@ enum CallbackPages {
     static let used = page(
         410, title: "This address works once", heading: "This address works once",
         text:
-            "It was opened before, or its time is over. If the page that it led to is not open in another tab, go back to "
-            + "the program that opened it, and start again.")
+            "It was opened before, its time is over, or many newer addresses have replaced it. If the page that it led to is "
+            + "not open in another tab, go back to the program that opened it. It shows the page's address, or you can start "
+            + "again there.")
 
     /// Redirects the browser to an address without the query and the fragment, where it gets ``notFound``.
     static let away = seePage("/unknown")

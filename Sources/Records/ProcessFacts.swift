@@ -27,6 +27,15 @@ public enum ProcessFacts {
         return fields.count > 19 ? UInt64(fields[19]) : nil
     }
 
+    /// What it has in common with other processes of the same program: its session and its parent, as text. A parent that
+    /// takes up what others left, number 1, is none.
+    public static func groups(of pid: Int32) -> Set<String> {
+        guard let text = text(of: pid, "stat"), let end = text.lastIndex(of: ")") else { return [] }
+        let fields = text[text.index(after: end)...].split(separator: " ")
+        guard fields.count > 3, let parent = Int(fields[1]), let session = Int(fields[3]) else { return [] }
+        return Set((parent > 1 ? ["parent \(parent)"] : []) + (session > 0 ? ["session \(session)"] : []))
+    }
+
     private static func text(of pid: Int32, _ file: String) -> String? {
         guard pid > 0 else { return nil }
         let descriptor = unsafe open("/proc/\(pid)/\(file)", O_RDONLY | O_CLOEXEC)

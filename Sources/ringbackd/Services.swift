@@ -55,6 +55,8 @@ final class Reloader: Sendable {
     }
 
     private let proxy = Mutex<HTTPProxy?>(nil)
+    /// The accounts as they were configured last.
+    private let configured = Mutex<[String: AccountConfiguration]>([:])
     private let lastReload = Mutex<Task<SocketAPI.Reloaded, Never>?>(nil)
 
     /// How the network is used: the proxy that is in force, and proxy variables that are ignored.
@@ -116,13 +118,24 @@ final class Reloader: Sendable {
                 var account = Account(entry, helper: helper, vault: vault, credentials: credentials)
                 account?.isDefault = entry.name == configuration.defaultAccount?.name
                 return account
-            })
+            }, unchanged: unchanged(of: configuration))
         origins.configure(table)
         // After the accounts, since their redirect URIs have schemes too.
         await links.configure(configuration.schemes.map(LinkScheme.init))
         await exposedSockets.value?.configure(configuration)
         notices.value?.configure(configuration)
         keptFiles.value?.configure(configuration)
+    }
+
+    /// The accounts whose settings are what they were before.
+    private func unchanged(of configuration: DaemonConfiguration) -> Set<AccountName> {
+        let now = Dictionary(configuration.accounts.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        let former = configured.withLock { former in
+            defer { former = now }
+            return former
+        }
+        let same = now.values.filter { former[$0.name]?.hasSameSettings(as: $0) == true }
+        return Set(same.compactMap { AccountName($0.name) })
     }
 
     private func monotonicMicroseconds() -> Int {

@@ -24,10 +24,12 @@ struct RegistrationResource: Resource {
                 .secret("initial_access_token"), .optional("ca_file", .string, "A path"),
             ]), statuses: [201], .json(.registration), errors: .ofRegistration, RegistrationResource.register),
         Route(
-            .deleteRegistration, "Delete a registration that no account uses, at the provider and in the vault",
+            .deleteRegistration, "Delete a registration, at the provider and in the vault",
             query: [
-                .required("issuer", .string, "Where it is"),
-                .optional("client_id", .string, "Which one; without it, one that could not be used"),
+                .optional(
+                    "issuer", .string,
+                    "Where a registration is that no account uses; without it, the one that the account itself uses"),
+                .optional("client_id", .string, "Which one at the issuer; without it, one that could not be used"),
                 .optional("ca_file", .string, "Certificates to trust instead of the system's"),
             ], .json(.registrationDeleted), errors: .ofRegistration.and([.accountNotFound, .notFound]),
             RegistrationResource.deleteRegistration),
@@ -41,9 +43,8 @@ struct RegistrationResource: Resource {
 
     func deleteRegistration(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
-        guard let issuer = call.query("issuer"), !issuer.isEmpty else {
-            throw call.invalid("issuer", "it is required here")
-        }
+        guard let issuer = call.query("issuer") else { return try await deleteOwnRegistration(name, call) }
+        guard !issuer.isEmpty else { throw call.invalid("issuer", "it is empty") }
         let trust = try await trust(call, call.query("ca_file"))
         let isTold = try await call.ask { () throws(BrokerError) in
             try await Registrations(of: broker).delete(
@@ -53,6 +54,20 @@ struct RegistrationResource: Resource {
         object["client_id"] = call.query("client_id").map { .string($0) }
         object["deleted_at_provider"] = .bool(isTold)
         return ServerResponse(json: .object(object))
+    }
+
+    /// The registration of an account that is configured. Afterwards the account cannot sign in any more.
+    private func deleteOwnRegistration(_ name: AccountName, _ call: Call) async throws(Problem) -> ServerResponse {
+        for member in ["client_id", "ca_file"] where call.query(member) != nil {
+            throw call.invalid(member, "it belongs to issuer")
+        }
+        let deleted = try await call.ask { () throws(BrokerError) in
+            try await Registrations(of: broker).deleteOwn(name)
+        }
+        return ServerResponse(json: [
+            "account": .string(name.rawValue), "issuer": .string(deleted.issuer),
+            "client_id": .string(deleted.clientID), "deleted_at_provider": .bool(deleted.isTold),
+        ])
     }
 
     private func registrationOrder(_ call: Call) async throws(Problem) -> RegistrationOrder {

@@ -32,6 +32,9 @@ struct SessionResource: Resource {
             query: [
                 .optional("scope", .string, "local (the default), global or others"),
                 .optional("end_session", .string, "true or plain: name the page that ends it in the browser too"),
+                .optional(
+                    "forget", .boolean,
+                    "Forget also which users have signed in: the account is to be removed"),
             ], .json(.signedOut), errors: .ofSession, SessionResource.signOut),
     ]
 
@@ -154,6 +157,7 @@ struct SessionResource: Resource {
     func signOut(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
         let scope = try call.query("scope", as: SignOutScope.self) ?? .local
+        let forgets = try call.flag("forget")
         let isProject = try await call.ask { () throws(BrokerError) in try await broker.supabase.isProject(name) }
         guard scope == .local || isProject else {
             throw Problem(.methodUnsupported, "The provider of \(name) ends single sessions only: use scope=local.")
@@ -173,6 +177,8 @@ struct SessionResource: Resource {
         }
         var object = outcome.account.json(in: call.language).object ?? JSONObject()
         object["had_session"] = .bool(outcome.hadSession)
+        object["revocation_pending"] = outcome.isRevocationPending ? true : nil
+        if forgets { try await call.ask { () throws(BrokerError) in try await broker.forgetUsers(of: name) } }
         object.members += try await endSession(call, ending, name)
         return ServerResponse(json: .object(object))
     }

@@ -15,6 +15,8 @@ extension Component {
 
     private static let endSessionMembers: [Member] = [
         .optional("had_session", .boolean, "False if there was nothing to sign out of; not with scope=others"),
+        .optional(
+            "revocation_pending", .boolean, "true if the provider has not been told of this sign-out or an earlier one"),
         .optional("end_session_url", .string, "To be shown to the user"),
         .optional("end_session_open_url", .string, "For a program to open, once and within a minute"),
         .optional("end_session_open_url_error", .component(.problem)),

@@ -1,5 +1,6 @@
 internal import BrokerCore
 internal import LocalHTTP
+internal import Records
 internal import RingbackAPI
 internal import Secrets
 internal import SessionVault
@@ -33,7 +34,8 @@ struct VaultResource: Resource {
     func unlockVault(_ call: Call) async throws(Problem) -> ServerResponse {
         let passphrase = try call.secret("passphrase")
         try await forUser(call) { () throws(BrokerError) in
-            try await broker.unlockVault(passphrase: passphrase, by: call.process ?? 0)
+            let pid = call.process ?? 0
+            try await broker.unlockVault(passphrase: passphrase, by: pid, of: ProcessFacts.groups(of: pid))
         }
         return ServerResponse(json: broker.vault.status.json)
     }

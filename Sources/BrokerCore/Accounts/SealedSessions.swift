@@ -79,6 +79,9 @@ public struct SealedSessions: Sendable {
             }
             var removed: [RemovedSession] = []
             for entry in found { removed.append(try await remove(entry, of: name, revokes: revokes)) }
+            for slot in Set(found.map(\.slot.ofUsers)) {
+                try await BrokerError.mapping { () throws(VaultError) in try await broker.vault.remove(slot) }
+            }
             return removed
         }.get()
     }

@@ -17,7 +17,8 @@ struct FlowEntrance: Sendable {
     var isSpent: Bool { visit == .fetched }
 
     /// How many unused entrances a flow may have. With one more, the oldest is closed. As many used ones are remembered.
-    static let maxLive = 8
+    /// Every program that joins the sign-in has one, and a browser may be slow to open it.
+    static let maxLive = 32
 }
 
 /// An address of a flow that a program was to open, as callers see it.

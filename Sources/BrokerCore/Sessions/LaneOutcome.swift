@@ -46,8 +46,8 @@ extension LaneState {
         case networkReturned
         /// The configuration changed. That may have fixed what the provider refused.
         case mended
-        /// The configuration was read again. That may have fixed a problem.
-        case reloaded
+        /// The configuration was read again. That may have fixed a problem, where the account's settings have changed.
+        case reloaded(isChanged: Bool)
     }
 
     enum Effect: Sendable {

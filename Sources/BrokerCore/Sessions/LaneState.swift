@@ -143,16 +143,19 @@ extension LaneState {
         case .mended:
             renewal.backoff = Backoff()
             return [.schedule]
-        case .reloaded: return forgetMendedProblem()
+        case .reloaded(let isChanged): return forgetMendedProblem(isChanged)
         }
     }
 
     /// A reload clears a problem that nothing is retried for, since no later success would clear it. Problems of the
-    /// vault stay, and so does a session that has run out.
-    private mutating func forgetMendedProblem() -> [Effect] {
+    /// vault stay, and so does a session that has run out. What the provider refused or a setting prevents stays too, unless
+    /// the account's settings have changed.
+    private mutating func forgetMendedProblem(_ isChanged: Bool) -> [Effect] {
         guard renewal.backoff.error == nil else { return [] }
         switch problem {
         case .sessionRanOut?, .vaultFailed?, .vaultLocked?: break
+        case .provider(.refused)?, .serviceRefused?, .misconfigured?, .unusableSetting?:
+            if isChanged { problem = nil }
         default: problem = nil
         }
         return []

@@ -118,25 +118,43 @@ actor Revocations {
         if !hasLoaded { await load() }
         let now = clock.bootInstant
         for (id, found) in entries where found.dueAt <= now && !found.isRunning {
-            guard let account = await current(found),
-                let isHeld = await isHeld(found.closed.session, by: account),
-                let entry = entries[id], !entry.isRunning, entry.dueAt <= now
-            else { continue }
-            if isHeld {
-                // It is in use again, or the daemon ended before it could discard what a repeated write had retired.
-                await finish(id)
-                continue
-            }
-            if entry.refusals >= Revocations.patience {
-                record(.revocationAbandoned(entry.account))
-                await finish(id)
-                continue
-            }
-            entries[id]?.isRunning = true
-            let closed = Closed(account: account, session: entry.closed.session, retirement: entry.closed.retirement)
+            guard let closed = await begin(id, found, by: now) else { continue }
             sessionManager.work.start { [self] in await tell(id, closed) }
         }
         return Revocations.idlePause
+    }
+
+    /// Tells the account's provider now what it has not been told yet.
+    ///
+    /// - Parameter recent: what it was told a moment ago.
+    func retry(_ name: AccountName, besides recent: String?) async {
+        if !hasLoaded { await load() }
+        for (id, found) in entries where found.account == name && id != recent && !found.isRunning {
+            guard let closed = await begin(id, found, by: nil) else { continue }
+            await tell(id, closed)
+        }
+    }
+
+    /// Marks an entry as running. Nil if there is nothing to tell, or it cannot be told now.
+    ///
+    /// - Parameter now: it must be due by then; nil if a user asks for it.
+    private func begin(_ id: String, _ found: Entry, by now: BootInstant?) async -> Closed? {
+        guard let account = await current(found),
+            let isHeld = await isHeld(found.closed.session, by: account),
+            let entry = entries[id], !entry.isRunning, now.map({ entry.dueAt <= $0 }) ?? true
+        else { return nil }
+        if isHeld {
+            // It is in use again, or the daemon ended before it could discard what a repeated write had retired.
+            await finish(id)
+            return nil
+        }
+        if entry.refusals >= Revocations.patience {
+            record(.revocationAbandoned(entry.account))
+            await finish(id)
+            return nil
+        }
+        entries[id]?.isRunning = true
+        return Closed(account: account, session: entry.closed.session, retirement: entry.closed.retirement)
     }
 
     /// The account as it is configured now, if the session is still bound to it: its client secret may have changed

@@ -27,6 +27,7 @@ actor SessionManager {
     /// Sessions that are loaded at start cause no `signed_in` event. Sessions that come back with a reload do.
     private var hasStarted = false
     var vaultState = VaultState()
+    var unlockAttempts = UnlockAttempts()
     /// Fulfilled when the first attempt to open the vault has ended.
     let firstOpening = Promise<Void>()
     /// What belongs to no lane any more.
@@ -61,7 +62,7 @@ actor SessionManager {
     /// Takes over the configuration's accounts. A session whose binding is no longer the account's is set aside in the
     /// vault, and so is a removed account's. Both are there again when the configuration is. Returns the accounts whose
     /// pending flows are no longer valid.
-    func configure(_ accounts: [Account]) -> [AccountName] {
+    func configure(_ accounts: [Account], unchanged: Set<AccountName> = []) -> [AccountName] {
         var changed: [AccountName] = []
         let names = Set(accounts.map(\.name))
         for name in lanes.keys where !names.contains(name) {
@@ -81,7 +82,7 @@ actor SessionManager {
                 lanes[name]?.account = account
                 // The reload may have fixed what the provider refused the service for.
                 if lane.state.awaitsMending { take(.mended, lane.id) } else { plan(name) }
-                take(.reloaded, lane.id)
+                take(.reloaded(isChanged: !unchanged.contains(name)), lane.id)
             } else {
                 laneCount += 1
                 lanes[name] = Lane(

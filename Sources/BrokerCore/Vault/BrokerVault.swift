@@ -22,14 +22,39 @@ extension Broker {
 
     /// Opens the vault. The passphrase is for a key source that asks for one.
     ///
-    /// - Parameter pid: of the process that asks. After five failed attempts in a minute it gets `tooManyAttempts`.
-    public func unlockVault(passphrase: Secret?, by pid: Int32 = 0) async throws(BrokerError) {
-        if let error = await sessionManager.openVault(passphrase: passphrase, isAsked: true, by: pid) { throw error }
+    /// - Parameters:
+    ///   - pid: of the process that asks. After five failed attempts in a minute it gets `tooManyAttempts`.
+    ///   - groups: what the process has in common with others of the same program, such as its session. An attempt
+    ///     waits for those of callers that have failed less often in the last minute.
+    public func unlockVault(
+        passphrase: Secret?, by pid: Int32 = 0, of groups: Set<String> = []
+    ) async throws(BrokerError) {
+        if let error = await sessionManager.openVault(passphrase: passphrase, isAsked: true, by: pid, of: groups) {
+            throw error
+        }
     }
 
     /// Moves the vault's key to another key source. The passphrase is for the new one.
     public func rekeyVault(to choice: KeySourceChoice, passphrase: Secret?) async throws(BrokerError) {
-        if let error = await sessionManager.rekeyVault(to: choice, passphrase: passphrase) { throw error }
+        let error = await sessionManager.inVaultTurn { sessionManager in
+            if let error = sessionManager.vaultState.userLock { return error }
+            let former = sessionManager.vault.status.keySource
+            do throws(VaultError) {
+                // The vault may be closed because the configuration already names another key source. The vault decides
+                // whether that is an obstacle: this call is what moves the key there.
+                try await sessionManager.vault.rekey(to: choice, passphrase: passphrase)
+            } catch {
+                // If the vault was opened for the move only and the move failed, it is closed again.
+                if sessionManager.lockError != nil { try? await sessionManager.vault.close() }
+                return BrokerError(error)
+            }
+            sessionManager.record(.vaultRekeyed(from: former, to: sessionManager.vault.status.keySource))
+            if sessionManager.lockError != nil {
+                sessionManager.schedule.set(.openVault, at: sessionManager.clock.bootInstant)
+            }
+            return nil
+        }
+        if let error { throw error }
     }
 
     /// How many signed-out sessions have not been revoked at their providers yet, by account.

@@ -1,5 +1,6 @@
 /// How many wrong passphrases a process may try, and in what time. The passphrase is protected by the cost of its key
-/// derivation. This limit keeps a faulty program from using up the processor; other programs are not affected.
+/// derivation. This limit keeps a faulty program from using up the processor; other programs are not affected. Between
+/// processes, ``UnlockAttempts`` decides who is next.
 private let attemptLimit = 5
 private let attemptWindow: Duration = .seconds(60)
 

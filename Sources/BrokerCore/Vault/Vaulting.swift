@@ -26,11 +26,24 @@ extension SessionManager {
 
     /// Opens the vault and loads every account. An open one stays as it is.
     ///
-    /// - Parameter pid: of the process that asked.
-    func openVault(passphrase: Secret?, isAsked: Bool, by pid: Int32 = 0) async -> BrokerError? {
-        // Checked before the turn too, so that a process over the limit takes no turn.
-        if isAsked, let error = vaultState.refusal(of: pid, at: clock.bootInstant) { return error }
+    /// - Parameters:
+    ///   - pid: of the process that asked.
+    ///   - groups: what it has in common with other processes of the same program.
+    func openVault(
+        passphrase: Secret?, isAsked: Bool, by pid: Int32 = 0, of groups: Set<String> = []
+    ) async -> BrokerError? {
+        let groups = groups.union(["process \(pid)"])
+        if isAsked {
+            // Checked before the turn too, so that a process over the limit takes no turn.
+            if let error = vaultState.refusal(of: pid, at: clock.bootInstant) { return error }
+            if let (number, turn) = unlockAttempts.enter(groups), await turn.wait() == nil {
+                if !unlockAttempts.giveUp(number) { unlockAttempts.ended(at: clock.bootInstant) }
+                return .cancelled
+            }
+        }
         return await inVaultTurn { sessionManager in
+            // The change runs to its end even if the caller goes away, so the next attempt begins here.
+            defer { if isAsked { sessionManager.unlockAttempts.ended(at: sessionManager.clock.bootInstant) } }
             if sessionManager.isOpen { return nil }
             if !isAsked, let error = sessionManager.vaultState.userLock { return error }
             if isAsked, let error = sessionManager.vaultState.refusal(of: pid, at: sessionManager.clock.bootInstant) {
@@ -42,7 +55,10 @@ extension SessionManager {
                 let failure = BrokerError(opening: error)
                 let now = sessionManager.clock.bootInstant
                 sessionManager.vaultState.failed(failure, by: isAsked ? pid : nil, at: now)
-                if isAsked { sessionManager.record(.vaultRefused(failure)) }
+                if isAsked {
+                    sessionManager.unlockAttempts.failed(groups, at: now)
+                    sessionManager.record(.vaultRefused(failure))
+                }
                 sessionManager.firstOpening.fulfil(())
                 sessionManager.schedule.set(.openVault, at: now + openRetryInterval)
                 return failure
@@ -107,28 +123,6 @@ extension SessionManager {
         take(.locked, lane.id)
         expectLoading(name)
         schedule.remove(.load(name))
-    }
-
-    /// Moves the vault's key to another key source.
-    func rekeyVault(to choice: KeySourceChoice, passphrase: Secret?) async -> BrokerError? {
-        await inVaultTurn { sessionManager in
-            if let error = sessionManager.vaultState.userLock { return error }
-            let former = sessionManager.vault.status.keySource
-            do throws(VaultError) {
-                // The vault may be closed because the configuration already names another key source. The vault decides
-                // whether that is an obstacle: this call is what moves the key there.
-                try await sessionManager.vault.rekey(to: choice, passphrase: passphrase)
-            } catch {
-                // If the vault was opened for the move only and the move failed, it is closed again.
-                if sessionManager.lockError != nil { try? await sessionManager.vault.close() }
-                return BrokerError(error)
-            }
-            sessionManager.record(.vaultRekeyed(from: former, to: sessionManager.vault.status.keySource))
-            if sessionManager.lockError != nil {
-                sessionManager.schedule.set(.openVault, at: sessionManager.clock.bootInstant)
-            }
-            return nil
-        }
     }
 
     /// Refuses a sign-in whose session could not be stored, before the user is asked for anything.

@@ -53,9 +53,16 @@ public struct AccountConfiguration: Sendable, Equatable {
     public let headers: [FormEncoding.Pair]
     public let policy: AccountPolicy
     /// Where the account's table is.
-    public let source: ConfigurationSource
+    public internal(set) var source: ConfigurationSource
     /// The line of each key in the table.
-    let lines: [String: Int]
+    var lines: [String: Int]
+
+    /// True if both say the same, wherever they are written.
+    public func hasSameSettings(as other: AccountConfiguration) -> Bool {
+        var moved = other
+        (moved.source, moved.lines) = (source, lines)
+        return self == moved
+    }
 }
 
 /// Whether authorization requests are pushed (RFC 9126), with the values of the configuration.

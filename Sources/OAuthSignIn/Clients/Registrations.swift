@@ -155,6 +155,27 @@ public struct Registrations: Sendable {
         }.get()
     }
 
+    /// Deletes the registration that a configured account uses. Afterwards it cannot sign in any more.
+    ///
+    /// - Returns: what was deleted, and whether the provider deleted it too.
+    /// - Throws: ``BrokerError/nothingHeld(_:)`` if the account's client was not registered by this daemon.
+    public func deleteOwn(
+        _ name: AccountName
+    ) async throws(BrokerError) -> (issuer: String, clientID: String, isTold: Bool) {
+        let account = try await account(name)
+        try await broker.vaultSettled(atMost: Registrations.vaultWait)
+        let registrar = registrar
+        let slot = VaultSlot(account: name.rawValue, binding: account.binding.text, kind: .registration)
+        guard let turn = turns.take(name) else {
+            throw .conflict("A registration for \(name) is in progress. Wait until it ends.")
+        }
+        let isTold = try await tools.work.attempt { () throws(BrokerError) in
+            defer { turn() }
+            return try await registrar.delete(slot, as: account)
+        }.get()
+        return (account.binding.provider, account.binding.clientID, isTold)
+    }
+
     /// Waits until the vault is open. A keyring may ask the user to unlock it first, so the wait is bounded.
     private static let vaultWait: Duration = .seconds(30)
 

@@ -12,18 +12,31 @@ struct AccountRemove: ParsableCommand {
         discussion: """
             Signs out, with revocation at the provider, then removes the file that "ringback account add" wrote and lets a \
             running daemon read the configuration. An account that is defined in another file is not removed; the message \
-            names that file. The [[origin]] tables that have tokens of the account are removed with it. Nothing is removed \
-            if something else of the configuration needs the account, or if the sign-out fails. Of an account that is not configured any more, the \
-            sessions that the vault still holds are revoked where that is possible, and removed.
+            names that file. The [[origin]] tables that have tokens of the account are removed with it, the restricted \
+            sockets that "ringback expose" made for it are revoked, and a client that "--register" registered is deleted \
+            at the provider. The account stays if something else of the configuration needs it, if the sign-out fails, or if \
+            the provider cannot be told of it. Of an account that is not configured any more, the sessions that the \
+            vault still holds are revoked where that is possible, and removed.
             """)
 
     @Argument(help: "The account's name.", completion: Completions.accounts)
     var name: String
 
-    @Flag(help: "Do not sign out. The session stays sealed in the vault, and is used if the account is added again.")
+    @Flag(
+        help: """
+            Do not sign out. The session stays sealed in the vault, with the client's registration, and is used if the \
+            account is added again.
+            """)
     var keepSession = false
 
-    @Flag(help: "Remove the sessions of an account that is not configured any more without telling the provider.")
+    @Flag(help: "Do not delete the client that was registered for the account at the provider.")
+    var keepRegistration = false
+
+    @Flag(
+        help: """
+            Remove the account although the provider cannot be told that its session has ended; of an account that is not \
+            configured any more, remove the sessions without telling the provider.
+            """)
     var noRevoke = false
 
     @Flag(name: .shortAndLong, help: "Do not ask.")
@@ -40,26 +53,36 @@ struct AccountRemove: ParsableCommand {
             let file = try AccountFile(name: name, configuration: config)
             let calls = try daemon.calls()
             guard try isDefined(file) else { return try removeSealed(calls) }
-            guard !noRevoke else {
-                throw RingbackError(
-                    ExitStatus.usageKind,
-                    "--no-revoke is for an account that is not configured any more; \(name) is configured.")
-            }
             let dependents = try AccountDependents(of: file, config: config)
             let origins = dependents.origins.map(\.rule.pattern.text)
             try confirm(file, origins)
-            if !keepSession { try signOut(calls) }
+            let holdings = AccountHoldings(name: name, calls: calls)
+            let isOwed = keepSession ? false : try signOut(calls)
+            let sockets = try holdings.revokeSockets(needsDaemon: !keepSession)
+            let registration = keepSession || keepRegistration ? nil : try holdings.deleteRegistration()
             try dependents.remove()
             try file.remove()
             try calls.reloadIfRunning()
+            if isOwed { try holdings.forgetSignOut() }
             guard !json.isWanted else {
-                return Output.json([
-                    "account": .string(name), "file": .string(file.path), "signed_out": .bool(!keepSession),
-                    "origins": .array(origins.map { .string($0) }),
+                var object = JSONObject([
+                    .init("account", .string(name)), .init("file", .string(file.path)),
+                    .init("signed_out", .bool(!keepSession)), .init("origins", .array(origins.map { .string($0) })),
+                    .init("exposed_sockets", .array(sockets.map { .string($0) })),
                 ])
+                if !keepSession { object["provider_told"] = .bool(!isOwed) }
+                object["registration"] = registration?.document
+                return Output.json(.object(object))
             }
             Output.line("Removed the account \(name): \(file.path)")
             for origin in origins { Output.line("Removed its origin: \(Sanitizer.line(origin))") }
+            for socket in sockets { Output.line("Revoked its restricted socket: \(Sanitizer.line(socket))") }
+            if let registration { Output.line(registration.text) }
+            if isOwed {
+                Output.note(
+                    "Its provider was not told that the session has ended. Its tokens stay valid until they expire, unless you "
+                        + "end the session at the provider.")
+            }
             if dependents.isDefault { Output.note("It was the default account; there is none now.") }
             if keepSession {
                 Output.note(
@@ -132,6 +155,14 @@ struct AccountRemove: ParsableCommand {
         }
         try confirm("Remove it from the vault?")
         try SealedSession.remove(of: name, revokes: !noRevoke, calls, asJSON: json.isWanted)
+        guard !keepRegistration else { return }
+        let holdings = AccountHoldings(name: name, calls: calls)
+        for session in sessions {
+            guard let text = holdings.deleteRegistration(at: session.provider, clientID: session.clientID) else {
+                continue
+            }
+            Output.note(text)
+        }
     }
 
     private func confirm(_ file: AccountFile, _ origins: [String]) throws(RingbackError) {
@@ -152,13 +183,15 @@ struct AccountRemove: ParsableCommand {
         }
     }
 
-    private func signOut(_ calls: BrokerCalls) throws(RingbackError) {
+    /// True if the provider has not been told, and the account is to be removed all the same.
+    private func signOut(_ calls: BrokerCalls) throws(RingbackError) -> Bool {
         do throws(RingbackError) {
-            _ = try calls.call(.signOut, [name])
+            let answer = try calls.call(.signOut, [name], query: [("forget", "true")])
+            guard answer["revocation_pending"]?.bool == true else { return false }
         } catch {
             switch error.kind {
             // The daemon has not read the account yet, so it holds no session of it.
-            case .accountNotFound: return
+            case .accountNotFound: return false
             case .noDaemon:
                 throw RingbackError(
                     .noDaemon,
@@ -172,5 +205,14 @@ struct AccountRemove: ParsableCommand {
                 throw error
             }
         }
+        guard !noRevoke else { return true }
+        var error = RingbackError(
+            .providerUnreachable,
+            "\(name) is signed out here, but its provider has not been told, so its tokens may still be valid. The account "
+                + "stays, since the provider can be told only as long as it is configured.", recovery: .retry)
+        error.advice =
+            "Try again: ringback account remove \(name), or remove it without telling the provider: ringback account "
+            + "remove \(name) --no-revoke"
+        throw error
     }
 }

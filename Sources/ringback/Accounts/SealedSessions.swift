@@ -7,7 +7,8 @@ import Terminal
 struct SealedSession {
     let account: String
     private let person: String
-    private let provider: String
+    let provider: String
+    let clientID: String
     /// Its provider may be asked to revoke it.
     let isRevocable: Bool
 
@@ -15,6 +16,7 @@ struct SealedSession {
         account = document["account"]?.string ?? ""
         person = document["display_name"]?.string ?? "an unnamed user"
         provider = document["provider"]?.string ?? "its provider"
+        clientID = document["client_id"]?.string ?? ""
         isRevocable = document["revocable"]?.bool == true
     }
 

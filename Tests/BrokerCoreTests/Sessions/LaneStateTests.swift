@@ -168,7 +168,7 @@ private func word(_ outcome: LaneState.Outcome) -> String {
         .noticed(full, .signInFailed),
         .networkReturned,
         .mended,
-        .reloaded,
+        .reloaded(isChanged: true),
     ]
 
     /// The presence that is left, where an outcome changes it. How many sign-outs are in progress has no part in it.
@@ -231,10 +231,24 @@ private func word(_ outcome: LaneState.Outcome) -> String {
                 var state = reached(held(.stored))
                 if backsOff { _ = state.take(.failed(down, isOfRequest: false), of: name, at: now) }
                 _ = state.take(.noticed(problem, nil), of: name, at: now)
-                #expect(words(state.take(.reloaded, of: name, at: now)).isEmpty)
+                #expect(words(state.take(.reloaded(isChanged: true), of: name, at: now)).isEmpty)
                 #expect(state.problem == (problem == down && !backsOff ? nil : problem))
                 #expect(word(state) == "alice stored")
                 #expect((state.renewal.backoff.error != nil) == backsOff)
+            }
+        }
+    }
+
+    @Test func `a reload without a change of the account keeps what the provider refused or a setting prevents`() {
+        for isChanged in [false, true] {
+            for problem: BrokerError in [
+                .provider(.refused(code: "invalid_client", message: nil)), .misconfigured("Wrong."),
+                .accessDenied(name),
+            ] {
+                var state = reached(held(.stored))
+                _ = state.take(.noticed(problem, nil), of: name, at: now)
+                _ = state.take(.reloaded(isChanged: isChanged), of: name, at: now)
+                #expect(state.problem == (isChanged || problem == .accessDenied(name) ? nil : problem))
             }
         }
     }

@@ -61,7 +61,8 @@ import Testing
         house.provider.script(.token, .status(500))
         #expect(await house.failure() != nil)
         for time in 0..<2 {
-            let (view, hadSession) = try await house.broker.signOut(House.name)
+            let ended = try await house.broker.signOut(House.name)
+            let (view, hadSession) = (ended.account, ended.hadSession)
             #expect(view.state == .unauthenticated)
             #expect(view.error == nil)
             #expect(hadSession == (time == 0))

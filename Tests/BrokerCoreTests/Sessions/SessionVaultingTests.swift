@@ -262,6 +262,25 @@ import Testing
         #expect(await house.failure() == nil)
     }
 
+    @Test func `an attempt waits for those of programs that were wrong less often, and one runs at a time`() async {
+        var attempts = UnlockAttempts()
+        let now = BootInstant(milliseconds: 0)
+        let wrong: Set = ["session 1", "process 7"]
+        #expect(attempts.enter(wrong) == nil)
+        let second = attempts.enter(["session 1", "process 8"])
+        let left = attempts.enter(["session 3"])
+        let other = attempts.enter(["session 2", "process 9"])
+        #expect(left.map { attempts.giveUp($0.number) } == true)
+        attempts.failed(wrong, at: now)
+        attempts.ended(at: now)
+        #expect(other?.turn.value != nil && second?.turn.value == nil && left?.turn.value == nil)
+        attempts.ended(at: now)
+        #expect(second?.turn.value != nil)
+        #expect(second.map { attempts.giveUp($0.number) } == false)
+        attempts.ended(at: now)
+        #expect(attempts.enter(wrong) == nil)
+    }
+
     @Test func `wrong passphrases of one process keep no other process out`() async throws {
         let house = try await House()
         try await house.signIn()

@@ -56,6 +56,27 @@ import Testing
         }
     }
 
+    @Test func `opens for the right passphrase although many processes try wrong ones`() async throws {
+        try await Stage.play(Self.configuration("key_source = \"passphrase\"")) { stage in
+            #expect(try await stage.ringback("unlock", stdin: "correct horse\n").status == 0)
+            #expect(try await stage.ringback("lock").status == 0)
+            let script = """
+                for i in $(seq 30); do (echo wrong horse | "$1" unlock >/dev/null 2>&1 || echo wrong) & done; wait
+                """
+            // In a session of its own, as another program.
+            let crowd = try stage.start(
+                "/usr/bin/setsid", ["--wait", "/bin/sh", "-c", script, "sh", Programs.path("ringback")])
+            _ = try await crowd.line("the first wrong one")
+            let before = crowd.output.value.lines.count
+            let right = try await stage.api(
+                "POST", "/v1/vault/unlock", ["passphrase": "correct horse"], within: Bound.seconds(60))
+            #expect(right.status == 200, "\(right)")
+            // The attempt that ran ends first. All that still wait find the vault open.
+            let wrong = try await crowd.end(within: Bound.seconds(120)).out.split(separator: "\n").count
+            #expect(wrong <= before + 3, "\(wrong) after \(before)")
+        }
+    }
+
     @Test func `with a passphrase is locked at start, and opens for it alone`() async throws {
         try await Stage.play(Self.configuration("key_source = \"passphrase\"")) { stage in
             try await expectLocked(stage, "vault", command: "ringback unlock")

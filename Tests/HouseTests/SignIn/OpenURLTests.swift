@@ -56,15 +56,33 @@ import Testing
         }
     }
 
-    @Test func `is another one for each call, and eight can be opened`() async throws {
+    @Test func `is another one for each call, thirty-two can be opened, and each page ends the flow`() async throws {
         try await Stage.play { stage in
             var urls: [String] = []
-            for _ in 0..<9 { urls.append(try await stage.begin().openURL) }
-            #expect(Set(urls).count == 9)
-            #expect(try await Browser.load(LocalURL(urls[0])).status == 410)
-            var states: Set<String> = []
-            for url in urls.dropFirst() { states.insert(try await page(behind: url)["state"] ?? "") }
-            #expect(states.count == 8)
+            for _ in 0..<33 { urls.append(try await stage.begin().openURL) }
+            #expect(Set(urls).count == 33)
+            let replaced = try await Browser.load(LocalURL(urls[0]))
+            #expect(replaced.status == 410 && replaced.text.contains("newer addresses have replaced it"), "\(replaced)")
+            var pages: [LocalURL] = []
+            for url in urls.dropFirst() { pages.append(try await page(behind: url)) }
+            #expect(Set(pages.map { $0["state"] ?? "" }).count == 32)
+            #expect(try await Browser.deliver(Browser.signIn(at: pages[0].text)).answer.location == "/done")
+        }
+    }
+
+    @Test func `that newer ones have replaced before it was opened is told, and the page's address is shown`()
+        async throws
+    {
+        try await Stage.play { stage in
+            let (browser, opened) = try stage.recordingBrowser()
+            let login = try stage.start("ringback", ["login", "work"], environment: ["BROWSER": browser])
+            let first = try await opened.line()
+            for _ in 0..<32 { _ = try await stage.begin() }
+            #expect(try await Browser.load(LocalURL(first)).status == 410)
+            let line = try await login.errorLine("the page's address") { $0.contains("state=") }
+            let url = try #require(line.split(separator: " ").first { $0.contains("state=") })
+            #expect(try await Browser.deliver(Browser.signIn(at: String(url))).answer.location == "/done")
+            #expect(try await login.end().status == 0)
         }
     }
 

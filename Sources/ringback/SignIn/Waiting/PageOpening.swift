@@ -14,6 +14,8 @@ struct PageOpening {
         case notOpened
         /// Another user asked for the page and was not sent to it. Nil if the system does not tell who.
         case foreign(uid: Int?)
+        /// Newer addresses have replaced it, and it was not seen that anybody fetched the page.
+        case replaced
     }
 
     /// The address that was opened.
@@ -39,7 +41,7 @@ struct PageOpening {
     mutating func news(in later: Flow) -> News? {
         guard let opened = later.openAddresses.first(where: { $0.url == url }) else {
             isSettled = true
-            return nil
+            return url == nil ? nil : .replaced
         }
         switch opened.status {
         case .unused:
@@ -61,6 +63,9 @@ extension PageOpening.News {
         switch self {
         case .notOpened:
             return "The sign-in page has not been opened yet. Your browser may still be starting."
+        case .replaced:
+            return "The address that the browser was started with may not work any more: newer sign-in calls have got "
+                + "theirs since."
         case .foreign(let uid):
             let who = uid.map { "uid \($0)" } ?? "a program that is not known to be yours"
             return "The sign-in page was requested by \(who), not by you (uid \(getuid())), and was not sent. "

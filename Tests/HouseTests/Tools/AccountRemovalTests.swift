@@ -1,0 +1,126 @@
+import Glibc
+import StrictJSON
+import Testing
+
+/// What is left behind when an account is removed, at its provider and here.
+@Suite struct `ringback account remove` {
+    private static let logout: JSON = ["endpoint": "supabase_logout", "kind": "status", "status": 503]
+
+    /// A person is signed in at a project, by an account that is defined in its own file.
+    private static func playProject(_ test: (Stage) async throws -> Void) async throws {
+        try await Stage.play("", sandboxArguments: ["--user", "alice"], startsDaemon: false) { stage in
+            #expect(unsafe mkdir(stage.dropIns, 0o700) == 0)
+            try stage.write(
+                Stage.project.replacing("{sandbox}", with: stage.sandbox.origin), to: "\(stage.dropIns)/app.toml")
+            try await stage.startDaemon()
+            try await stage.signUp()
+            try await test(stage)
+        }
+    }
+
+    private static func logouts(_ stage: Stage) async throws -> Int {
+        try await stage.sandbox.counters(issuer: "/supabase").requests("supabase_logout")
+    }
+
+    /// The names of the account's files in the vault.
+    private static func sealed(_ stage: Stage, _ account: String) -> [String] {
+        FileTree.all(in: "\(stage.state)/vault").filter { $0.contains("/\(account)+") }
+    }
+
+    @Test func `keeps the account until its project was told of the sign-out`() async throws {
+        try await Self.playProject { stage in
+            try await stage.switchProject(["faults": [Self.logout]])
+            let away = try await stage.ringback("account", "remove", "app", "--yes")
+            #expect(away.status == 5 && away.err.contains("ringback account remove app --no-revoke"), "\(away)")
+            #expect(try await stage.ringback("accounts").out.contains("app"))
+            #expect(try await stage.ringback("token", "app").status == 3)
+            let before = try await Self.logouts(stage)
+            #expect(before >= 1)
+            try await stage.switchProject(["clear": true])
+            let removed = try await stage.ringback("account", "remove", "app", "--yes")
+            #expect(removed.status == 0 && removed.out.contains("Removed the account app"), "\(removed)")
+            #expect(try await Self.logouts(stage) == before + 1)
+            #expect(!(try await stage.ringback("status")).out.contains("Sign-outs"))
+            #expect(Self.sealed(stage, "app") == [])
+        }
+    }
+
+    @Test func `removes it at once on request, and owes nothing afterwards`() async throws {
+        try await Self.playProject { stage in
+            #expect(Self.sealed(stage, "app").contains { $0.hasSuffix(".people") })
+            try await stage.switchProject(["faults": [Self.logout]])
+            let removed = try await stage.ringback("account", "remove", "app", "--yes", "--no-revoke")
+            #expect(removed.status == 0 && removed.err.contains("was not told"), "\(removed)")
+            let status = try await stage.ringback("status")
+            #expect(!status.out.contains("Sign-outs") && !status.out.contains("Sealed"), "\(status)")
+            #expect(Self.sealed(stage, "app") == [])
+        }
+    }
+
+    @Test func `keeps the account of an OpenID Connect provider that was not told, too`() async throws {
+        try await Stage.playReader { stage in
+            let environment = stage.readersEnvironment
+            func ringback(_ words: String) async throws -> Output {
+                try await stage.run("ringback", words.split(separator: " ").map(String.init), environment: environment)
+            }
+            let add = "account add work --issuer \(stage.sandbox.origin) --client-id ringback"
+            #expect(try await ringback(add).status == 0)
+            #expect(try await ringback("login work").status == 0)
+            try await stage.sandbox.control(["faults": [["endpoint": "revocation", "kind": "status", "status": 503]]])
+            let away = try await ringback("account remove work --yes")
+            #expect(away.status == 5 && away.err.contains("--no-revoke"), "\(away)")
+            let before = try await stage.sandbox.counters().requests("revocation")
+            try await stage.sandbox.control(["clear": true])
+            let removed = try await ringback("account remove work --yes")
+            #expect(removed.status == 0, "\(removed)")
+            #expect(try await stage.sandbox.counters().requests("revocation") > before)
+            #expect(!(try await ringback("status")).out.contains("Sign-outs"))
+        }
+    }
+
+    @Test func `revokes the sockets that were made for the account by ringback expose`() async throws {
+        try await Stage.playReader { stage in
+            let environment = stage.readersEnvironment
+            func ringback(_ words: String) async throws -> Output {
+                try await stage.run("ringback", words.split(separator: " ").map(String.init), environment: environment)
+            }
+            let add = "account add work --issuer \(stage.sandbox.origin) --client-id ringback"
+            #expect(try await ringback(add).status == 0)
+            #expect(try await ringback("login work").status == 0)
+            let exposed = try await ringback("expose box --account work --json")
+            let socket = try #require(try JSON(parsing: exposed.out.utf8)["socket"]?.string, "\(exposed)")
+            let removed = try await ringback("account remove work --yes")
+            #expect(removed.status == 0 && removed.out.contains("Revoked its restricted socket: box"), "\(removed)")
+            #expect(!(try await ringback("expose list")).out.contains("box"))
+            #expect(try await ringback(add).status == 0)
+            #expect(try await ringback("login work").status == 0)
+            #expect(unsafe access(socket, F_OK) != 0)
+            #expect(!(try await ringback("expose list")).out.contains("box"))
+        }
+    }
+
+    @Test func `deletes a client that was registered for the account, or keeps the account`() async throws {
+        try await Stage.play { stage in
+            func registered() -> [String] { Self.sealed(stage, "play").filter { $0.hasSuffix(".registration") } }
+            let add = ["account", "add", "play", "--issuer", stage.sandbox.origin, "--register"]
+            #expect(try await stage.run("ringback", add).status == 0)
+            try await stage.signIn("play")
+            let deaf: JSON = ["endpoint": "client_configuration", "kind": "status", "status": 503]
+            try await stage.sandbox.control(["faults": [deaf]])
+            let away = try await stage.ringback("account", "remove", "play", "--yes")
+            #expect(away.status == 5 && away.err.contains("--keep-registration"), "\(away)")
+            #expect(registered().count == 1)
+            try await stage.sandbox.control(["clear": true])
+            let removed = try await stage.ringback("account", "remove", "play", "--yes")
+            #expect(removed.status == 0 && removed.out.contains("Deleted its client client-"), "\(removed)")
+            #expect(try await stage.sandbox.counters()["registrations_deleted"] == 1)
+            #expect(registered() == [])
+
+            #expect(try await stage.run("ringback", add).status == 0)
+            let kept = try await stage.ringback("account", "remove", "play", "--yes", "--keep-registration")
+            #expect(kept.status == 0, "\(kept)")
+            #expect(try await stage.sandbox.counters()["registrations_deleted"] == 1)
+            #expect(registered().count == 1)
+        }
+    }
+}
