@@ -129,7 +129,9 @@ struct OAuthProvider: SignInProvider {
         return EndSessionPage(url: request.url(), shown: IssuedToken(token, of: session, account.name))
     }
 
-    func renewal(of session: Session, for key: TokenKey) async throws(BrokerError) -> Renewal {
+    func renewal(
+        of session: Session, for key: TokenKey, because reason: RefreshReason
+    ) async throws(BrokerError) -> Renewal {
         let metadata = try await provider.metadata()
         try session.refuseMove(of: account, to: metadata.tokenEndpoint)
         let registration = try await provider.registration(metadata)
@@ -141,7 +143,8 @@ struct OAuthProvider: SignInProvider {
                 let restoration = key == .own ? session.restoration(of: token) : nil
                 let (response, isRefused) = try await ScopeRestoration.attempt(restoration, key) {
                     key throws(BrokerError) in
-                    try await provider.refresh(token, key: key, metadata: metadata, registration: registration)
+                    try await provider.refresh(
+                        token, key: key, metadata: metadata, registration: registration, because: reason)
                 }
                 return RenewalResponse(refreshToken: response.refreshToken) { held throws(BrokerError) in
                     var renewed = try await provider.validate(response, for: held, key: key, metadata: metadata)

@@ -30,14 +30,19 @@ public final class SandboxSite: Sendable {
 
     /// Starts to respond. The issuers' URLs begin with the origin (`http://127.0.0.1:8080`, no final slash), which is
     /// known only once the server listens.
-    public func open(at origin: String) {
+    ///
+    /// - Parameter publicOrigin: the issuers' URLs begin with this one instead, because a server in front of this one
+    ///   passes requests on (`https://provider.test`).
+    public func open(at origin: String, publicOrigin: String? = nil) {
+        let first = publicOrigin ?? origin
         let providers = options.issuerPaths.map { prefix in
-            (prefix, SandboxProvider(origin: origin, prefix: prefix, options: options, clock: clock))
+            (prefix, SandboxProvider(origin: first, prefix: prefix, options: options, clock: clock))
         }
         let port = (try? WebURL(parsing: origin))?.port.map { ":\($0)" } ?? ""
+        var authorities = Set(["127.0.0.1", "[::1]", "localhost"].map { $0 + port })
+        if let authority = publicOrigin?.split(separator: "/").last { authorities.insert(authority.lowercased()) }
         let opened = Place(
-            authorities: Set(["127.0.0.1", "[::1]", "localhost"].map { $0 + port }),
-            issuers: options.issuerPaths.map { origin + $0 },
+            authorities: authorities, issuers: options.issuerPaths.map { first + $0 },
             providers: Dictionary(providers) { first, _ in first })
         place.withLock { $0 = opened }
     }

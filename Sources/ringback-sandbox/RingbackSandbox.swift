@@ -41,6 +41,10 @@ import UnixSignals
         help: ArgumentHelp(
             "What every client may use besides http on loopback; may be repeated.", valueName: "uri"))
     var redirectURIs: [String] = []
+    @Option(
+        help: ArgumentHelp(
+            "Where the issuers' URLs begin, if a server in front of this one passes requests on.", valueName: "url"))
+    var publicOrigin: String? = nil
 
     func validate() throws {
         guard (0...65_535).contains(port) else { throw ValidationError("--port is 0 to 65535.") }
@@ -56,6 +60,12 @@ import UnixSignals
         }
         guard accessTokenLifetime >= 0, accessTokenLifetime <= 1 << 40, latency >= 0, latency <= 1 << 40 else {
             throw ValidationError("Durations are not negative.")
+        }
+        if let publicOrigin {
+            let parts = publicOrigin.split(separator: "/", omittingEmptySubsequences: false)
+            guard parts.count == 3, ["http:", "https:"].contains(parts[0]), parts[1].isEmpty, !parts[2].isEmpty else {
+                throw ValidationError("--public-origin \(publicOrigin): write https://HOST or https://HOST:PORT.")
+            }
         }
         for client in clients where client.isEmpty || client.hasPrefix(":") || client.hasSuffix(":") {
             throw ValidationError("--client \(client): write ID or ID:SECRET.")
@@ -89,7 +99,7 @@ import UnixSignals
         let server = HTTPServer { await site.respond(to: $0) }
         let port = try listen(server)
         let origin = "http://\(host == "::1" ? "[::1]" : host):\(port)"
-        site.open(at: origin)
+        site.open(at: origin, publicOrigin: publicOrigin)
         // A reader that has closed standard output must not end the server.
         signal(SIGPIPE, SIG_IGN)
         write("listening on \(origin)\n", to: STDOUT_FILENO)

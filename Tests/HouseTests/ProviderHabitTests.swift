@@ -168,6 +168,44 @@ import Testing
         }
     }
 
+    @Test(arguments: ["work", "robot"])
+    func `metadata are read again after a refresh that somebody asked for and that failed at an old endpoint`(
+        account: String
+    ) async throws {
+        let service = """
+
+            [accounts.robot]
+            issuer = "{sandbox}"
+            client_id = "robot"
+            client_secret_file = "{stage}/secret"
+            grant = "client_credentials"
+            scopes = ["deploy"]
+
+            """
+        try await Stage.play(Stage.twoAccounts + service, startsDaemon: false) { stage in
+            try stage.write("robot-hush\n", to: "\(stage.directory)/secret")
+            try await stage.sandbox.control([
+                "clients": [["id": "ringback-demo"], ["id": "robot", "secret": "robot-hush"]]
+            ])
+            try await stage.startDaemon()
+            try await stage.signIn()
+            #expect(try await stage.ringback("token", account).status == 0)
+            // The token endpoint is at another path for a while.
+            try await stage.sandbox.control([
+                "endpoints": ["token": .string("\(stage.sandbox.origin)/elsewhere")]
+            ])
+            #expect(try await stage.ringback("reload").status == 0)
+            let before = try await stage.sandbox.counters().requests("discovery")
+            let failed = try await stage.ringback("refresh", account, "--force")
+            #expect(failed.status == 5, "\(failed)")
+            #expect(try await stage.sandbox.counters().requests("discovery") == before + 1)
+            try await stage.sandbox.control(["endpoints": [:]])
+            let refreshed = try await stage.ringback("refresh", account, "--force")
+            #expect(refreshed.status == 0, "\(refreshed)")
+            #expect(try await stage.sandbox.counters().requests("discovery") == before + 2)
+        }
+    }
+
     @Test func `a failure that says why is shown in the provider's words`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()

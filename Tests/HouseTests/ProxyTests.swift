@@ -73,6 +73,62 @@ import Testing
         }
     }
 
+    @Test func `that inspects TLS is passed with its authority in ca_file, and is named without it`() async throws {
+        let arguments = ["--public-origin", "https://provider.test", "--auto-approve", "alice"]
+        try await Stage.play("", sandboxArguments: arguments, startsDaemon: false) { stage in
+            let port = stage.sandbox.origin.split(separator: ":").last.map(String.init) ?? ""
+            let proxy = try stage.start(
+                "/usr/bin/env",
+                ["python3", "-B", "\(Document.root)/Tests/Programs/tls_proxy.py", stage.directory, port])
+            let place = try await proxy.line("the proxy's port")
+            let provider = "issuer = \"https://provider.test\"\nclient_id = \"ringback-demo\""
+            try stage.write(
+                configuration: """
+                    [network]
+                    proxy = "http://127.0.0.1:\(place)"
+
+                    [accounts.work]
+                    \(provider)
+                    scopes = ["openid", "email", "offline_access"]
+                    ca_file = "{stage}/authority.pem"
+
+                    [accounts.stranger]
+                    \(provider)
+
+                    [accounts.other]
+                    issuer = "https://other.test"
+                    client_id = "c"
+
+                    """)
+            try await stage.startDaemon()
+            let flow = try await stage.begin()
+            #expect(flow.authorizationURL.hasPrefix("https://provider.test/"), "\(flow)")
+            // The browser has a way of its own to the provider.
+            let page = flow.authorizationURL.replacing("https://provider.test", with: stage.sandbox.origin)
+            #expect(try await Browser.deliver(Browser.signIn(at: page)).answer.location == "/done")
+            #expect(try await stage.ended(flow)["status"]?.string == "completed")
+            let session = try await stage.api("GET", "/v1/accounts/work/session")
+            #expect(session["issuer"] == "https://provider.test" && session["subject"] == "alice", "\(session)")
+            let refresh = try await stage.ringback("refresh", "work", "--force")
+            #expect(refresh.status == 0, "\(refresh)")
+            let doctor = try await stage.ringback("doctor", "work", "--json")
+            let checks = try JSON(parsing: doctor.out.utf8)["checks"]?.array ?? []
+            #expect(checks.contains { $0["check"] == "discovery" && $0["level"] == "ok" }, "\(doctor)")
+            let passed = proxy.output.value.lines.dropFirst()
+            #expect(passed.count >= 3 && passed.allSatisfy { $0 == "CONNECT provider.test:443" }, "\(passed)")
+
+            let requests = try await stage.sandbox.counters().requests("discovery")
+            let stranger = try await stage.ringback("login", "stranger", "--no-browser")
+            #expect(stranger.status == 5, "\(stranger)")
+            #expect(stranger.err.contains("inspects TLS") && stranger.err.contains("ca_file"), "\(stranger)")
+            #expect(try await stage.sandbox.counters().requests("discovery") == requests)
+            #expect(proxy.output.value.lines.count > passed.count + 1, "\(proxy.output.value.lines)")
+            let other = try await stage.ringback("login", "other", "--no-browser")
+            #expect(other.status == 5, "\(other)")
+            #expect(other.err.contains("127.0.0.1:\(place) responded with HTTP 403 to CONNECT"), "\(other)")
+        }
+    }
+
     @Test(arguments: [
         ("proxy = \"socks5://p:1\"", "must be http://HOST:PORT"), ("proxy = \"http://p\"", "must be http://HOST:PORT"),
         ("proxy = \"http://u:pw@p:1\"", "proxy_credentials_file"), ("proxy = \"none\"", "must be http://HOST:PORT"),

@@ -37,7 +37,9 @@ public protocol SignInProvider: Sendable {
     // MARK: Sessions
 
     /// Makes a refresh ready: all that can fail before a refresh token is presented (metadata, the client's secret).
-    func renewal(of session: Session, for key: TokenKey) async throws(BrokerError) -> Renewal
+    func renewal(
+        of session: Session, for key: TokenKey, because reason: RefreshReason
+    ) async throws(BrokerError) -> Renewal
 
     /// Tells the provider that a session is over. False if it has no revocation endpoint (RFC 7009).
     func revoke(_ session: Session) async throws(BrokerError) -> Bool

@@ -15,7 +15,7 @@ extension SessionManager {
         if let lockError { return .failure(lockError) }
         let renewal: Renewal
         do throws(BrokerError) {
-            renewal = try await provider(lane.account).renewal(of: session, for: key)
+            renewal = try await provider(lane.account).renewal(of: session, for: key, because: reason)
             try await announce(session, lane)
         } catch {
             let meaning: RenewalMeaning =
@@ -34,7 +34,9 @@ extension SessionManager {
         }
         // A refresh token that came with a downscoped token may be of that scope. It is presented for the whole scope at
         // once.
-        if key != .own, self.lane(id)?.state.visible?.unvalidated?.downscopedTo != nil { _ = await renew(id, .own, for: .change) }
+        if key != .own, self.lane(id)?.state.visible?.unvalidated?.downscopedTo != nil {
+            _ = await renew(id, .own, for: .change)
+        }
         return result
     }
 

@@ -40,7 +40,7 @@ struct ClientReader {
             client.id = id
             if !AccountTable.isPrintable(id) { account.refuse("client_id", "must be printable ASCII") }
         } else if !account.isWritten("client_id"), !mayBeUnnamed {
-            account.refuse(nil, "needs client_id: the id that the provider gave this client when it was registered")
+            account.refuse("client_id", "is missing: the id that the provider gave this client when it was registered")
         }
         let places = Self.secretKeys.filter { account.isWritten($0) }
         for key in places.dropFirst() {

@@ -25,7 +25,7 @@ struct SupabaseReader {
         let isBare = table.boolean("gateway") == false
         for key in isBare ? ["url"] : ["url", "api_key"] where !account.isWritten(key) {
             isGood = false
-            account.refuse("provider", "provider = \"supabase\" needs \(key)")
+            account.refuse(key, "is missing: provider = \"supabase\" needs it")
         }
         for key in ["profile", "profile_rpc", "rpc"] where isBare && account.isWritten(key) {
             isGood = false

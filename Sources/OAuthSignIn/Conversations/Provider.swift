@@ -73,7 +73,8 @@ struct Provider: Sendable {
 
     /// Requests new tokens. The tokens are not validated yet. Throws if there is no response with tokens.
     func refresh(
-        _ refreshToken: Secret, key: TokenKey, metadata: ProviderMetadata, registration: ClientRegistration
+        _ refreshToken: Secret, key: TokenKey, metadata: ProviderMetadata, registration: ClientRegistration,
+        because reason: RefreshReason
     ) async throws(BrokerError) -> TokenResponse {
         do throws(BrokerError) {
             let response = try await send(as: registration, at: metadata) { registration in
@@ -93,7 +94,7 @@ struct Provider: Sendable {
                 throw BrokerError(error, host: host).unquoting(refreshToken, registration.secret)
             }
         } catch {
-            await doubt(error, isRefresh: true)
+            await doubt(error, isRequested: reason == .requested)
             throw error
         }
     }

@@ -11,6 +11,8 @@ actor ProviderDirectory: ProviderMemory {
         var fetchedAt: BootInstant?
         /// When the last fetch ended, successful or not.
         var askedAt: BootInstant?
+        /// When they were last to be fetched again because an endpoint had failed.
+        var doubtedAt: BootInstant?
         var fetch: Promise<Result<ProviderMetadata, BrokerError>>?
         /// The index of the discovery URL that has the metadata.
         var place: Int?
@@ -32,10 +34,12 @@ actor ProviderDirectory: ProviderMemory {
     /// If the provider does not respond, its known metadata stay valid for this long.
     private static let confirmationPause: Duration = .seconds(900)
 
-    /// If an endpoint fails, the metadata are fetched again, but not more often than this.
+    /// If an endpoint fails at a request that a caller asked for, the metadata are fetched again, but such failures
+    /// cause no second fetch within this time.
     private static let doubtInterval: Duration = .seconds(60)
-    /// The same for refreshes. They repeat without a user, so the interval is longer to limit the load at the provider.
-    private static let refreshDoubtInterval: Duration = .seconds(1_800)
+    /// The age of metadata that are fetched again after a refresh that nobody asked for. Such refreshes are repeated
+    /// without a user, so the time is longer to limit the load at the provider.
+    private static let unattendedDoubtAge: Duration = .seconds(1_800)
 
     init(http: any HTTPClient, work: Work, clock: BrokerClock) {
         self.http = http
@@ -114,11 +118,19 @@ actor ProviderDirectory: ProviderMemory {
     }
 
     /// Called when an endpoint of the issuer's metadata has failed. The metadata are fetched again before their next
-    /// use.
-    func doubt(_ account: Account, issuer: String, isRefresh: Bool) {
+    /// use, unless that was done a short time ago.
+    ///
+    /// - Parameter isRequested: a caller asked for what failed: a sign-in, or a refresh.
+    func doubt(_ account: Account, issuer: String, isRequested: Bool) {
         let key = DocumentPlace(issuer, account.trust)
-        let interval = isRefresh ? ProviderDirectory.refreshDoubtInterval : ProviderDirectory.doubtInterval
-        guard let askedAt = metadata[key]?.askedAt, clock.bootInstant - askedAt >= interval else { return }
+        guard let entry = metadata[key], let askedAt = entry.askedAt else { return }
+        let now = clock.bootInstant
+        if isRequested {
+            if let doubtedAt = entry.doubtedAt, now - doubtedAt < ProviderDirectory.doubtInterval { return }
+        } else {
+            guard now - askedAt >= ProviderDirectory.unattendedDoubtAge else { return }
+        }
+        metadata[key]?.doubtedAt = now
         metadata[key]?.fetchedAt = nil
     }
 

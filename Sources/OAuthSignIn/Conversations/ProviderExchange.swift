@@ -95,11 +95,13 @@ extension Provider {
 
     /// After a failure at an endpoint of cached metadata, the metadata are fetched again before the next use: the
     /// endpoint may have moved.
-    func doubt(_ error: BrokerError, isRefresh: Bool = false) async {
+    ///
+    /// - Parameter isRequested: false for what is repeated without a caller.
+    func doubt(_ error: BrokerError, isRequested: Bool = true) async {
         guard case .issuer(let issuer) = rules.endpoints else { return }
         switch error {
         case .provider(.unreachable), .provider(.invalidResponse), .provider(.unexplained):
-            await directory.doubt(account, issuer: issuer, isRefresh: isRefresh)
+            await directory.doubt(account, issuer: issuer, isRequested: isRequested)
         default: break
         }
     }

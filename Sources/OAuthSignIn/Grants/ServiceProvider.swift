@@ -8,11 +8,13 @@ struct ServiceProvider: SignInProvider {
     let provider: Provider
     let grant: ServiceGrant
 
-    func renewal(of session: Session, for key: TokenKey) async throws(BrokerError) -> Renewal {
+    func renewal(
+        of session: Session, for key: TokenKey, because reason: RefreshReason
+    ) async throws(BrokerError) -> Renewal {
         Renewal(
             presents: [],
             send: { _ throws(BrokerError) in
-                let fetched = try await fetch(key)
+                let fetched = try await fetch(key, because: reason)
                 return RenewalResponse(refreshToken: nil) { session throws(BrokerError) in
                     var session = session
                     session.tokens[key] = fetched.token
@@ -85,20 +87,25 @@ extension ServiceProvider {
     /// Fetches a token. Scopes, audience and resource that the key does not set are as configured.
     ///
     /// A refresh token in the response is not stored (RFC 6749 section 4.4.3): the same request gives the next token.
-    func fetch(_ key: TokenKey) async throws(BrokerError) -> ServiceToken {
+    func fetch(_ key: TokenKey, because reason: RefreshReason) async throws(BrokerError) -> ServiceToken {
         let metadata = try await provider.metadata()
         let registration = try await provider.registration(metadata)
         let assertion = try await grant.assertion?.fetch()
         let scopes = key.scopes ?? provider.account.scopes
         let request = try request(assertion, scopes, key, registration, metadata.tokenEndpoint)
-        let response = try await provider.account.send(request, toProvider: provider.http)
         let tokens: TokenSet
-        do throws(OAuthError) {
-            tokens = try TokenResponse(reading: response).tokenSet()
-            try ExchangedTokenType.check(issued: tokens)
+        do throws(BrokerError) {
+            let response = try await provider.account.send(request, toProvider: provider.http)
+            do throws(OAuthError) {
+                tokens = try TokenResponse(reading: response).tokenSet()
+                try ExchangedTokenType.check(issued: tokens)
+            } catch {
+                throw BrokerError(error, host: request.host).unquoting(registration.secret, assertion?.text)
+                    .ofService(provider.account)
+            }
         } catch {
-            throw BrokerError(error, host: request.host).unquoting(registration.secret, assertion?.text)
-                .ofService(provider.account)
+            await provider.doubt(error, isRequested: reason == .requested)
+            throw error
         }
         let origin = try WebURL.origin(of: metadata.tokenEndpoint)
         return ServiceToken(

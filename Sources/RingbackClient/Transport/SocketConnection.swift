@@ -155,11 +155,17 @@ package final class SocketConnection {
         let failure = unsafe clinux_peer_credentials(descriptor, &pid, &uid, &gid)
         guard failure == 0 else { throw .system("SO_PEERCRED", failure) }
         guard uid == getuid() || uid == SocketConnection.expectedServer else {
-            throw RingbackError(
-                .foreignServer,
-                "The socket \(path) is served by uid \(uid), which is not yours (\(getuid())). Nothing was sent to it. "
-                    + "If it is meant, in a container that has you under another number: RINGBACK_SERVER_UID=\(uid)",
-                recovery: .fixConfiguration)
+            let server =
+                "The socket \(path) is served by uid \(uid), which is not yours (\(getuid())). Nothing was sent to it."
+            let container =
+                "If it is meant, in a container that has you under another number: RINGBACK_SERVER_UID=\(uid)"
+            guard let owner = SocketPlace.foreignOwner(ofDirectoryOf: path) else {
+                throw RingbackError(.foreignServer, "\(server) \(container)", recovery: .fixConfiguration)
+            }
+            var error = RingbackError(
+                .foreignServer, "\(server) \(SocketPlace.words(ofOwner: owner))", recovery: .fixConfiguration)
+            error.advice = "\(SocketPlace.ownUser(owner)) \(container)"
+            throw error
         }
     }
 
@@ -183,6 +189,13 @@ package final class SocketConnection {
 
     private static func noDaemon(at path: String, _ number: Int32) -> RingbackError {
         let reason = unsafe String(cString: strerror(number))
+        if number != EAGAIN, number != EINPROGRESS, let owner = SocketPlace.foreignOwner(ofDirectoryOf: path) {
+            var error = RingbackError(
+                .noDaemon, "No daemon can be reached at \(path): \(reason). \(SocketPlace.words(ofOwner: owner))",
+                recovery: .fixConfiguration)
+            error.advice = SocketPlace.ownUser(owner)
+            return error
+        }
         return switch number {
         case ENOENT, ECONNREFUSED:
             RingbackError(.noDaemon, "No daemon answers at \(path).", recovery: .retry)

@@ -14,7 +14,7 @@ package enum SocketPlace {
         if let path = environment("RINGBACK_SOCK"), !path.isEmpty { return path }
         // The base directory specification wants an absolute path and has a relative one ignored.
         if let directory = environment("XDG_RUNTIME_DIR"), directory.hasPrefix("/") {
-            return directory + "/ringback/ringback.sock"
+            return usualPath(in: directory)
         }
         throw RingbackError(
             .noDaemon,
@@ -22,6 +22,27 @@ package enum SocketPlace {
                 + "Or name the socket with RINGBACK_SOCK.",
             recovery: .fixConfiguration)
     }
+
+    /// The owner of the runtime directory, if it is another user and the path is the usual one in it: sudo and su keep
+    /// the variable of the user that called them.
+    static func foreignOwner(ofDirectoryOf path: String) -> uid_t? {
+        guard let directory = variable("XDG_RUNTIME_DIR"), path == usualPath(in: directory) else { return nil }
+        var status = stat()
+        guard unsafe stat(directory, &status) == 0, status.st_uid != getuid() else { return nil }
+        return status.st_uid
+    }
+
+    static func words(ofOwner owner: uid_t) -> String {
+        "XDG_RUNTIME_DIR belongs to uid \(owner), and this process has uid \(getuid()): sudo and su keep the variable "
+            + "of the user that called them."
+    }
+
+    /// What to do about a runtime directory of another user.
+    static func ownUser(_ owner: uid_t) -> String {
+        "To use the daemon of uid \(owner), run the command as that user, without sudo and su."
+    }
+
+    private static func usualPath(in directory: String) -> String { directory + "/ringback/ringback.sock" }
 
     /// How the variable gets a value: a machine without systemd's logins has no directory for it.
     static func advice(hasSystemd: Bool) -> String {

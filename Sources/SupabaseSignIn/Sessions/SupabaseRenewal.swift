@@ -6,7 +6,9 @@ internal import SupabaseAuth
 
 /// Renewal and revocation of a Supabase project's sessions.
 extension SupabaseProvider {
-    func renewal(of session: Session, for key: TokenKey) async throws(BrokerError) -> Renewal {
+    func renewal(
+        of session: Session, for key: TokenKey, because reason: RefreshReason
+    ) async throws(BrokerError) -> Renewal {
         try session.refuseMove(of: account, to: project.authURL)
         return Renewal(
             presents: session.refreshTokens,

@@ -119,6 +119,9 @@ struct DoctorExamination {
             }
         } catch {
             switch error.kind {
+            // The directory of the socket is another user's: no command of this user helps.
+            case .noDaemon where error.advice != nil, .foreignServer where error.advice != nil:
+                report.add("socket", .wrong, "\(error.detail) \(error.advice ?? "")")
             case .noDaemon:
                 report.add("socket", .wrong, error.detail, command: start)
             case .foreignServer:

@@ -27,7 +27,7 @@ enum ExitStatus {
 
     static func of(_ error: RingbackError) -> Int32 {
         switch error.kind {
-        case .noDaemon, .shuttingDown: 2
+        case .noDaemon, .foreignServer, .shuttingDown: 2
         case .signInRequired, .sessionExpired, .refreshRefused: 3
         case .accessDenied, .policyDenied, .cancelled, .flowCancelled, "consent_required", "consent_timeout",
             CodeEntry.inputNeeded:

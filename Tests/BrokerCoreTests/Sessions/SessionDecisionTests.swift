@@ -143,7 +143,9 @@ private func session(
         func redeem(
             _ proof: Proof, of flow: Flow, in context: SignInContext
         ) async throws(RedemptionFailure) -> Redemption { .waiting(nil) }
-        func renewal(of session: Session, for key: TokenKey) async throws(BrokerError) -> Renewal {
+        func renewal(
+            of session: Session, for key: TokenKey, because reason: RefreshReason
+        ) async throws(BrokerError) -> Renewal {
             throw .cancelled
         }
         func revoke(_ session: Session) async throws(BrokerError) -> Bool { true }

@@ -71,6 +71,49 @@ private func isProgram(_ path: String) -> Bool { unsafe access(path, X_OK) == 0 
         }
     }
 
+    /// As root the stage's programs have another uid than the directory, which is how it is after sudo or su.
+    @Test(arguments: [false, true])
+    func `has a runtime directory that sudo keeps: the command line says so`(hasDaemon: Bool) async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            let runtime = "\(stage.directory)/runtime"
+            for path in [runtime, "\(runtime)/ringback"] {
+                FileTree.makeDirectory(path)
+                unsafe chown(path, Stranger.uid, Stranger.uid)
+            }
+            FileTree.setMode(0o711, of: stage.directory)
+            if hasDaemon {
+                let script = #"""
+                    use IO::Socket::UNIX;
+                    my $s = IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 16) or die "no socket";
+                    $| = 1;
+                    print "listening\n";
+                    while (my $c = $s->accept) { close $c }
+                    """#
+                let server = try stage.start(
+                    Stranger.setpriv,
+                    Stranger.becoming(Stranger.uid) + [
+                        "/usr/bin/perl", "-e", script, "\(runtime)/ringback/ringback.sock",
+                    ])
+                _ = try await server.line("the other user's server")
+            }
+            let environment = ["XDG_RUNTIME_DIR": runtime, "RINGBACK_SOCK": ""]
+            for arguments in [["status"], ["token", "work"], ["doctor", "--json"]] {
+                let output = try await stage.run("ringback", arguments, environment: environment)
+                let isDoctor = arguments[0] == "doctor"
+                let checks = isDoctor ? try JSON(parsing: output.out.utf8)["checks"]?.array ?? [] : []
+                // Other checks have commands of their own.
+                let text = isDoctor ? checks.first { $0["check"] == "socket" }?.text ?? "" : output.out + output.err
+                #expect(output.status == (isDoctor ? 1 : 2), "\(output)")
+                for words in [
+                    "XDG_RUNTIME_DIR belongs to uid \(Stranger.uid), and this process has uid 0: sudo and su keep",
+                    "run the command as that user, without sudo and su",
+                ] { #expect(text.contains(words), "\(arguments): \(output)") }
+                #expect(!text.contains("ringbackd &") && !text.contains("systemctl"), "\(arguments): \(output)")
+                #expect(text.contains("RINGBACK_SERVER_UID=\(Stranger.uid)") == hasDaemon, "\(arguments): \(output)")
+            }
+        }
+    }
+
     private func expectUntouched(_ flow: Stage.PendingFlow, _ callback: LocalURL, _ stage: Stage) async throws {
         #expect(try await stage.api("GET", "/v1/flows/\(flow.id)")["status"]?.string == "pending")
         #expect(try await stage.sandbox.counters().requests("token") == 0)

@@ -128,7 +128,7 @@ private func runs(_ arguments: [String]) -> Bool {
             #expect(named.lines.contains { $0.contains(token) && $0.hasSuffix(" curl 0") }, "\(named)")
             #expect(named.lines.contains("1000"))
             // The daemon's user has no number there: whoever else has none looks the same.
-            #expect(named.lines.contains("unasked 1") && named.err.contains("RINGBACK_SERVER_UID=65534"), "\(named)")
+            #expect(named.lines.contains("unasked 2") && named.err.contains("RINGBACK_SERVER_UID=65534"), "\(named)")
             #expect(named.out.contains("\(token)\ntold 0"), "\(named)")
             // Somebody else gets as far, and not a byte.
             let other = try await inside(Stranger.uid, ["/bin/sh", "-c", ask])

@@ -81,6 +81,47 @@ import Testing
         }
     }
 
+    /// There is no gateway in front of the Auth server: nothing asks for an API key, and there are no tables.
+    @Test func `an Auth server without a gateway gets no API key, and has no profile`() async throws {
+        let bare = """
+            [accounts.app]
+            provider = "supabase"
+            url = "{sandbox}/supabase/auth/v1"
+            gateway = false
+
+            """
+        try await Stage.playProject(["api_keys": [], "users": mira], configuration: bare) { stage in
+            let login = try await password(stage)
+            #expect(login.status == 0 && login.out == "Signed in to app as mira@example.org\n", "\(login)")
+            let token = try await stage.ringback("token", "app")
+            #expect(token.status == 0, "\(token)")
+            let refresh = try await stage.ringback("refresh", "app", "--force")
+            #expect(refresh.status == 0, "\(refresh)")
+            #expect(try await asked(stage, "/auth/v1/token") == 2)
+            let user = try await stage.ringback("supabase", "user", "app")
+            #expect(user.status == 0 && user.out.contains("mira@example.org"), "\(user)")
+            let doctor = try await stage.ringback("doctor", "app", "--json")
+            let provider = try JSON(parsing: doctor.out.utf8)["checks"]?.array?.first { $0["check"] == "provider" }
+            #expect(provider?["level"] == "ok", "\(doctor)")
+            let profile = try await stage.api("GET", "/v1/accounts/app/session?include=profile")
+            #expect(profile.status >= 400 && profile.text.contains("has no profile"), "\(profile)")
+            let log = try await stage.sandbox.log(issuer: "/supabase").filter {
+                $0["headers"]?["user-agent"]?.string?.hasPrefix("ringback/") == true
+            }
+            for word in ["/token", "/user"] {
+                #expect(log.contains { $0["path"]?.string?.hasSuffix("/auth/v1\(word)") == true }, "\(word)")
+            }
+            #expect(!log.contains { $0["headers"]?["apikey"] != nil || $0["path"]?.string?.contains("/rest/") == true })
+            #expect(try await stage.ringback("logout", "app").status == 0)
+            // Its tables cannot be named.
+            for line in ["profile = { table = \"profiles\" }", "rpc = [\"echo\"]"] {
+                try stage.write(configuration: bare + line + "\n")
+                let check = try await stage.ringback("config", "check")
+                #expect(check.status == 78 && check.err.contains("gateway = false"), "\(check)")
+            }
+        }
+    }
+
     @Test func `a session that another sign-in replaces is ended there`() async throws {
         try await Stage.playProject(["users": mira]) { stage in
             #expect(try await password(stage).status == 0)

@@ -14,8 +14,10 @@ extension Stage {
         """
 
     /// Plays at a project; what its dashboard would say stands under `settings`.
-    static func playProject(_ settings: JSON = [:], _ test: (Stage) async throws -> Void) async throws {
-        try await play(project, sandboxArguments: ["--user", "alice", "--auto-approve", "alice"]) { stage in
+    static func playProject(
+        _ settings: JSON = [:], configuration: String = project, _ test: (Stage) async throws -> Void
+    ) async throws {
+        try await play(configuration, sandboxArguments: ["--user", "alice", "--auto-approve", "alice"]) { stage in
             try await stage.setProject(settings)
             try await test(stage)
             try await stage.expectNoRefreshToken()

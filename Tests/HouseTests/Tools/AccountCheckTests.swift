@@ -45,6 +45,13 @@ import Testing
             arguments: "--provider supabase --url {sandbox}/supabase --api-key sb_publishable_wrong", status: 78,
             words: ["does not accept the api_key (HTTP 401)", "Look at --api-key."]),
         Mistake(
+            arguments: "--provider supabase --url {sandbox}/supabase", status: 64,
+            words: ["--api-key: is missing: provider = \"supabase\" needs it"]),
+        Mistake(
+            arguments: "--provider supabase --api-key sb_publishable_sandbox", status: 64,
+            words: ["--url: is missing"]),
+        Mistake(arguments: "--issuer {sandbox}", status: 64, words: ["--client-id: is missing: the id that"]),
+        Mistake(
             arguments: "--provider supabase --url {sandbox}/nowhere --api-key sb_publishable_sandbox", status: 78,
             words: ["is not a Supabase Auth server (HTTP 404)", "Look at --url."]),
         Mistake(

@@ -123,7 +123,7 @@ extension [JSON] {
             #expect(bad.checks.wrong == ["socket", "configuration"], "\(bad.output)")
             #expect(bad.checks.named("configuration")?["command"] == "ringback config check")
             let told = bad.checks.named("configuration")?["message"]?.string ?? ""
-            #expect(told.hasPrefix("\(stage.configuration):1: accounts.work: needs client_id"), "\(bad.output)")
+            #expect(told.hasPrefix("\(stage.configuration):1: accounts.work.client_id: is missing"), "\(bad.output)")
         }
     }
 

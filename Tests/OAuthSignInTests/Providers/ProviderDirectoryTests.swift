@@ -50,16 +50,16 @@ import Testing
         #expect(house.provider.count(.metadata) == 3)
     }
 
-    @Test func `metadata whose endpoints fail are fetched again, after refreshes less often than after sign-ins`()
+    @Test func `metadata whose endpoints fail are fetched again, less often if nobody asked for what failed`()
         async throws
     {
         let house = try await House()
         let directory = directory(house)
-        for (passed, isRefresh, count) in [
-            (0, false, 1), (59, false, 1), (1, false, 2), (1_799, true, 2), (1, true, 3),
+        for (passed, isRequested, count) in [
+            (0, true, 1), (5, true, 2), (59, true, 2), (1, true, 3), (0, true, 3), (1_799, false, 3), (1, false, 4),
         ] {
             house.clock.advance(by: passed)
-            await directory.doubt(House.account(), issuer: house.provider.origin, isRefresh: isRefresh)
+            await directory.doubt(House.account(), issuer: house.provider.origin, isRequested: isRequested)
             _ = try await directory.metadata(of: House.account(), issuer: house.provider.origin)
             #expect(house.provider.count(.metadata) == count)
         }
