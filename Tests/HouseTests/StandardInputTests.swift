@@ -93,7 +93,7 @@ import Testing
             #expect(try await stage.ringback("logout", "app").status == 0)
             let passkey = try await run(stage, ["login", "app", "--method", "passkey", "--timeout", "60"], emptiness)
             #expect(passkey.status == 4 && passkey.err.contains("No credential was read."), "\(passkey)")
-            #expect(passkey.err.contains("was cancelled. It is JSON on standard input"), "\(passkey)")
+            #expect(passkey.err.contains("was cancelled. A credential is JSON on standard input"), "\(passkey)")
             #expect(passkey.err.contains("--credential-fd"), "\(passkey)")
             let flows = try await stage.api("GET", "/v1/flows")["flows"]?.array ?? []
             #expect(!flows.contains { $0["status"] == "pending" }, "\(flows)")

@@ -75,7 +75,7 @@ struct PasskeyEntry {
         guard !SecretInput.asksPerson(descriptor) else { return error }
         error.advice =
             (descriptor ?? 0) == 0
-            ? "It is JSON on standard input, or on a descriptor (--credential-fd)."
+            ? "A credential is JSON on standard input, or on a descriptor (--credential-fd)."
             : "Descriptor \(descriptor ?? 0) held none."
         return error
     }
