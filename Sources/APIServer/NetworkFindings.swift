@@ -20,13 +20,7 @@ extension SocketAPI {
         let network = daemon.network()
         var findings: [Finding] = []
         if let proxy = network.proxy {
-            let exceptions = proxy.exceptions.isEmpty ? "" : ", except to \(proxy.exceptions.joined(separator: ", "))"
-            findings.append(
-                Finding(
-                    "network", .ok,
-                    "Requests to providers go through the proxy \(proxy.url.text)\(exceptions). The proxy resolves their "
-                        + "names. Therefore the check that a URL from a provider does not lead to this machine works "
-                        + "only for URLs with an IP address."))
+            findings.append(.requests("Requests to providers", through: proxy))
         }
         if !network.ignoredVariables.isEmpty {
             let names = network.ignoredVariables.joined(separator: ", ")
@@ -41,5 +35,18 @@ extension SocketAPI {
                     network.proxy == nil ? .configuration : nil, setting: "network.proxy"))
         }
         return findings
+    }
+
+    /// The proxy through which the URL of a finding is requested, as in a configuration: `none` if the account excludes
+    /// the daemon's proxy; nil if there is none.
+    func proxy(of finding: Finding) -> String? {
+        guard let way = finding.way, let url = finding.url.flatMap({ try? WebURL(parsing: $0) }) else { return nil }
+        let proxy: HTTPProxy?
+        switch way.route {
+        case .standard: proxy = daemon.network().proxy
+        case .direct: return "none"
+        case .proxy(let own): proxy = own
+        }
+        return proxy.flatMap { $0.covers(url) ? $0.url.text : nil }
     }
 }

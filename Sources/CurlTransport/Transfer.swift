@@ -83,26 +83,25 @@ internal import Secrets
     /// The failure if the proxy opened no tunnel; nil if it did or was not the cause.
     private func proxyFailure(_ result: CURLcode, _ proxy: HTTPProxy) -> HTTPClientError? {
         let name = "\(proxy.url.host ?? ""):\(proxy.url.port.map(String.init) ?? "80")"
+        return proxyReason(result, name, proxy).map { .unreachable(host: host, reason: $0, proxy: name) }
+    }
+
+    private func proxyReason(_ result: CURLcode, _ name: String, _ proxy: HTTPProxy) -> String? {
         switch number(CURLINFO_HTTP_CONNECTCODE) ?? 0 {
         case 200..<300: return nil
         case 407:
-            return .unreachable(
-                host: host,
-                reason: proxy.credentials == nil
-                    ? "the proxy \(name) requires a user name and a password (proxy_credentials_file)"
-                    : "the proxy \(name) did not accept the user name and password in proxy_credentials_file")
+            return proxy.credentials == nil
+                ? "the proxy \(name) requires a user name and a password (proxy_credentials_file)"
+                : "the proxy \(name) did not accept the user name and password in proxy_credentials_file"
         case 0: break
-        case let status:
-            return .unreachable(host: host, reason: "the proxy \(name) responded with HTTP \(status) to CONNECT")
+        case let status: return "the proxy \(name) responded with HTTP \(status) to CONNECT"
         }
         switch result {
-        case CURLE_COULDNT_RESOLVE_PROXY:
-            return .unreachable(host: host, reason: "the name of the proxy \(name) could not be resolved")
-        case CURLE_COULDNT_CONNECT:
-            return .unreachable(host: host, reason: "the connection to the proxy \(name) was refused")
+        case CURLE_COULDNT_RESOLVE_PROXY: return "the name of the proxy \(name) could not be resolved"
+        case CURLE_COULDNT_CONNECT: return "the connection to the proxy \(name) was refused"
         case CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING, CURLE_UNSUPPORTED_PROTOCOL,
             CURLE_WEIRD_SERVER_REPLY:
-            return .unreachable(host: host, reason: "\(name) does not respond like an HTTP proxy")
+            return "\(name) does not respond like an HTTP proxy"
         default: return nil
         }
     }

@@ -103,8 +103,9 @@ public protocol HTTPClient: Sendable {
 /// Why there is no usable response. Contains hosts (``WebURL/place``) and reasons, but no URLs and no bodies, which may
 /// hold secrets.
 public enum HTTPClientError: Error, Sendable, Equatable {
-    /// No connection: name resolution failed, connection refused or reset, no route.
-    case unreachable(host: String, reason: String)
+    /// No connection: name resolution failed, connection refused or reset, no route. `proxy` is the `HOST:PORT` of the
+    /// proxy that opened no tunnel.
+    case unreachable(host: String, reason: String, proxy: String? = nil)
     /// ``HTTPLimits/timeout`` has passed.
     case timedOut(host: String)
     /// The certificate was not accepted or the TLS handshake failed.

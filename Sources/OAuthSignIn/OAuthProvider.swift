@@ -36,7 +36,7 @@ struct OAuthProvider: SignInProvider {
     ) async throws(BrokerError) -> AuthorizationFlow {
         let metadata = try await provider.metadata()
         let registration = try await provider.registration(metadata)
-        try provider.check(metadata, for: request.scopes ?? account.scopes)
+        try provider.check(metadata, for: request.scopes ?? account.scopes, by: .browser)
         let redirectURI = try await context.openRedirect(account.redirectURI, of: account.name)
         do throws(BrokerError) {
             var flow = try AuthorizationFlow(

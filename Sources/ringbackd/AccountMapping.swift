@@ -21,6 +21,7 @@ extension Account {
             trust: account.trust, headers: account.headers.map { ($0.name, $0.value) },
             refreshMargin: account.refreshMargin, sessionWarnings: account.sessionWarnings)
         route = account.route
+        certificateFile = account.certificateFile
         postLogoutRedirectURI = account.postLogoutRedirectURI
         if case .supabase(let configuration) = account.provider {
             kind = SupabaseAccount(configuration)

@@ -56,7 +56,7 @@ struct `Requests through a proxy` {
     private func reason(_ result: Result<HTTPResponse, HTTPClientError>) -> String {
         switch result {
         case .success: "an answer"
-        case .failure(.unreachable(_, let reason)), .failure(.untrusted(_, let reason)): reason
+        case .failure(.unreachable(_, let reason, _)), .failure(.untrusted(_, let reason)): reason
         case .failure(let error): "\(error)"
         }
     }

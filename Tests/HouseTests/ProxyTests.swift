@@ -129,6 +129,82 @@ import Testing
         }
     }
 
+    /// `{sandbox}` is a server that is no proxy; nobody listens at port 1.
+    private static let broken = """
+        [accounts.closed]
+        issuer = "https://provider.test"
+        client_id = "c"
+        proxy = "http://127.0.0.1:1"
+        ca_file = "{stage}/ca file.pem"
+
+        [accounts.refusing]
+        issuer = "https://provider.test"
+        client_id = "c"
+        proxy = "{sandbox}"
+
+        [accounts.unnamed]
+        issuer = "https://provider.test"
+        client_id = "c"
+        proxy = "http://proxy.invalid:3128"
+
+        [accounts.none]
+        issuer = "https://none.test"
+        client_id = "c"
+        proxy = "none"
+
+        """
+
+    @Test func `of an account that fails is named with what shows more, and the internet is not blamed`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            try stage.write(
+                "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+                to: "\(stage.directory)/ca file.pem", mode: 0o600)
+            try stage.write(configuration: Self.broken)
+            try await stage.startDaemon()
+            for (account, words) in [
+                ("closed", "the connection to the proxy 127.0.0.1:1 was refused"), ("refusing", "127.0.0.1:"),
+                ("unnamed", "the name of the proxy proxy.invalid:3128 could not be resolved"),
+            ] {
+                let login = try await stage.ringback("login", account, "--no-browser")
+                #expect(login.status == 5 && login.err.contains(words), "\(login)")
+                #expect(!login.err.contains("internet") && !login.err.contains("Try again later."), "\(login)")
+                #expect(login.err.contains("Run: ringback doctor \(account)"), "\(login)")
+                let checks = try await doctor(account, stage)
+                let network = checks.first { $0["check"] == "network" }
+                #expect(network?["account"]?.string == account, "\(checks)")
+                #expect(network?["message"]?.string?.contains("through the proxy http://") == true, "\(checks)")
+            }
+            let command = try await doctor("closed", stage).first { $0["level"] == "wrong" }?["command"]?.string
+            #expect(
+                command == "curl -v --proxy 'http://127.0.0.1:1' --cacert '\(stage.directory)/ca file.pem' "
+                    + "https://provider.test/.well-known/openid-configuration")
+            let direct = try await doctor("none", stage)
+            #expect(
+                direct.first { $0["check"] == "network" }?["message"]?.string?.contains("without a proxy") == true,
+                "\(direct)")
+            #expect(
+                direct.first { $0["level"] == "wrong" }?["command"]
+                    == "curl -v --noproxy '*' https://none.test/.well-known/openid-configuration", "\(direct)")
+        }
+    }
+
+    private func doctor(_ account: String, _ stage: Stage) async throws -> [JSON] {
+        let output = try await stage.run(
+            "ringback", ["doctor", account, "--json"], environment: ["DISPLAY": ":99"])
+        return try JSON(parsing: output.out.utf8)["checks"]?.array ?? []
+    }
+
+    @Test func `has no part in a certificate that is not trusted, which nobody is told to wait for`() async throws {
+        try await Stage.play("[accounts.work]\nissuer = \"{sandbox}\"\nclient_id = \"c\"\n") { stage in
+            let secure = stage.sandbox.origin.replacing("http://", with: "https://")
+            try stage.write(configuration: "[accounts.work]\nissuer = \"\(secure)\"\nclient_id = \"c\"\n")
+            #expect(try await stage.ringback("reload").status == 0)
+            let login = try await stage.ringback("login", "work", "--no-browser")
+            #expect(login.status == 5 && login.err.contains("is not trusted"), "\(login)")
+            #expect(!login.err.contains("later") && login.err.contains("Run: ringback doctor work"), "\(login)")
+        }
+    }
+
     @Test(arguments: [
         ("proxy = \"socks5://p:1\"", "must be http://HOST:PORT"), ("proxy = \"http://p\"", "must be http://HOST:PORT"),
         ("proxy = \"http://u:pw@p:1\"", "proxy_credentials_file"), ("proxy = \"none\"", "must be http://HOST:PORT"),

@@ -68,7 +68,8 @@ import Testing
 
     @Test(arguments: Emptiness.allCases)
     func `verify, a second factor and a passkey end at once too`(emptiness: Emptiness) async throws {
-        try await Stage.playProject(["users": [["email": "mira@example.org", "password": "secret12"]]]) { stage in
+        let settings: JSON = ["users": [["email": "mira@example.org", "password": "secret12"]], "passkeys": true]
+        try await Stage.playProject(settings) { stage in
             let begun = try await run(stage, Self.messages[0], emptiness)
             #expect(begun.status == 4, "\(begun)")
             let verify = try await run(stage, ["verify", "app"], emptiness)
@@ -76,9 +77,39 @@ import Testing
             let finished = try await stage.ringback("verify", "app", stdin: "\(try await stage.code())\n")
             #expect(finished.status == 0, "\(finished)")
             let enroll = try await run(stage, ["supabase", "enroll", "app", "--name", "one"], emptiness)
-            #expect(enroll.status == 4 && enroll.err.contains("ringback supabase verify-factor app"), "\(enroll)")
+            #expect(
+                enroll.status == 4
+                    && enroll.err.contains("The factor waits to be verified: ringback supabase verify-factor app"),
+                "\(enroll)")
+            // The factor was made at the project.
+            #expect(
+                enroll.err.contains("The factor was not verified.") && !enroll.err.contains("Nothing was sent"),
+                "\(enroll)")
+            let factors = try await stage.ringback("supabase", "factors", "app")
+            #expect(factors.status == 0 && factors.out.contains("one"), "\(factors)")
+            let added = try await run(stage, ["supabase", "register-passkey", "app"], emptiness)
+            #expect(added.status == 4 && added.err.contains("No credential was read."), "\(added)")
+            #expect(added.err.contains("--credential-fd") && !added.err.contains("Nothing was sent"), "\(added)")
+            #expect(try await stage.ringback("logout", "app").status == 0)
             let passkey = try await run(stage, ["login", "app", "--method", "passkey", "--timeout", "60"], emptiness)
-            #expect(passkey.status != 0, "\(passkey)")
+            #expect(passkey.status == 4 && passkey.err.contains("No credential was read."), "\(passkey)")
+            #expect(passkey.err.contains("was cancelled. A credential is JSON on standard input"), "\(passkey)")
+            #expect(passkey.err.contains("--credential-fd"), "\(passkey)")
+            let flows = try await stage.api("GET", "/v1/flows")["flows"]?.array ?? []
+            #expect(!flows.contains { $0["status"] == "pending" }, "\(flows)")
+        }
+    }
+
+    @Test(arguments: Emptiness.allCases)
+    func `a passphrase that is missing is asked for in words`(emptiness: Emptiness) async throws {
+        try await Stage.play("[vault]\nkey_source = \"passphrase\"\n") { stage in
+            for verb in [["unlock"], ["vault", "rekey", "--key-source", "passphrase"]] {
+                let output = try await run(stage, verb, emptiness)
+                #expect(output.status == 4 && output.out.isEmpty, "\(verb): \(output)")
+                #expect(output.err.contains("No passphrase was read."), "\(verb): \(output)")
+                #expect(output.err.contains("the first line of standard input"), "\(verb): \(output)")
+            }
+            #expect(try await stage.api("GET", "/v1/status")["vault"]?["locked"] == true)
         }
     }
 
@@ -94,8 +125,6 @@ import Testing
                 #expect(edit.status == 64 && edit.err.contains(stage.configuration), "\(edit)")
                 #expect(edit.err.contains("Set EDITOR") && edit.out.isEmpty, "\(edit)")
                 #expect(FileTree.text(of: "\(stage.directory)/vi") == nil)
-                let unlock = try await run(stage, ["unlock"], emptiness)
-                #expect(!unlock.err.contains("Fatal"), "\(unlock)")
             }
         }
     }

@@ -111,10 +111,10 @@ extension Problem {
 
     private init(_ failure: ProviderFailure) {
         switch failure {
-        case .unreachable(let host, let reason):
+        case .unreachable(let host, let reason, let proxy):
             self.init(
                 .providerUnreachable, "\(host) cannot be reached: \(reason).",
-                extensions: Problem.members(ofPlace: host))
+                extensions: Problem.members(ofPlace: host, cause: proxy.map { _ in "proxy_failed" }))
         case .rateLimited(let seconds):
             self.init(.rateLimited, "The provider requires a pause before the next request.", retryAfter: seconds)
         case .unavailable(let status, let seconds):
@@ -129,7 +129,7 @@ extension Problem {
         case .untrusted(let host, let reason):
             self.init(
                 .providerUnreachable,
-                "\(host) is not trusted: \(reason).", extensions: Problem.members(ofPlace: host))
+                "\(host) is not trusted: \(reason).", extensions: Problem.members(ofPlace: host, cause: "untrusted"))
         case .invalidResponse(let reason), .otherSession(let reason): self.init(.invalidProviderResponse, reason)
         case .unexplained(let host, let status):
             self.init(
@@ -154,10 +154,11 @@ extension Problem {
     }
 
     /// Host and port of a place (`host` or `host:port`, as messages have it). The port of https is left out.
-    private static func members(ofPlace place: String) -> JSONObject {
+    private static func members(ofPlace place: String, cause: String? = nil) -> JSONObject {
         let url = WebURL(ofPlace: place)
         var members = JSONObject([.init("host", .string(url?.host ?? place))])
         members["port"] = url?.port.map { .integer($0) }
+        members["cause"] = cause.map { .string($0) }
         return members
     }
 }

@@ -43,9 +43,9 @@ extension UserMessage {
         case .problem(let problem):
             guard let message = problem.message.flatMap(UserMessage.init(rawValue:)) else { return nil }
             self = message
-        // If a server on this machine cannot be reached, the network is not the cause.
-        case .provider(.unreachable(let host, _)):
-            self = WebURL(ofPlace: host)?.isLoopback == true ? .serviceDown : .network
+        // If a proxy failed, or a server on this machine cannot be reached, the network is not the cause.
+        case .provider(.unreachable(let host, _, let proxy)):
+            self = proxy != nil || WebURL(ofPlace: host)?.isLoopback == true ? .serviceDown : .network
         case .provider(.unavailable), .provider(.failing), .provider(.unproved): self = .serviceDown
         case .provider(.rateLimited), .tooManyAttempts, .resendTooEarly: self = .tooManyAttempts
         case .invalidCallback, .flowExpired: self = .signInFailed

@@ -43,19 +43,19 @@ struct DiagnosticsResource: Resource {
             }
             names = [name]
         }
-        var checks = vaultFindings().map { DiagnosticsResource.check($0, of: nil) }
+        var checks = vaultFindings().map { check($0, of: nil) }
         if call.query("account") == nil {
-            checks.append(DiagnosticsResource.check(DiagnosticsResource.peers, of: nil))
-            checks += api.networkFindings().map { DiagnosticsResource.check($0, of: nil) }
+            checks.append(check(DiagnosticsResource.peers, of: nil))
+            checks += api.networkFindings().map { check($0, of: nil) }
             checks += await api.exposureTroubles().map {
-                DiagnosticsResource.check(DiagnosticsResource.finding($0), of: nil)
+                check(DiagnosticsResource.finding($0), of: nil)
             }
             checks += api.fileTroubles().map {
-                DiagnosticsResource.check(Finding("file", .warning, $0, .fileNotKept), of: nil)
+                check(Finding("file", .warning, $0, .fileNotKept), of: nil)
             }
         }
         for (name, findings) in await findings(of: names) {
-            checks += findings.map { DiagnosticsResource.check($0, of: name) }
+            checks += findings.map { check($0, of: name) }
         }
         var object = JSONObject([
             .init("version", .string(daemon.version)), .init("pid", .integer(Int(getpid()))),
@@ -86,7 +86,7 @@ struct DiagnosticsResource: Resource {
         let findings = await Diagnostics(of: broker).findings(ofCandidate: account)
         return ServerResponse(json: [
             "account": .string(name.rawValue),
-            "checks": .array(findings.map { DiagnosticsResource.check($0, of: name) }),
+            "checks": .array(findings.map { check($0, of: name) }),
         ])
     }
 
@@ -167,7 +167,7 @@ struct DiagnosticsResource: Resource {
         return [Finding("vault", .ok, "The key comes from \(status.keySource): \(status.protects).")]
     }
 
-    private static func check(_ finding: Finding, of account: AccountName?) -> JSON {
+    private func check(_ finding: Finding, of account: AccountName?) -> JSON {
         var object = JSONObject([.init("check", .string(finding.check))])
         object["account"] = account.map { .string($0.rawValue) }
         object["level"] = .string(finding.level.rawValue)
@@ -178,6 +178,8 @@ struct DiagnosticsResource: Resource {
         object["host"] = finding.host.map { .string($0) }
         object["port"] = finding.port.map { .integer($0) }
         object["path"] = finding.path.map { .string($0) }
+        object["proxy"] = api.proxy(of: finding).map { .string($0) }
+        object["ca_file"] = finding.way?.certificateFile.map { .string($0) }
         object["stated"] = finding.stated.map { .string($0) }
         return .object(object)
     }
@@ -248,7 +250,7 @@ extension Component {
             .required("check", .string), .optional("account", .string), .required("message", .string),
             .optional("cause", .oneOf(Finding.Cause.self)), .optional("setting", .string), .optional("url", .string),
             .optional("host", .string), .optional("port", .integer), .optional("path", .string),
-            .optional("stated", .string),
+            .optional("proxy", .string), .optional("ca_file", .string), .optional("stated", .string),
             .required("level", .oneOf(Finding.Level.self)),
         ])
 }

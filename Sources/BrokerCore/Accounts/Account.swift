@@ -72,6 +72,8 @@ public struct Account: Sendable {
     public var sessionWarnings: [Int]
     /// Directly or through which proxy the provider is reached.
     public var route = HTTPRoute.standard
+    /// The path of the certificates in ``trust``; nil for the system's.
+    public var certificateFile: String?
     /// Where the provider sends the browser after a sign-out there.
     public var postLogoutRedirectURI: String?
     /// True for the one account that commands use if they name none.

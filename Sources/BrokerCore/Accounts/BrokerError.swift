@@ -99,8 +99,9 @@ public struct UnusableSetting: Sendable, Equatable {
 
 /// Why there is no usable response of the provider.
 public enum ProviderFailure: Sendable, Equatable {
-    /// No connection, or no response in time. `reason` is Ringback's own text.
-    case unreachable(host: String, reason: String)
+    /// No connection, or no response in time. `reason` is Ringback's own text. `proxy` is the `HOST:PORT` of the proxy
+    /// that opened no tunnel to the provider.
+    case unreachable(host: String, reason: String, proxy: String? = nil)
     /// 429, or a 503 with `Retry-After`; in seconds.
     case rateLimited(retryAfter: Int?)
     /// A 5xx. `retryAfter` is in seconds, where the provider says so.

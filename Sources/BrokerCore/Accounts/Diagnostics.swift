@@ -26,12 +26,33 @@ public struct Diagnostics: Sendable {
         let account = try await broker.sessionManager.account(name)
         async let diagnosis = account.provider(with: broker.tools).diagnose(isCandidate: false)
         async let redirect = redirect(of: account)
-        return await diagnosis.findings + (await diagnosis.awaitsCallbacks ? [redirect] : [])
+        return network(of: account) + Diagnostics.describing(await diagnosis.findings, account)
+            + (await diagnosis.awaitsCallbacks ? [redirect] : [])
     }
 
     /// The findings for the provider of an account that is not configured yet. Its secret is not used.
     public func findings(ofCandidate account: Account) async -> [Finding] {
-        await account.provider(with: broker.tools).diagnose(isCandidate: true).findings
+        Diagnostics.describing(await account.provider(with: broker.tools).diagnose(isCandidate: true).findings, account)
+    }
+
+    /// How the account's own setting says that its provider is reached; none without such a setting.
+    private func network(of account: Account) -> [Finding] {
+        switch account.route {
+        case .standard: []
+        case .direct: [Finding("network", .ok, "Requests of this account go to the provider without a proxy.")]
+        case .proxy(let proxy): [.requests("Requests of this account", through: proxy)]
+        }
+    }
+
+    /// The findings with the way in which their addresses were requested.
+    private static func describing(_ findings: [Finding], _ account: Account) -> [Finding] {
+        findings.map { finding in
+            var finding = finding
+            if finding.url != nil {
+                finding.way = Finding.Way(route: account.route, certificateFile: account.certificateFile)
+            }
+            return finding
+        }
     }
 
     /// Where an account's callbacks arrive.

@@ -1,4 +1,4 @@
-internal import HTTPMessages
+public import HTTPMessages
 
 /// The result of one check: a sentence for the user, and what a client needs to advise the user. It holds names, hosts,
 /// numbers and addresses of the provider's documents, and no secret.
@@ -54,8 +54,29 @@ public struct Finding: Sendable, Equatable {
     public var port: Int?
     /// A directory of the daemon's machine.
     public var path: String?
+    /// How ``url`` is requested; nil for an address that is not a provider's.
+    public var way: Way?
     /// The issuer in the provider's metadata, where it differs from the configured one and is at the same host.
     public var stated: String?
+
+    /// How an account reaches its provider.
+    public struct Way: Sendable, Equatable {
+        public var route: HTTPRoute
+        /// The path of the certificates that are trusted instead of the system's; nil for the system's.
+        public var certificateFile: String?
+    }
+
+    /// The finding for requests that go through a proxy.
+    ///
+    /// - Parameter whose: the requests, as the beginning of a sentence.
+    public static func requests(_ whose: String, through proxy: HTTPProxy) -> Finding {
+        let exceptions = proxy.exceptions.isEmpty ? "" : ", except to \(proxy.exceptions.joined(separator: ", "))"
+        return Finding(
+            "network", .ok,
+            "\(whose) go through the proxy \(proxy.url.text)\(exceptions). The proxy resolves the names of providers. "
+                + "Therefore the check that a URL from a provider does not lead to this machine works only for URLs "
+                + "with an IP address.")
+    }
 
     public init(
         _ check: String, _ level: Level, _ message: String, _ cause: Cause? = nil, setting: String? = nil,

@@ -60,7 +60,7 @@ public struct ProviderLook: Sendable {
         do throws(HTTPClientError) {
             response = try await http.send(request)
         } catch {
-            return [ProviderLook.finding(error, check, host, request.url, setting ?? place)]
+            return [ProviderLook.finding(error, check, host, request.url, self.setting(of: error) ?? setting ?? place)]
         }
         let now = (before + clock.now()) / 2
         var findings: [Finding] = []
@@ -82,6 +82,12 @@ public struct ProviderLook: Sendable {
         return findings
     }
 
+    /// The setting to look at if a proxy failed.
+    private func setting(of error: HTTPClientError) -> String? {
+        guard case .unreachable(_, _, .some(_)) = error else { return nil }
+        return if case .proxy = account.route { "proxy" } else { "network.proxy" }
+    }
+
     private static func finding(
         _ error: HTTPClientError, _ check: String, _ host: String, _ url: String, _ setting: String
     ) -> Finding {
@@ -89,7 +95,7 @@ public struct ProviderLook: Sendable {
         case .untrusted(_, let reason):
             // The reason names a setting if changing it helps.
             Finding("tls", .wrong, "The certificate of \(host) is not trusted: \(reason).", .untrusted, url: url)
-        case .unreachable(_, let reason):
+        case .unreachable(_, let reason, _):
             Finding(
                 check, .wrong, "\(host) cannot be reached: \(reason).", .unreachable, setting: setting, url: url)
         case .timedOut:

@@ -50,7 +50,8 @@ extension BrokerError {
     /// What a transport failure means.
     public init(_ error: HTTPClientError) {
         switch error {
-        case .unreachable(let host, let reason): self = .provider(.unreachable(host: host, reason: reason))
+        case .unreachable(let host, let reason, let proxy):
+            self = .provider(.unreachable(host: host, reason: reason, proxy: proxy))
         case .timedOut(let host):
             self = .provider(.unreachable(host: host, reason: "no response within the time allowed"))
         case .untrusted(let host, let reason): self = .provider(.untrusted(host: host, reason: reason))

@@ -47,6 +47,8 @@ public struct AccountConfiguration: Sendable, Equatable {
     public let callbackPeerUIDs: [UInt32]
     /// The accepted certificates and public keys; `ca_file` was read with the configuration.
     public let trust: ServerTrust
+    /// The path of `ca_file`; nil for the system's certificate authorities.
+    public let certificateFile: String?
     /// The proxy setting.
     public let route: HTTPRoute
     /// Additional header fields of all requests to the provider.

@@ -40,7 +40,8 @@ struct AccountReader {
                 flowTimeout: table.integer("flow_timeout").map { .seconds($0) }
                     ?? AccountReader.usualFlowTimeout(of: provider),
                 refreshMargin: table.integer("refresh_margin"), sessionWarnings: warnings,
-                callbackPeerUIDs: readPeers(), trust: trust, route: route,
+                callbackPeerUIDs: readPeers(), trust: trust,
+                certificateFile: trust.certificateAuthorities == nil ? nil : readCertificateFile(), route: route,
                 headers: readHeaders(),
                 policy: table.string("policy").flatMap(AccountPolicy.init) ?? .sameUID,
                 source: ConfigurationSource(file: account.check.file, line: account.node.line),

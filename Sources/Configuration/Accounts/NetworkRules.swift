@@ -11,13 +11,18 @@ extension AccountReader {
             account.refuse("pinned_public_keys", "is empty: no key could match")
         }
         var certificates: [UInt8]?
-        if let written = table.string("ca_file"), let path = account.expand("ca_file", written) {
+        if let path = readCertificateFile() {
             switch CertificateFile.read(path, user: account.place.user) {
             case .success(let bytes): certificates = bytes
             case .failure(let mistake): account.refuse("ca_file", mistake)
             }
         }
         return ServerTrust(certificateAuthorities: certificates, pinnedPublicKeys: pins.map(\.text))
+    }
+
+    /// The path of `ca_file`.
+    mutating func readCertificateFile() -> String? {
+        table.string("ca_file").flatMap { account.expand("ca_file", $0) }
     }
 
     private static func isPin(_ text: String) -> Bool {

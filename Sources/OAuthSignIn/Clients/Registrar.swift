@@ -188,8 +188,8 @@ extension BrokerError {
     func adding(_ sentence: String) -> BrokerError {
         switch self {
         case .provider(.invalidResponse(let reason)): .provider(.invalidResponse("\(reason) \(sentence)"))
-        case .provider(.unreachable(let host, let reason)):
-            .provider(.unreachable(host: host, reason: "\(reason). \(sentence)"))
+        case .provider(.unreachable(let host, let reason, let proxy)):
+            .provider(.unreachable(host: host, reason: "\(reason). \(sentence)", proxy: proxy))
         case .provider(.untrusted(let host, let reason)):
             .provider(.untrusted(host: host, reason: "\(reason). \(sentence)"))
         case .vaultFailed(let reason): .vaultFailed("\(reason) \(sentence)")

@@ -54,12 +54,7 @@ struct ClientDiagnosis: Sendable {
             return nil
         } catch {
             // Other findings report errors of the provider itself.
-            switch error {
-            case .misconfigured(let reason): return Finding(check, .wrong, reason, .configuration)
-            case .unusableSetting(let setting):
-                return Finding(check, .wrong, setting.reason, .configuration, setting: setting.setting)
-            default: return nil
-            }
+            return Finding(check, mistake: error)
         }
     }
 }

@@ -4,8 +4,8 @@ internal import OAuth
 internal import Secrets
 internal import StrictJSON
 
-/// Checks what a sign-in needs first: the provider's metadata or its token endpoint, then whether it accepts the
-/// client.
+/// Checks what a sign-in needs first: the provider's metadata or its token endpoint, whether the account can sign in
+/// with these metadata, then whether the provider accepts the client.
 struct ProviderDiagnosis: Sendable {
     let provider: Provider
 
@@ -39,6 +39,9 @@ struct ProviderDiagnosis: Sendable {
                 [Finding("provider", .wrong, reason, .configuration, setting: "provider")], awaitsCallbacks: false)
         }
         guard !isOfService else { return Diagnosis(findings, awaitsCallbacks: false) }
+        if !findings.contains(where: { $0.level == .wrong }), let metadata, let mistake = await mistake(metadata) {
+            findings.append(mistake)
+        }
         let asksClient = !isCandidate || (rules.clientSecret == nil && rules.clientKey == nil)
         if asksClient, !findings.contains(where: { $0.level == .wrong }), let metadata,
             let client = await ClientDiagnosis(provider: provider, metadata: metadata).finding()
@@ -46,6 +49,23 @@ struct ProviderDiagnosis: Sendable {
             findings.append(client)
         }
         return Diagnosis(findings)
+    }
+
+    /// What these metadata refuse to a sign-in of the account; nil if they accept it.
+    private func mistake(_ metadata: ProviderMetadata) async -> Finding? {
+        do throws(BrokerError) {
+            do throws(BrokerError) {
+                try provider.check(metadata, for: account.scopes, by: .browser)
+            } catch {
+                // A sign-in uses the documents of both URLs if the first one is incomplete.
+                guard case .issuer(let issuer) = rules.endpoints, metadata.isWorthCompleting else { throw error }
+                let whole = await ProviderDirectory.complete(metadata, account, issuer, provider.http, known: nil)
+                try provider.check(whole, for: account.scopes, by: .browser)
+            }
+            return nil
+        } catch {
+            return Finding("metadata", mistake: error)
+        }
     }
 
     /// Sends a GET, which is not a token request. Every response below status 500 shows that the endpoint exists.

@@ -191,7 +191,7 @@ actor ProviderDirectory: ProviderMemory {
 
     /// The metadata completed with members that only the document at the second URL has. If that document cannot be
     /// fetched now, the members that it had before are used. If it is not valid, it is ignored.
-    private static func complete(
+    static func complete(
         _ first: ProviderMetadata, _ account: Account, _ issuer: String, _ http: any HTTPClient,
         known: ProviderMetadata?
     ) async -> ProviderMetadata {

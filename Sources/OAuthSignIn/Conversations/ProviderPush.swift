@@ -12,14 +12,11 @@ extension Provider {
     func push(
         _ authorization: AuthorizationRequest, _ metadata: ProviderMetadata, _ registration: ClientRegistration
     ) async throws(BrokerError) -> PushedPage? {
-        let isRequired = metadata.requiresPushedAuthorization || rules.pushedRequests == .required
+        let isRequired = requiresPushes(metadata)
         if rules.pushedRequests == .never { return nil }
         guard let endpoint = metadata.pushedAuthorizationRequestEndpoint else {
-            guard !isRequired else {
-                throw .misconfigured(
-                    "The sign-in of \(account.name) requires pushed authorization requests, but the provider's "
-                        + "metadata have no endpoint for them.")
-            }
+            // The setting may have changed since the sign-in began.
+            try checkPushes(metadata)
             return nil
         }
         if !isRequired, await habits(metadata).refusesPushes { return nil }
@@ -71,24 +68,6 @@ struct PushedPage: Sendable {
     let since: BootInstant
 
     var life: PageLife { PageLife(since: since, duration: .seconds(reference.expiresIn)) }
-}
-
-/// Checks before the sign-in that its response can be validated.
-extension Provider {
-    /// Throws if the ID token that the scopes request could not be validated.
-    func check(_ metadata: ProviderMetadata, for scopes: [String]) throws(BrokerError) {
-        guard scopes.contains("openid") else { return }
-        guard metadata.issuer != nil, metadata.jwksURI != nil else {
-            throw .misconfigured(
-                "With the scope openid, \(account.name) needs the provider's issuer and jwks endpoint to check ID tokens."
-            )
-        }
-        do throws(OAuthError) {
-            try metadata.checkIDTokens()
-        } catch {
-            throw BrokerError(error, host: metadata.issuer ?? account.name.rawValue)
-        }
-    }
 }
 
 extension BrokerError {

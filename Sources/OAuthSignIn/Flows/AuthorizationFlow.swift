@@ -30,7 +30,6 @@ struct AuthorizationFlow: Sendable {
     ) throws(BrokerError) {
         let (account, rules) = (provider.account, provider.rules)
         let pkce = PKCE()
-        try metadata.check(responseMode: rules.responseMode, of: account.name)
         let scopes = metadata.requestable(request.scopes ?? account.scopes)
         let source = scopes.contains("openid") ? RandomToken.base64URL(bits: 256) : nil
         do throws(OAuthError) {
@@ -110,16 +109,5 @@ extension ProviderMetadata {
     func requestable(_ scopes: [String]) -> [String] {
         guard let scopesSupported, !scopesSupported.contains("offline_access") else { return scopes }
         return scopes.filter { $0 != "offline_access" }
-    }
-
-    /// Metadata that list no response modes offer `query` and `fragment` (RFC 8414 section 2). Configured endpoints
-    /// have no list of modes: there any configured mode is accepted.
-    fileprivate func check(responseMode mode: ResponseMode?, of account: AccountName) throws(BrokerError) {
-        guard let mode, issuer != nil || responseModes != nil else { return }
-        let offered = responseModes ?? ["query", "fragment"]
-        guard !offered.contains(mode.rawValue) else { return }
-        throw .misconfigured(
-            "response_mode = \"\(mode.rawValue)\" cannot be used for \(account): the provider's metadata offer "
-                + "\(offered.joined(separator: ", ")). Leave response_mode out.")
     }
 }

@@ -14,7 +14,7 @@ extension Provider {
             throw .methodUnsupported(noDevices, method: "device")
         }
         let scopes = metadata.requestable(request.scopes ?? account.scopes)
-        try check(metadata, for: scopes)
+        try check(metadata, for: scopes, by: .device)
         let parameters = account.authorizationParameters + request.parameters
         let fetched = try await self.registration(metadata)
         let response = try await send(as: fetched, at: metadata) { registration in

@@ -26,7 +26,11 @@ enum Passphrase {
     }
 
     private static func checked(_ line: String?) throws(RingbackError) -> String {
-        guard let line, !line.isEmpty else { throw RingbackError(.cancelled, "No passphrase was read.") }
+        guard let line, !line.isEmpty else {
+            let way = " It is asked for on a terminal; else it is the first line of standard input."
+            throw RingbackError(
+                .cancelled, "No passphrase was read." + (Console.Stream.input.isTerminal ? "" : way))
+        }
         guard line.utf8.count <= maxLength else {
             throw RingbackError(.cancelled, "The passphrase is longer than \(maxLength) bytes.")
         }

@@ -52,19 +52,21 @@ struct DoctorReport {
                 command: json.object.flatMap(CauseAdvice.remedy)
                     ?? json["cause"]?.string.flatMap {
                         DoctorReport.command(
-                            for: $0, account, setting: json["setting"]?.string, url: json["url"]?.string)
+                            for: $0, account, setting: json["setting"]?.string, DoctorReport.request(json))
                     }))
     }
 
     /// The command that corrects what the daemon found, or shows more about it.
     private static func command(
-        for cause: String, _ account: String?, setting: String?, url: String?
+        for cause: String, _ account: String?, setting: String?, _ request: String?
     ) -> String? {
+        let isOfAccount = account != nil
         let account = account.flatMap { RequestTarget.isAccountName($0) ? $0 : nil } ?? "ACCOUNT"
         return switch cause {
         // The provider responds, and a setting of the account is wrong.
         case "bad_response" where setting != nil: "ringback account edit \(account)"
-        case "unreachable", "untrusted", "bad_response": url.map { "curl -v \($0)" }
+        case "unreachable", "untrusted", "bad_response": request
+        case "configuration" where isOfAccount && setting != nil: "ringback account edit \(account)"
         case "client_refused": "ringback account edit \(account)"
         case "configuration", "scheme_not_reserved": "ringback config check"
         case "clock_differs": "timedatectl set-ntp true"
@@ -79,6 +81,17 @@ struct DoctorReport {
         case "file_not_kept": "ringback files"
         default: nil
         }
+    }
+
+    /// The command that sends the same request as the daemon did: through the same proxy, with the same certificates.
+    private static func request(_ check: JSON) -> String? {
+        guard let url = check["url"]?.string else { return nil }
+        var words = ["curl", "-v"]
+        if let proxy = check["proxy"]?.string {
+            words += proxy == "none" ? ["--noproxy", Shell.sh.quoted("*")] : ["--proxy", Shell.sh.quoted(proxy)]
+        }
+        if let file = check["ca_file"]?.string { words += ["--cacert", Shell.sh.quoted(file)] }
+        return (words + [url]).joined(separator: " ")
     }
 
     // MARK: Showing

@@ -74,7 +74,11 @@ struct SignInRun {
                 try? calls.cancel(flow: flow.id)
             }
             guard error.kind == .cancelled else { throw error }
-            throw RingbackError(.cancelled, "The sign-in to \(account) was cancelled.")
+            // The advice says what was missing.
+            let reason = error.advice == nil ? "" : "\(error.detail) "
+            var cancelled = RingbackError(.cancelled, "\(reason)The sign-in to \(account) was cancelled.")
+            cancelled.advice = error.advice
+            throw cancelled
         }
         if ended.status == .pending, let timeout {
             try? calls.cancel(flow: flow.id)

@@ -31,7 +31,7 @@ struct FactorProof {
         var challenge = isPhone ? try send(factor, channel) : nil
         let question = isPhone ? "code (“resend” sends another)" : "code that the app shows"
         while true {
-            let code = try input.read(question, from: descriptor)
+            let code = try input.read(question, from: descriptor, otherwise: "The factor was not verified.")
             let isAsking = SecretInput.asksUser(descriptor)
             do throws(RingbackError) {
                 if isPhone, isAsking, code == "resend" {
@@ -58,7 +58,7 @@ struct FactorProof {
         if isJSON { Output.json(document) } else { Output.line(challenge.options) }
         let entry = PasskeyEntry(input: input, descriptor: credentialDescriptor)
         guard let credential = try entry.read("navigator.credentials.\(challenge.makesKey ? "create" : "get")()") else {
-            throw PasskeyEntry.nothing
+            throw entry.unread
         }
         return try calls.verifyFactor(account, factor.id, credential: credential, challenge: challenge.id)
     }

@@ -27,7 +27,7 @@ struct PasskeyEntry {
         defer { watch.stop() }
         let credential = try read("navigator.credentials.get()", orEndedBy: watch.descriptor)
         if let (ended, _) = try watch.outcome { return ended }
-        guard let credential else { throw PasskeyEntry.nothing }
+        guard let credential else { throw unread }
         // A request that is being sent is not interrupted: its response says what happened.
         var patient = calls
         patient.interruption = nil
@@ -69,7 +69,17 @@ struct PasskeyEntry {
         """
     }
 
-    static let nothing = RingbackError(.cancelled, "No credential was read. Nothing was sent.")
+    /// There was no credential. The advice says how a script gives one.
+    var unread: RingbackError {
+        var error = RingbackError(.cancelled, "No credential was read.")
+        guard !SecretInput.asksUser(descriptor) else { return error }
+        error.advice =
+            (descriptor ?? 0) == 0
+            ? "A credential is JSON on standard input, or on a descriptor (--credential-fd)."
+            : "Descriptor \(descriptor ?? 0) held none."
+        return error
+    }
+
     private static let malformed = RingbackError(
         "validation_failed", "The input is not a JSON object. PublicKeyCredential.toJSON() returns the credential."
     )

@@ -51,6 +51,11 @@ struct Failure {
             return SocketPlace.hasSystemd ? "To let your user linger, run: loginctl enable-linger" : nil
         case .noDaemon: return Failure.start
         case .shuttingDown: return "Try again when the daemon is back."
+        // These last until a setting or the proxy is changed.
+        case .providerUnreachable
+        where ["proxy_failed", "untrusted"].contains(error.problem?.extensions["cause"]?.string ?? ""):
+            guard let account, RequestTarget.isAccountName(account) else { return nil }
+            return "Run: ringback doctor \(account)"
         case .rateLimited, .providerUnreachable:
             return error.retryAfter.map { "Try again in \(TimeText.span($0))." } ?? "Try again later."
         default: break

@@ -18,13 +18,17 @@ struct SecretInput {
         (descriptor ?? 0) == 0 && Console.Stream.input.isTerminal
     }
 
-    /// - Parameter name: for the question and the error, such as `password`.
+    /// - Parameters:
+    ///   - name: for the question and the error, such as `password`.
+    ///   - consequence: what follows if there is nothing to read.
     /// - Throws: `cancelled` if there is nothing to read.
-    func read(_ name: String, from descriptor: Int32?) throws(RingbackError) -> String {
+    func read(
+        _ name: String, from descriptor: Int32?, otherwise consequence: String = "Nothing was sent."
+    ) throws(RingbackError) -> String {
         guard let text = try readOptional(name, from: descriptor) else {
             throw RingbackError(
                 .cancelled,
-                "No \(name) was read. Nothing was sent."
+                "No \(name) was read. \(consequence)"
                     + (SecretInput.asksUser(descriptor) ? "" : SecretInput.ways(from: descriptor)))
         }
         return text

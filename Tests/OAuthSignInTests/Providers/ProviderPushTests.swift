@@ -121,7 +121,7 @@ import Testing
         let missing = await error { () throws(BrokerError) in
             try await absent.broker.signIn(House.name, SignInRequest())
         }
-        guard case .misconfigured? = missing else { throw Unexpected() }
+        guard case .unusableSetting? = missing else { throw Unexpected() }
     }
 
     @Test func `a provider that requires it and has no endpoint is misconfigured`() async throws {
@@ -157,12 +157,12 @@ import Testing
         let failure = await error { () throws(BrokerError) in
             try await excluding.broker.signIn(House.name, SignInRequest())
         }
-        guard case .misconfigured? = failure else { throw Unexpected() }
+        guard case .unusableSetting? = failure else { throw Unexpected() }
         let silent = try await house([:]) { $0.oauth.responseMode = .formPost }
         let unlisted = await error { () throws(BrokerError) in
             try await silent.broker.signIn(House.name, SignInRequest())
         }
-        guard case .misconfigured? = unlisted else { throw Unexpected() }
+        guard case .unusableSetting? = unlisted else { throw Unexpected() }
     }
 
     // MARK: private_key_jwt

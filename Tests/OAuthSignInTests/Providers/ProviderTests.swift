@@ -292,7 +292,7 @@ import Testing
         let house = try await House.expired()
         let held = await house.vault.sessions
         house.provider.script(.token, .cut(after: end, .timedOut(host: "id.example")), .status(503))
-        guard case .provider(.unreachable("id.example", _)) = await house.failure() else { throw Unexpected() }
+        guard case .provider(.unreachable("id.example", _, _)) = await house.failure() else { throw Unexpected() }
         #expect(await house.vault.sessions == held)
         house.clock.advance(by: 600)
         #expect(await house.failure() != nil)

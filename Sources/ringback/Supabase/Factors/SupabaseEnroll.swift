@@ -67,11 +67,10 @@ struct SupabaseEnroll: ParsableCommand {
             if json.isWanted { Output.json(document) } else { show(enrolment) }
             let id = Sanitizer.line(enrolment.factor.id)
             // The id comes from the project. It is quoted, since the line is for a shell.
-            let later =
-                "Then verify the factor: ringback supabase verify-factor \(account) \(Shell.sh.quoted(id))"
+            let verify = "ringback supabase verify-factor \(account) \(Shell.sh.quoted(id))"
             guard !noVerify else {
                 if !json.isWanted { Output.line("Added \(id) to \(account)") }
-                return Output.note(later)
+                return Output.note("Then verify the factor: \(verify)")
             }
             let proof = FactorProof(
                 account: account, calls: calls, input: SecretInput(interruption: interruption),
@@ -80,7 +79,7 @@ struct SupabaseEnroll: ParsableCommand {
                 let answer = try proof.give(enrolment.factor, channel: channel?.rawValue)
                 if json.isWanted { Output.json(answer) } else { Output.line("Added and verified \(id) of \(account)") }
             } catch {
-                Output.note(later)
+                Output.note("The factor waits to be verified: \(verify)")
                 throw error
             }
         }

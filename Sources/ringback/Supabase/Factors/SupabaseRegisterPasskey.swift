@@ -33,7 +33,7 @@ struct SupabaseRegisterPasskey: ParsableCommand {
             let known = try PasskeyChallenge(reading: challenge)
             if json.isWanted { Output.json(challenge) } else { Output.line(known.options) }
             guard let credential = try entry.read("navigator.credentials.create()") else {
-                throw PasskeyEntry.nothing
+                throw entry.unread
             }
             let answer = try calls.registerPasskey(account, challenge: known.id, credential: credential)
             guard !json.isWanted else { return Output.json(answer) }
