@@ -76,7 +76,7 @@ public final class FileKeeper: Sendable {
                 state.files[path] = file
                 news += FileKeeper.news(former, file)
             }
-            return (state.signal, news)
+            return (state.signal, state.isEnding ? [] : news)
         }
         signal.fulfil(())
         news.forEach(tell)

@@ -32,7 +32,8 @@ extension Session {
     /// that was presented stays behind it, until a refresh has shown which scopes the new one has.
     func settlingRefreshTokens(_ token: Secret, _ presented: Secret) -> Session {
         var session = self
-        session.keep(refreshTokens: unvalidated?.downscopedTo == nil || token == presented ? [token] : [token, presented])
+        session.keep(
+            refreshTokens: unvalidated?.downscopedTo == nil || token == presented ? [token] : [token, presented])
         return session
     }
 

@@ -30,7 +30,9 @@ extension Session {
     /// The scope to state with a refresh token; nil unless it came with a downscoped token and the whole scope is
     /// known.
     func restoration(of token: Secret) -> ScopeRestoration? {
-        guard let downscopedTo = unvalidated?.downscopedTo, token == unvalidated?.token, !scopes.isEmpty else { return nil }
+        guard let downscopedTo = unvalidated?.downscopedTo, token == unvalidated?.token, !scopes.isEmpty else {
+            return nil
+        }
         return ScopeRestoration(whole: scopes.map(String.init).sorted(), rest: downscopedTo)
     }
 

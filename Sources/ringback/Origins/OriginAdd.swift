@@ -48,7 +48,9 @@ struct OriginAdd: ParsableCommand {
         try present { () throws(RingbackError) in
             let rule = OriginRule(try OriginEntry.pattern(url), username: matchUsername)
             let file = try config.file()
-            if let known = OriginEntry.all(in: try file.report()).first(where: { $0.rule == rule }) { throw taken(known) }
+            if let known = OriginEntry.all(in: try file.report()).first(where: { $0.rule == rule }) {
+                throw taken(known)
+            }
             let added = try file.addOrigin(rule, table(rule))
             if let added { show(added, in: file) }
             try daemon.calls().reloadIfRunning()

@@ -149,8 +149,7 @@ import Testing
 
     // MARK: A vault that cannot write
 
-    @Test func `nothing that may rotate is presented while a newer refresh token could not be kept`() async throws
-    {
+    @Test func `nothing that may rotate is presented while a newer refresh token could not be kept`() async throws {
         let house = try await House.expired()
         await house.vault.failAnnouncing(with: .unwritable(reason: "No space left on device."))
         guard case .vaultFailed(let reason) = await house.failure() else { throw Unexpected() }
