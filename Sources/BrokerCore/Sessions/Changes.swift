@@ -21,9 +21,7 @@ extension SessionManager {
     ) async throws(BrokerError) {
         try await inTurn(account.name) { sessionManager throws(BrokerError) in
             let lane = try await sessionManager.laneForOpening(account)
-            if let subject, let former = lane.state.session, !Session.isSame(former.subject, subject) {
-                throw .otherUser(account.name, former.displayName, by: subject)
-            }
+            try Succession.check(subject, in: lane)
             if !isEphemeral { try await sessionManager.store.announce(account.slot, isNeeded: true) }
             let (session, opening): (Session, SessionOpening)
             do throws(BrokerError) {
@@ -117,17 +115,15 @@ extension SessionManager {
             return nil
         }
         session.endsAll = endsAll
-        var closed = Closed(account: account, session: session, retirement: nil)
         // What the vault keeps until the provider has been told must hold the newest tokens, and `endsAll`.
         if lane.state.isUnsaved || session != lane.state.session { _ = await save(session, account) }
         await observer(of: account)?.leaving(session, of: account)
         // If this session could not be written, the record is of one that it replaced.
         let keepsOther = residue.replaced(in: account.slot).holdsStored
         let retirement = try await store.empty(account.slot, isKept: true)
-        closed.retirement = keepsOther ? nil : retirement
         residue.settle(account.slot, retirement: retirement)
         take(.closed(leaving: nil), lane.id)
-        return closed
+        return Closed(account: account, session: session, retirement: keepsOther ? nil : retirement)
     }
 
     /// Changes what is stored with a session, in its turn. No request is sent to the provider.
@@ -164,6 +160,12 @@ struct Succession: Sendable {
     /// The former session, if the provider has to end it. Nil if the same session only got other tokens, or the provider
     /// does not tell its sessions apart.
     private(set) var replaced: Closed?
+
+    /// Refuses another subject than that of the lane's session; nil is none.
+    static func check(_ subject: String?, in lane: SessionManager.Lane) throws(BrokerError) {
+        guard let subject, let former = lane.state.session, !Session.isSame(former.subject, subject) else { return }
+        throw .otherUser(lane.account.name, former.displayName, by: subject)
+    }
 
     /// Refuses another subject than that of the former session, unless the opening says otherwise.
     init(

@@ -19,21 +19,13 @@ struct Failure {
         let text = Sanitizer.line(said, limit: 1_000)
         let subject = account.map { Sanitizer.line($0) }
         var lines = ["ringback: " + (subject.map { text.contains($0) ? text : "\($0): \(text)" } ?? text)]
-        if let message = error.userMessage, message != error.detail, !isRepeated {
+        // The message for the time that is over says less than the detail.
+        if let message = error.userMessage, message != error.detail, error.kind != .flowExpired {
             lines.append(Sanitizer.line(message))
         }
         lines += Failure.mistakes(error.problem?.extensions["errors"])
         if error.advice == nil, let step = nextStep { lines.append(step) }
         return lines
-    }
-
-    /// True if the message for the user says no more than the detail: that of these codes is for any failed sign-in.
-    private var isRepeated: Bool {
-        let general: [RingbackError.Kind] = [
-            .flowExpired, "invalid_callback", .invalidProviderResponse, "provider_error",
-        ]
-        return general.contains(error.kind)
-            || error.problem?.extensions["provider_code"]?.string == "invalid_credentials"
     }
 
     /// What failed, and the verb's own advice.

@@ -223,11 +223,11 @@ import Testing
             } == .accountNotFound("nobody"))
     }
 
-    @Test func `openid without a way to check ID tokens is refused before the person is asked`() async throws {
+    @Test func `openid without a way to check ID tokens is refused before the user is asked`() async throws {
         let house = try await House()
         house.provider.behave { $0.metadata.updateValue(nil, forKey: "jwks_uri") }
         guard
-            case .misconfigured = await error({ () throws(BrokerError) in
+            case .unusableSetting = await error({ () throws(BrokerError) in
                 try await house.broker.signIn(House.name, SignInRequest())
             })
         else { throw Unexpected() }

@@ -192,8 +192,8 @@ import Testing
         let refusal = await error { () throws(BrokerError) in
             try await house.broker.signIn(House.name, SignInRequest())
         }
-        guard case .misconfigured(let reason) = refusal else { throw Unexpected() }
-        #expect(reason.contains(algorithms[0].string ?? "?"))
+        guard case .unusableSetting(let setting) = refusal else { throw Unexpected() }
+        #expect(setting.setting == "scopes" && setting.reason.contains(algorithms[0].string ?? "?"))
         #expect(house.doors.opened == 0)
         _ = try await house.broker.signIn(House.name, SignInRequest(scopes: ["email"]))
         #expect(house.doors.opened == 1)

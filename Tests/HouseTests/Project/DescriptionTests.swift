@@ -202,7 +202,7 @@ private final class Reader {
         let wish: JSON = ["account": "play", "issuer": issuer, "scopes": "openid"]
         let registered = try await reader.ask(register, body: wish, status: 201)
         let query = "?issuer=\(reader.stage.sandbox.origin)&client_id=\(registered["client_id"]?.string ?? "")"
-        try await reader.ask(delete, "play", status: 400)
+        try await reader.ask(delete, "play", status: 404)
         try await reader.ask(delete, "play", query: query, status: 200)
         try await reader.ask(delete, "play", query: query, status: 404)
         try await reader.stage.sandbox.control(["registration": "token"])

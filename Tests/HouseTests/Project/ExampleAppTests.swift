@@ -56,7 +56,7 @@ import Testing
                     "PROJECT_KEY": "sb_publishable_sandbox",
                 ])
             #expect(nobody.status == 1 && nobody.out.isEmpty, "\(nobody)")
-            #expect(nobody.err == "There is no account nobody.\n", "\(nobody)")
+            #expect(nobody.err == "There is no account “nobody”.\n", "\(nobody)")
         }
         // What was compiled is what the comment shows.
         let file = try Document(path: "Examples/SupabaseProfile/Sources/SupabaseProfile/LocalizedRingbackError.swift")

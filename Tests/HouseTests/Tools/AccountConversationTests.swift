@@ -55,9 +55,6 @@ import Testing
             try await answer(add, [("The provider's URL (the issuer): ", stage.sandbox.origin)])
             try await add.shows("The provider responds.")
             try await add.shows("http://127.0.0.1:{port}/callback/work")
-            try await stage.sandbox.control([
-                "faults": [["endpoint": "token", "kind": "error", "error": "invalid_client"]]
-            ])
             try await answer(
                 add,
                 [
@@ -65,7 +62,6 @@ import Testing
                     ("Client secret (it is not shown; empty if there is none): ", ""),
                 ])
             try await add.shows("rejects this client")
-            try await stage.sandbox.control(["faults": []])
             try await answer(
                 add,
                 [

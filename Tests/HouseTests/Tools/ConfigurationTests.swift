@@ -72,7 +72,7 @@ import Testing
             #expect(existing.status == 1 && existing.err.contains("defined already"), "\(existing)")
             let plain = try await stage.ringback(
                 "account", "add", "play", "--issuer", "http://id.example.org", "--client-id", "x")
-            #expect(plain.status == 78 && plain.err.contains("--issuer: "), "\(plain)")
+            #expect(plain.status == 64 && plain.err.contains("--issuer: "), "\(plain)")
             let usage: [[String]] = [
                 ["play"], ["Play", "--issuer", issuer, "--client-id", "x"], ["play", "--issuer"],
                 ["play", "--issuer", issuer, "--provider", "google", "--client-id", "x"],

@@ -28,7 +28,7 @@ import Testing
             #expect(try await stage.account()["default"] == nil)
 
             let wrong = try await stage.ringback("use", "wrok")
-            #expect(wrong.status == 1 && wrong.err.contains("Known: home, work."), "\(wrong)")
+            #expect(wrong.status == 64 && wrong.err.contains("Known: home, work."), "\(wrong)")
             #expect(try text(of: stage.configuration) == "default = \"home\"\n\n" + before)
         }
     }
