@@ -92,7 +92,9 @@ struct ConfigurationLines {
         let place = range.lowerBound
         let isBlankBefore = place == 0 || Self.trimmed(lines[place - 1]).isEmpty
         if place < lines.count {
-            if isBlankBefore, Self.trimmed(lines[place]).isEmpty { lines.remove(at: place) }
+            guard isBlankBefore, Self.trimmed(lines[place]).isEmpty else { return }
+            // The last line is what follows the last line feed.
+            lines.remove(at: place > 0 && place == lines.count - 1 ? place - 1 : place)
         } else if place > 0, isBlankBefore {
             lines.remove(at: place - 1)
         }

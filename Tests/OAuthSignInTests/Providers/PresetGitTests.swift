@@ -111,8 +111,8 @@ import Testing
         let refusal = await error { () throws(BrokerError) in
             try await house.broker.signIn(PresetHouse.name, SignInRequest())
         }
-        guard case .misconfigured(let reason)? = refusal else { throw Unexpected() }
-        #expect(reason.contains("openid"))
+        guard case .unusableSetting(let setting)? = refusal else { throw Unexpected() }
+        #expect(setting.setting == "scopes" && setting.reason.contains("openid"))
     }
 }
 

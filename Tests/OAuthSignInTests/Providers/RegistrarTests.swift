@@ -187,7 +187,7 @@ import Testing
     @Test(
         arguments: [
             ("registration_endpoint", nil, "has no registration_endpoint"),
-            ("token_endpoint_auth_methods_supported", ["private_key_jwt"], "without a key of the client's own"),
+            ("token_endpoint_auth_methods_supported", ["private_key_jwt"], "that need a key of the client"),
         ] as [(String, JSON?, String)])
     func `is not possible at every provider`(member: String, value: JSON?, words: String) async {
         let office = await Office()
