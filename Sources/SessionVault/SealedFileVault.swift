@@ -92,7 +92,7 @@ public actor SealedFileVault: Vault {
             state = .closed
             snapshot.withLock { status in
                 status.isLocked = true
-                status.reason = nil
+                status.reason = "A user locked the vault."
             }
         }
     }

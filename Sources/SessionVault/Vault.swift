@@ -130,7 +130,7 @@ public struct VaultStatus: Sendable, Equatable {
 
     public var kind: Kind
     public var isLocked: Bool
-    /// Why it is locked; nil if it is not, and if a user locked it.
+    /// Why it is locked; nil if it is not.
     public var reason: String?
     public var obstacle: VaultObstacle?
     /// The name of a ``KeySourceChoice``; `undecided` before the first opening.

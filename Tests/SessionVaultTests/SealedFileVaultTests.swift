@@ -102,7 +102,7 @@ private final class End: Sendable {
         try await vault.close()
         try await vault.close()
         #expect(vault.status.isLocked)
-        #expect(vault.status.reason == nil)
+        #expect(vault.status.reason == "A user locked the vault.")
         #expect(vault.status.keySource == "key-file")
         #expect(await failure { _ = try await vault.load(slot) }?.isLocked == true)
         #expect(await failure { try await vault.store(Secret("x"), in: slot) }?.isLocked == true)
