@@ -206,7 +206,7 @@ import Testing
             for verb in ["complete", "open"] {
                 let unknown = try await stage.ringback(verb, "http://127.0.0.1:1/callback/work?code=a&state=b")
                 #expect(unknown.status == 1 && unknown.out.isEmpty, "\(unknown)")
-                #expect(unknown.err.contains("ringback: ") && !unknown.err.contains("Sign in failed"), "\(unknown)")
+                #expect(unknown.err.contains("ringback: ") && unknown.err.contains("Sign in failed"), "\(unknown)")
                 #expect(try await stage.ringback(verb, "nonsense").status == 64)
                 #expect(try await stage.ringback(verb, "a:b c").status == 64)
             }
