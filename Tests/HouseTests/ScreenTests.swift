@@ -120,7 +120,8 @@ import Testing
         try await Stage.play { stage in
             for (arguments, status) in [
                 (["status"], Int32(0)), (["exec", "--help"], 0), (["origin", "add", "--help"], 0), (["exec"], 64),
-                (["origin", "add", "http://git.example.org", "--account", "work"], 64), (["audit", "--limit", "0"], 64),
+                (["origin", "add", "http://git.example.org", "--account", "work"], 64),
+                (["audit", "--limit", "0"], 64),
             ] {
                 let program = try start(stage, arguments)
                 let ended = try await program.end()
