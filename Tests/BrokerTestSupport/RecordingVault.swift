@@ -17,6 +17,7 @@ actor RecordingVault: Vault {
     private var failsAfterReplacing = false
     private var openFailure: VaultError?
     private var gate: Promise<Void>?
+    private var openingGate: Promise<Void>?
     private var isClosed = true
     private var openings = 0
 
@@ -34,10 +35,15 @@ actor RecordingVault: Vault {
         gate = nil
     }
 
+    func holdOpening() { openingGate = Promise() }
+    func releaseOpening() { openingGate?.fulfil(()) }
+
     var openingCount: Int { openings }
 
     func open(passphrase: Secret?) async throws(VaultError) {
         openings += 1
+        let openFailure = openFailure
+        _ = await openingGate?.wait()
         if let openFailure {
             // After a restart it is closed, whatever it was before.
             isClosed = true

@@ -77,6 +77,6 @@ extension SessionManager {
 
     /// The vault's key source may be available now.
     func keySourceChanged() {
-        if vaultState.isToBeOpened { schedule.set(.openVault, at: clock.bootInstant) }
+        if vaultState.sourceChanged() { schedule.set(.openVault, at: clock.bootInstant) }
     }
 }

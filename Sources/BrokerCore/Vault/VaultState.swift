@@ -26,6 +26,23 @@ struct VaultState: Sendable {
     /// The same, if a user locked the vault.
     var userLock: BrokerError? { if case .locked(let error, isAsked: true) = access { error } else { nil } }
 
+    /// How often the key source may have become available. An attempt that fails is repeated at once if this has risen
+    /// since it began.
+    private(set) var sourceChanges = 0
+
+    /// The key source may be available now.
+    ///
+    /// - Returns: ``isToBeOpened``.
+    mutating func sourceChanged() -> Bool {
+        sourceChanges += 1
+        return isToBeOpened
+    }
+
+    /// When to try again after an attempt that failed, and that began when ``sourceChanges`` was `changes`.
+    func nextAttempt(after changes: Int, at now: BootInstant) -> BootInstant {
+        changes == sourceChanges ? now + openRetryInterval : now
+    }
+
     /// True if an attempt has failed, and the next one needs no user.
     var isToBeOpened: Bool { lockError != nil && userLock == nil }
 

@@ -49,18 +49,19 @@ extension SessionManager {
             if isAsked, let error = sessionManager.vaultState.refusal(of: pid, at: sessionManager.clock.bootInstant) {
                 return error
             }
+            let changes = sessionManager.vaultState.sourceChanges
             do throws(VaultError) {
                 try await sessionManager.vault.open(passphrase: passphrase)
             } catch {
-                let failure = BrokerError(opening: error)
-                let now = sessionManager.clock.bootInstant
+                let (failure, now) = (BrokerError(opening: error), sessionManager.clock.bootInstant)
                 sessionManager.vaultState.failed(failure, by: isAsked ? pid : nil, at: now)
                 if isAsked {
                     sessionManager.unlockAttempts.failed(groups, at: now)
                     sessionManager.record(.vaultRefused(failure))
                 }
                 sessionManager.firstOpening.fulfil(())
-                sessionManager.schedule.set(.openVault, at: now + openRetryInterval)
+                sessionManager.schedule.set(
+                    .openVault, at: sessionManager.vaultState.nextAttempt(after: changes, at: now))
                 return failure
             }
             sessionManager.vaultState.opened()

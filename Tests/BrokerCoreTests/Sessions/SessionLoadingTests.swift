@@ -173,8 +173,8 @@ import Testing
         let house = try await House.unsaved()
         await house.vault.fail(with: nil)
         await house.vault.hold()
-        let closing = Task { try? await house.broker.signOut(House.name) }
         let stores = await house.vault.stores.count
+        let closing = Task { try? await house.broker.signOut(House.name) }
         #expect(await eventually { await house.vault.stores.count > stores })
         await house.broker.configure([])
         await house.vault.release()

@@ -81,6 +81,23 @@ import Testing
         #expect(await eventually { (try? await broker.account(House.name).state) == .authenticated })
     }
 
+    @Test func `a source that comes back while an attempt fails opens it at once`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        let before = await house.vault.openingCount
+        await house.vault.failOpening(with: Self.absent)
+        await house.vault.holdOpening()
+        let broker = house.rebirth()
+        await broker.configure([House.account()])
+        #expect(await eventually { await house.vault.openingCount == before + 1 })
+        await broker.keySourceChanged()
+        await house.vault.failOpening(with: nil)
+        await house.vault.releaseOpening()
+        _ = await broker.sessionManager.firstOpening.wait()
+        await house.runDueTasks(of: broker)
+        #expect(await eventually { (try? await broker.account(House.name).state) == .authenticated })
+    }
+
     @Test func `a source that stays away is asked four times a minute`() async throws {
         let house = try await House()
         await house.vault.failOpening(with: Self.absent)
