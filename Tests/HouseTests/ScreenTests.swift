@@ -56,6 +56,7 @@ import Testing
             let lines = try await expectStillness(login, ending: ending).lines
             #expect(lines.count == 1 && lines[0].hasPrefix("Waiting for the sign-in to \(shown)"), "\(lines)")
             _ = try await Browser.deliver(Browser.signIn(at: url))
+            try await login.shows("Signed in to")
             #expect(try await login.end().status == 0)
             let left = screen(login).lines
             #expect(left == TerminalScreen("Signed in to \(account) as alice@example.org", columns: 80, rows: 24).lines)

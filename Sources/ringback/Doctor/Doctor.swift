@@ -199,7 +199,7 @@ struct DoctorExamination {
         guard hasManager else {
             return report.add(
                 "unit", .warning, "There is no systemd user manager: something else must start ringbackd.",
-                command: "ringbackd &")
+                command: calls == nil ? "ringbackd &" : nil)
         }
         // The socket may be active although the service fails. Then every request tries to start it in vain.
         if Tool.run(["systemctl", "--user", "is-failed", service])?.line == "failed" {

@@ -24,6 +24,10 @@ private let activator = "/usr/bin/systemd-socket-activate"
         async throws
     {
         try await Stage.play { stage in
+            // A daemon that has just started has not opened its vault yet.
+            try await stage.eventually("the vault") {
+                try await stage.api("GET", "/v1/status")["vault"]?["locked"]?.bool == false
+            }
             let before = try await look(stage)
             #expect(before.lines.contains { $0.hasPrefix("· work") && $0.contains("not signed in") }, "\(before)")
             #expect(before.lines.last == "Next: ringback login home", "\(before)")
@@ -35,6 +39,7 @@ private let activator = "/usr/bin/systemd-socket-activate"
                 "ACCOUNT  STATE          WHO                TOKEN VALID",
                 "✓ home     signed in      alice@example.org  for ", "✓ daemon", "✓ browser",
             ] { #expect(after.lines.contains { $0.contains(words) }, "\(words): \(after)") }
+            #expect(after.lines.last == "Next: ringback login work", "\(after)")
             #expect(try await stage.sandbox.counters(issuer: "/tenant-a").description == requests)
             #expect(try await stage.sandbox.counters().description == roots)
             #expect(after.text.contains("\u{1B}[32m✓"), "\(after)")
