@@ -54,7 +54,9 @@ extension Programs {
     private static func buildExample(_ name: String, in scratch: String, by swift: String) async throws -> Output {
         let arguments = [
             swift, "build", "--package-path", "\(Document.root)/Examples/\(name)",
-            "--scratch-path", scratch,
+            // The folder is shared by several packages: without this option a build may end at once, with status 0 and
+            // without the executable, because the package that was built there before has not changed.
+            "--disable-build-manifest-caching", "--scratch-path", scratch,
         ]
         let environment = ["PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "SSL_CERT_FILE", "https_proxy"].reduce(into: [:])
         {
