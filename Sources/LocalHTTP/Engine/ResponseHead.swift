@@ -1,29 +1,28 @@
 internal import HTTPMessages
-internal import NIOCore
 
 /// The status line and fields of a response (RFC 9112 section 4).
 extension ServerResponse {
-    func writeHead(to buffer: inout ByteBuffer, keepsAlive: Bool) {
+    func writeHead(to buffer: inout OutputBuffer, keepsAlive: Bool) {
         if status == 200 {
-            buffer.writeStaticString("HTTP/1.1 200 OK\r\n")
+            buffer.append(fixed: "HTTP/1.1 200 OK\r\n")
         } else {
-            buffer.writeString("HTTP/1.1 \(status) \(ServerResponse.reason(status))\r\n")
+            buffer.append("HTTP/1.1 \(status) \(ServerResponse.reason(status))\r\n")
         }
         for field in fields.lines {
-            buffer.writeString(field.name)
-            buffer.writeStaticString(": ")
+            buffer.append(field.name)
+            buffer.append(fixed: ": ")
             // Values come from our own code. If one contained a line break by mistake, it would forge a field, so it is
             // not sent.
-            buffer.writeString(field.value.utf8.contains { $0 < 0x20 && $0 != 0x09 } ? "" : field.value)
-            buffer.writeStaticString("\r\n")
+            buffer.append(field.value.utf8.contains { $0 < 0x20 && $0 != 0x09 } ? "" : field.value)
+            buffer.append(fixed: "\r\n")
         }
         // RFC 9110 section 8.6: a 204 response has no Content-Length.
         if case .bytes(let bytes) = body, status != 204 {
-            buffer.writeStaticString("Content-Length: ")
-            buffer.writeString(String(bytes.count))
-            buffer.writeStaticString("\r\n")
+            buffer.append(fixed: "Content-Length: ")
+            buffer.append(String(bytes.count))
+            buffer.append(fixed: "\r\n")
         }
-        buffer.writeStaticString(keepsAlive ? "\r\n" : "Connection: close\r\n\r\n")
+        buffer.append(fixed: keepsAlive ? "\r\n" : "Connection: close\r\n\r\n")
     }
 
     private static func reason(_ status: Int) -> String {
