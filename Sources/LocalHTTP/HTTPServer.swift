@@ -7,7 +7,7 @@ public final class HTTPServer: Service {
     /// Handles one request. It is cancelled when the client disconnects or the server shuts down.
     public typealias Handler = @Sendable (ServerRequest) async -> ServerResponse
     /// Handles a request that needs no waiting, synchronously on the server's thread. Nil passes the request to the
-    /// ``Handler``.
+    /// ``Handler``. The fields of its last response stay in memory; they hold no secret.
     public typealias ImmediateHandler = @Sendable (ServerRequest) -> ServerResponse?
 
     private let rules: ConnectionRules

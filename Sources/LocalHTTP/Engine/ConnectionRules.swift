@@ -10,6 +10,14 @@ final class ConnectionRules: @unchecked Sendable {
     let handOver: @Sendable (Exchange) -> Bool
     /// The heads that the immediate handler answers again and again.
     let heads: HeadCache?
+    /// See ``RepeatedHead``. For responses of the immediate handler only.
+    #if !DEBUG
+        @exclusivity(unchecked)
+    #endif
+    var repeatedHead = RepeatedHead()
+    #if !DEBUG
+        @exclusivity(unchecked)
+    #endif
     var registry: ConnectionRegistry
 
     init(

@@ -24,6 +24,9 @@ final class EventLoop: @unchecked Sendable {
         var connection: HTTPConnection?
     }
     /// The watched connections, by descriptor.
+    #if !DEBUG
+        @exclusivity(unchecked)
+    #endif
     private var registrations: [Registration] = []
     private var deadlines = DeadlineWheel()
     /// Connections with input that has to wait until others have had their turn.
@@ -32,10 +35,19 @@ final class EventLoop: @unchecked Sendable {
     private var paused: [UInt64] = []
     private var pauseEnds: Int64 = 0
     /// Connections that are closed, for the next clients.
+    #if !DEBUG
+        @exclusivity(unchecked)
+    #endif
     private var free: [HTTPConnection] = []
     private var lastAge: UInt64 = 0
     /// See ``OutputBuffer`` and ``RequestReader/receive(spare:_:)``.
+    #if !DEBUG
+        @exclusivity(unchecked)
+    #endif
     var output = OutputBuffer()
+    #if !DEBUG
+        @exclusivity(unchecked)
+    #endif
     var spare: ReceiveBuffer?
 
     private static let mostFree = 64

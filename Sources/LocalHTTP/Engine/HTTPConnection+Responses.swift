@@ -17,7 +17,7 @@ extension HTTPConnection {
         if let response = server.immediate?(request) {
             server.heads?.keep()
             phase = .answering(nil)
-            return begin(response, isHead: head.method == "HEAD")
+            return begin(response, isHead: head.method == "HEAD", isImmediate: true)
         }
         let exchange = Exchange(request: request, connection: self)
         phase = .answering(exchange)
@@ -70,11 +70,11 @@ extension HTTPConnection {
 
     // MARK: Writing
 
-    private func begin(_ response: ServerResponse, isHead: Bool) {
+    private func begin(_ response: ServerResponse, isHead: Bool, isImmediate: Bool = false) {
         if server.registry.isClosing { keepsAlive = false }
         switch response.body {
         case .bytes:
-            write(response, withBody: !isHead)
+            write(response, withBody: !isHead, isImmediate: isImmediate)
             finish()
         case .stream:
             // A streamed response ends with the connection.
@@ -96,8 +96,13 @@ extension HTTPConnection {
         }
     }
 
-    private func write(_ response: ServerResponse, withBody: Bool) {
-        response.writeHead(to: &loop.output, keepsAlive: keepsAlive)
+    private func write(_ response: ServerResponse, withBody: Bool, isImmediate: Bool = false) {
+        if isImmediate, response.status == 200, case .bytes(let bytes) = response.body {
+            server.repeatedHead.write(
+                response.fields, length: bytes.count, to: &loop.output, keepsAlive: keepsAlive)
+        } else {
+            response.writeHead(to: &loop.output, keepsAlive: keepsAlive)
+        }
         if withBody, case .bytes(let bytes) = response.body { write(body: bytes) }
     }
 

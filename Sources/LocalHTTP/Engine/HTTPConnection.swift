@@ -9,6 +9,9 @@ internal import Glibc
 /// Used on the loop's thread only, hence `@unchecked Sendable`. An object serves one client after another: whoever keeps
 /// one beyond a turn checks that it is still the same client's (the exchange, the generation of the registration, the
 /// deadlines).
+///
+/// In release builds the variables that every request changes are not checked for overlapping accesses at run time, which
+/// would cost a quarter of the time outside the kernel. Debug builds check them, and so do the tests.
 final class HTTPConnection: @unchecked Sendable {
     enum Phase {
         case reading
@@ -25,12 +28,21 @@ final class HTTPConnection: @unchecked Sendable {
 
     let loop: EventLoop
     private(set) var server: ConnectionRules
+    #if !DEBUG
+        @exclusivity(unchecked)
+    #endif
     private var socket: Descriptor?
     /// The socket's number; -1 once it is closed.
     private(set) var number: Int32 = -1
     private(set) var peer = Peer.local(uid: .max, pid: 0)
+    #if !DEBUG
+        @exclusivity(unchecked)
+    #endif
     private(set) var memory = ConnectionMemory()
     var phase = Phase.closed
+    #if !DEBUG
+        @exclusivity(unchecked)
+    #endif
     var reader: RequestReader
     var keepsAlive = true
     /// There may be input that was not read yet.
@@ -41,6 +53,9 @@ final class HTTPConnection: @unchecked Sendable {
     var endsOutput = false
     /// Bytes that the kernel has not accepted yet, because the client does not read. No further request is handled until
     /// it has.
+    #if !DEBUG
+        @exclusivity(unchecked)
+    #endif
     var unsent = UnsentBytes()
     /// Called when the piece of a streamed response is sent that is being sent, or when the client has disconnected.
     var streamWrite: (@Sendable (Bool) -> Void)?

@@ -36,6 +36,17 @@ internal import Glibc
         }
     }
 
+    /// Appends a number that is not negative, in decimal digits.
+    mutating func append(number: Int) {
+        var divisor = 1
+        while number / divisor >= 10 { divisor *= 10 }
+        while divisor > 0 {
+            var digit = UInt8(ascii: "0") + UInt8(number / divisor % 10)
+            unsafe append(&digit, 1)
+            divisor /= 10
+        }
+    }
+
     private mutating func append(_ source: UnsafeRawPointer, _ more: Int) {
         if capacity - count < more { resize(to: max(capacity * 2, count + more)) }
         unsafe memory.advanced(by: count).copyMemory(from: source, byteCount: more)

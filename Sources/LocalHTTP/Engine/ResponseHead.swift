@@ -1,5 +1,19 @@
 internal import HTTPMessages
 
+extension HTTPFields {
+    /// Writes the field lines.
+    fileprivate func write(to buffer: inout OutputBuffer) {
+        for field in lines {
+            buffer.append(field.name)
+            buffer.append(fixed: ": ")
+            // Values come from our own code. If one contained a line break by mistake, it would forge a field, so it is
+            // not sent.
+            buffer.append(field.value.utf8.contains { $0 < 0x20 && $0 != 0x09 } ? "" : field.value)
+            buffer.append(fixed: "\r\n")
+        }
+    }
+}
+
 /// The status line and fields of a response (RFC 9112 section 4).
 extension ServerResponse {
     func writeHead(to buffer: inout OutputBuffer, keepsAlive: Bool) {
@@ -8,18 +22,11 @@ extension ServerResponse {
         } else {
             buffer.append("HTTP/1.1 \(status) \(ServerResponse.reason(status))\r\n")
         }
-        for field in fields.lines {
-            buffer.append(field.name)
-            buffer.append(fixed: ": ")
-            // Values come from our own code. If one contained a line break by mistake, it would forge a field, so it is
-            // not sent.
-            buffer.append(field.value.utf8.contains { $0 < 0x20 && $0 != 0x09 } ? "" : field.value)
-            buffer.append(fixed: "\r\n")
-        }
+        fields.write(to: &buffer)
         // RFC 9110 section 8.6: a 204 response has no Content-Length.
         if case .bytes(let bytes) = body, status != 204 {
             buffer.append(fixed: "Content-Length: ")
-            buffer.append(String(bytes.count))
+            buffer.append(number: bytes.count)
             buffer.append(fixed: "\r\n")
         }
         buffer.append(fixed: keepsAlive ? "\r\n" : "Connection: close\r\n\r\n")
@@ -55,5 +62,37 @@ extension ServerResponse {
         case 505: "HTTP Version Not Supported"
         default: "Status"
         }
+    }
+}
+
+/// The head of a 200 response as it was sent last, up to the length. A handler that answers at once answers with the same
+/// fields each time; then they are not put together again. Its fields hold no secret, and what is here stays in memory.
+struct RepeatedHead {
+    private var fields = HTTPFields()
+    private var bytes: [UInt8] = []
+
+    /// Writes the head of a response with a body of that many bytes.
+    mutating func write(_ fields: HTTPFields, length: Int, to buffer: inout OutputBuffer, keepsAlive: Bool) {
+        if bytes.isEmpty || !isSame(fields) {
+            let start = buffer.count
+            buffer.append(fixed: "HTTP/1.1 200 OK\r\n")
+            fields.write(to: &buffer)
+            buffer.append(fixed: "Content-Length: ")
+            self.fields = fields
+            bytes = buffer.bytes(from: start)
+        } else {
+            buffer.append(bytes)
+        }
+        buffer.append(number: length)
+        buffer.append(fixed: keepsAlive ? "\r\n\r\n" : "\r\nConnection: close\r\n\r\n")
+    }
+
+    private func isSame(_ others: HTTPFields) -> Bool {
+        guard fields.lines.count == others.lines.count else { return false }
+        for index in fields.lines.indices {
+            let (one, other) = (fields.lines[index], others.lines[index])
+            guard one.name == other.name, one.value == other.value else { return false }
+        }
+        return true
     }
 }

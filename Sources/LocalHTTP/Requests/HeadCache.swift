@@ -16,6 +16,9 @@ final class HeadCache {
     private static let longest = 512
     private static let harmless = ["Host", "Connection", "Accept", "User-Agent"]
 
+    #if !DEBUG
+        @exclusivity(unchecked)
+    #endif
     private var entries: [Entry] = []
     /// The place of the next new entry.
     private var turn = 0
@@ -30,7 +33,9 @@ final class HeadCache {
     /// The head that the bytes begin with, and its length, if it is known.
     func find(_ bytes: Span<UInt8>) -> (head: RequestHead, length: Int)? {
         candidateHead = nil
-        for entry in entries where HeadCache.begin(bytes, with: entry.bytes) { return (entry.head, entry.bytes.count) }
+        for index in entries.indices where HeadCache.begin(bytes, with: entries[index].bytes) {
+            return (entries[index].head, entries[index].bytes.count)
+        }
         return nil
     }
 
