@@ -12,11 +12,11 @@ final class ConnectionRules: @unchecked Sendable {
     let heads: HeadCache?
     /// See ``RepeatedHead``. For responses of the immediate handler only.
     #if !DEBUG
-        @exclusivity(unchecked)
+        @safe @exclusivity(unchecked)
     #endif
     var repeatedHead = RepeatedHead()
     #if !DEBUG
-        @exclusivity(unchecked)
+        @safe @exclusivity(unchecked)
     #endif
     var registry: ConnectionRegistry
 

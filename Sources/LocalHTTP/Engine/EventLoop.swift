@@ -25,7 +25,7 @@ final class EventLoop: @unchecked Sendable {
     }
     /// The watched connections, by descriptor.
     #if !DEBUG
-        @exclusivity(unchecked)
+        @safe @exclusivity(unchecked)
     #endif
     private var registrations: [Registration] = []
     private var deadlines = DeadlineWheel()
@@ -36,17 +36,17 @@ final class EventLoop: @unchecked Sendable {
     private var pauseEnds: Int64 = 0
     /// Connections that are closed, for the next clients.
     #if !DEBUG
-        @exclusivity(unchecked)
+        @safe @exclusivity(unchecked)
     #endif
     private var free: [HTTPConnection] = []
     private var lastAge: UInt64 = 0
     /// See ``OutputBuffer`` and ``RequestReader/receive(spare:_:)``.
     #if !DEBUG
-        @exclusivity(unchecked)
+        @safe @exclusivity(unchecked)
     #endif
     var output = OutputBuffer()
     #if !DEBUG
-        @exclusivity(unchecked)
+        @safe @exclusivity(unchecked)
     #endif
     var spare: ReceiveBuffer?
 

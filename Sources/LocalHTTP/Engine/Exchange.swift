@@ -19,7 +19,7 @@ final class Exchange: Sendable {
 
     /// Runs the handler and sends its response. The handler is cancelled if the caller is cancelled or the client
     /// disconnects.
-    func perform(_ handler: @escaping HTTPServer.Handler) async {
+    func perform(_ handler: @escaping @Sendable (ServerRequest) async -> ServerResponse) async {
         let work = Task { await send(handler(request)) }
         let isTooLate = progress.withLock { progress in
             progress.work = work

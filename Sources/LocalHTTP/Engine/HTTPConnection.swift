@@ -29,19 +29,19 @@ final class HTTPConnection: @unchecked Sendable {
     let loop: EventLoop
     private(set) var server: ConnectionRules
     #if !DEBUG
-        @exclusivity(unchecked)
+        @safe @exclusivity(unchecked)
     #endif
     private var socket: Descriptor?
     /// The socket's number; -1 once it is closed.
     private(set) var number: Int32 = -1
     private(set) var peer = Peer.local(uid: .max, pid: 0)
     #if !DEBUG
-        @exclusivity(unchecked)
+        @safe @exclusivity(unchecked)
     #endif
     private(set) var memory = ConnectionMemory()
     var phase = Phase.closed
     #if !DEBUG
-        @exclusivity(unchecked)
+        @safe @exclusivity(unchecked)
     #endif
     var reader: RequestReader
     var keepsAlive = true
@@ -54,14 +54,16 @@ final class HTTPConnection: @unchecked Sendable {
     /// Bytes that the kernel has not accepted yet, because the client does not read. No further request is handled until
     /// it has.
     #if !DEBUG
-        @exclusivity(unchecked)
+        @safe @exclusivity(unchecked)
     #endif
     var unsent = UnsentBytes()
     /// Called when the piece of a streamed response is sent that is being sent, or when the client has disconnected.
     var streamWrite: (@Sendable (Bool) -> Void)?
     private var stage = RequestReader.Stage.none
-    private var deadline: Int64?
-    private var writeDeadline: Int64?
+    /// For the request that is being received, or for lingering.
+    var deadline: Int64?
+    /// For the response that the client does not read.
+    var writeDeadline: Int64?
     /// The token of its events; nil if it is not watched.
     private var token: UInt64?
     private var isInTurn = false
@@ -77,9 +79,6 @@ final class HTTPConnection: @unchecked Sendable {
 
     /// How many times a connection reads in a turn before the others have theirs.
     private static let readsPerTurn = 16
-    /// After an error response: for how long (in nanoseconds) and how many bytes the client's further input is discarded.
-    private static let lingerTimeout: Int64 = 2_000_000_000
-    private static let maxLingering = 4 << 20
 
     init(loop: EventLoop) {
         self.loop = loop
@@ -156,42 +155,6 @@ final class HTTPConnection: @unchecked Sendable {
         case .closing, .lingering, .closed: break
         }
     }
-
-    /// Closes the connection, or responds 408, if a deadline has passed.
-    func check(at now: Int64) {
-        if let writeDeadline, writeDeadline < now { return drop() }
-        if let deadline, deadline < now {
-            self.deadline = nil
-            switch phase {
-            case .reading:
-                refuse(408)
-                turn()
-            case .lingering: return drop()
-            case .answering, .closing, .closed: break
-            }
-        }
-        let next = min(deadline ?? .max, writeDeadline ?? .max)
-        if next < .max { loop.schedule(self, at: next) }
-    }
-
-    private func startDeadline() {
-        startDeadline(in: server.limits.requestTimeout.nanoseconds)
-    }
-
-    private func startDeadline(in time: Int64) {
-        let due = loop.now + time
-        deadline = due
-        loop.schedule(self, at: due)
-    }
-
-    /// Bytes are left that the kernel does not accept.
-    func startWriteDeadline() {
-        let due = loop.now + server.limits.writeTimeout.nanoseconds
-        writeDeadline = due
-        loop.schedule(self, at: due)
-    }
-
-    func clearWriteDeadline() { writeDeadline = nil }
 
     // MARK: Events
 
@@ -270,14 +233,6 @@ final class HTTPConnection: @unchecked Sendable {
         if reached == .none { deadline = nil } else { startDeadline() }
     }
 
-    /// Discards what the client still sends, see ``Phase/lingering(_:)``.
-    func linger() {
-        phase = .lingering(HTTPConnection.maxLingering)
-        startDeadline(in: HTTPConnection.lingerTimeout)
-        reader.discard()
-        endsOutput = true
-    }
-
     /// Watches the socket from its second turn on: most connections do not have one.
     private func watch() {
         guard token == nil else { return }
@@ -294,12 +249,4 @@ final class HTTPConnection: @unchecked Sendable {
 
     private static let inputOnly: Poller.Events = [.input, .inputEnd, .edges]
     private static let withOutput: Poller.Events = [.input, .inputEnd, .output, .edges]
-}
-
-extension Duration {
-    /// At most a century, so that instants do not overflow.
-    fileprivate var nanoseconds: Int64 {
-        let (seconds, attoseconds) = components
-        return min(seconds, 3_000_000_000) * 1_000_000_000 + attoseconds / 1_000_000_000
-    }
 }

@@ -17,7 +17,7 @@ final class HeadCache {
     private static let harmless = ["Host", "Connection", "Accept", "User-Agent"]
 
     #if !DEBUG
-        @exclusivity(unchecked)
+        @safe @exclusivity(unchecked)
     #endif
     private var entries: [Entry] = []
     /// The place of the next new entry.
