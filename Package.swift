@@ -27,8 +27,7 @@ let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "sw
 /// Dependencies of dependencies, of which each version is exactly one too. The package manager warns of a package that no
 /// target uses, so a test target, whose executable has them in it anyway, depends on them.
 let pinned: [Target.Dependency] = [
-    .product(name: "Atomics", package: "swift-atomics"), .product(name: "DequeModule", package: "swift-collections"),
-    .product(name: "SystemPackage", package: "swift-system"),
+    .product(name: "DequeModule", package: "swift-collections"),
     .product(name: "AsyncAlgorithms", package: "swift-async-algorithms"),
 ]
 
@@ -52,14 +51,11 @@ let package = Package(
         .library(name: "RingbackClient", targets: ["RingbackClient"]),
     ],
     dependencies: [
-        .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
         .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
         // What the packages above depend on (`pinned`).
-        .package(url: "https://github.com/apple/swift-atomics", exact: "1.3.0"),
         .package(url: "https://github.com/apple/swift-collections", exact: "1.6.0"),
-        .package(url: "https://github.com/apple/swift-system", exact: "1.8.1"),
         .package(url: "https://github.com/apple/swift-async-algorithms", exact: "1.1.4"),
     ],
     targets: [
@@ -77,13 +73,7 @@ let package = Package(
         // Level 1
         library("Cryptography", ["COpenSSL", "Encodings", "Secrets"]),
         library("CurlTransport", ["CCurl", "HTTPMessages", "Secrets"]),
-        library(
-            "LocalHTTP",
-            [
-                "CLinux", "HTTPMessages", lifecycle, .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-            ]
-        ),
+        library("LocalHTTP", ["CLinux", "HTTPMessages", lifecycle]),
         library("RingbackClient", ["RingbackAPI", "Encodings", "StrictJSON", "CLinux"]),
         library("DesktopBus", ["CSystemd", "COpenSSL", "Cryptography", "Encodings", "Secrets"]),
         library("Launcher", ["CLinux", "DesktopBus", "Secrets", "StrictJSON"]),
@@ -177,10 +167,7 @@ let package = Package(
         tests("CurlTransportTests", ["TestSupport", "CurlTransport", "HTTPMessages", "Secrets"]),
         tests(
             "LocalHTTPTests",
-            [
-                "TestSupport", "LocalHTTP", "HTTPMessages", "CLinux", lifecycle, log,
-                .product(name: "NIOCore", package: "swift-nio"),
-            ] + pinned
+            ["TestSupport", "LocalHTTP", "HTTPMessages", "CLinux", lifecycle, log] + pinned
         ),
         tests("RingbackClientTests", ["RingbackClient", "RingbackAPI", "StrictJSON"]),
         tests("DesktopBusTests", ["DesktopBus", "Secrets"]),
@@ -262,7 +249,7 @@ let package = Package(
             [
                 "LocalHTTP", "RingbackClient", "Records", "OAuth", "SupabaseAuth", "SessionVault", "Configuration",
                 "Adapters", "BrokerCore", "DeepLinks", "SchemeRegistration", "HTTPMessages",
-                "Secrets", "StrictJSON", "Cryptography", "Encodings", .product(name: "NIOCore", package: "swift-nio"),
+                "Secrets", "StrictJSON", "Cryptography", "Encodings",
             ]
         ),
         // The real executables over real sockets.

@@ -185,7 +185,7 @@ class Walk:
         # A process that runs while its sockets are dead is none that lives.
         self.manager.systemctl("reset-failed")
         before, ends = self.pid, self.notes.count("ended: watchdog")
-        thread = freeze(self.manager.outside(before), "NIO-")
+        thread = freeze(self.manager.outside(before), "sockets")
         self.manager.until("an end of the daemon whose sockets hang", lambda: has_ended(thread))
         self.restarted(before, "a restart of a daemon whose sockets' thread hangs")
         self.expect(self.notes.count("ended: watchdog") > ends, "and one whose sockets' thread alone hangs",

@@ -33,7 +33,14 @@ int clinux_peer_credentials(int socket, pid_t *pid, uid_t *uid, gid_t *gid) {
     return 0;
 }
 
+int clinux_accept(int listener) {
+    int descriptor = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    return descriptor < 0 ? -errno : descriptor;
+}
+
 int clinux_refuse_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 ? 0 : errno; }
+
+void clinux_name_thread(const char *name) { prctl(PR_SET_NAME, name); }
 
 int clinux_die_with_parent(int signal) { return prctl(PR_SET_PDEATHSIG, signal, 0, 0, 0) == 0 ? 0 : errno; }
 

@@ -1,42 +1,28 @@
-internal import Glibc
-internal import NIOCore
-internal import NIOPosix
 public import ServiceLifecycle
 internal import Synchronization
 
 /// A small HTTP/1.1 server for local sockets, used by the socket API, the callback receiver and the sandbox. No type of
-/// the underlying engine (SwiftNIO) appears in its interface.
+/// the engine below it appears in its interface.
 public final class HTTPServer: Service {
     /// Handles one request. It is cancelled when the client disconnects or the server shuts down.
     public typealias Handler = @Sendable (ServerRequest) async -> ServerResponse
     /// Handles a request that needs no waiting, synchronously on the server's thread. Nil passes the request to the
-    /// ``Handler``.
+    /// ``Handler``. The fields of its last response stay in memory; they hold no secret.
     public typealias ImmediateHandler = @Sendable (ServerRequest) -> ServerResponse?
 
-    let limits: ServerLimits
-    let accepts: @Sendable (Peer) -> Bool
-    let ownerOf: (@Sendable (Peer) -> UInt32?)?
-    let immediate: ImmediateHandler?
-    let refusal: @Sendable (Int) -> ServerResponse
-    let exchanges: AsyncStream<Exchange>.Continuation
-    let registry: ConnectionRegistry
+    private let rules: ConnectionRules
     private let incoming: AsyncStream<Exchange>
+    private let exchanges: AsyncStream<Exchange>.Continuation
     private let handler: Handler
     private let state = Mutex(State())
-
-    private struct Listener {
-        let port: Int
-        let channel: any Channel
-    }
 
     private struct State {
         var listeners: [Listener] = []
         var isShuttingDown = false
     }
 
-    /// One thread serves every local socket of the process. Handling a request takes microseconds there, and each
-    /// further thread costs memory.
-    static let loop: any EventLoop = MultiThreadedEventLoopGroup(numberOfThreads: 1).next()
+    /// One thread serves every local socket of the process.
+    static let loop = EventLoop.started()
 
     /// - Parameters:
     ///   - limits: limits of size, time and number of connections.
@@ -53,63 +39,29 @@ public final class HTTPServer: Service {
         refusal: @escaping @Sendable (Int) -> ServerResponse = { ServerResponse(status: $0) },
         immediate: ImmediateHandler? = nil, handler: @escaping Handler
     ) {
-        self.limits = limits
-        self.accepts = accepts
-        self.ownerOf = ownerOf
-        self.refusal = refusal
-        self.immediate = immediate
         self.handler = handler
-        registry = ConnectionRegistry(limits: limits, loop: HTTPServer.loop)
-        (incoming, exchanges) = AsyncStream.makeStream()
+        let (incoming, exchanges) = AsyncStream<Exchange>.makeStream()
+        (self.incoming, self.exchanges) = (incoming, exchanges)
+        rules = ConnectionRules(
+            limits: limits, accepts: accepts, ownerOf: ownerOf, refusal: refusal, immediate: immediate,
+            handOver: { exchange in
+                if case .terminated = exchanges.yield(exchange) { false } else { true }
+            })
     }
 
     /// Binds and listens before it returns; may be called again for further addresses. Returns the port (0 for a Unix
-    /// socket). Throws ``ServerError``. It blocks until the event loop has run, so it must not be called from a
-    /// handler.
+    /// socket). Throws ``ServerError``.
     public func listen(at address: ListenAddress) throws(ServerError) -> Int {
         let (descriptor, port) = try ListeningSocket.open(address)
-        let bootstrap = ServerBootstrap(group: HTTPServer.loop)
-            .serverChannelInitializer { channel in
-                // If the process has no free file descriptor, accept again after a delay instead of in a busy loop.
-                channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(AcceptBackoffHandler())
-                }
-            }
-            .serverChannelOption(.backlog, value: ListeningSocket.backlog)
-            .serverChannelOption(.maxMessagesPerRead, value: 64)
-            .childChannelInitializer { [self] channel in
-                // Plain statements instead of `makeCompletedFuture`, whose generic code costs as much as parsing the
-                // request.
-                do {
-                    try HTTPServer.tune(channel)
-                    try channel.pipeline.syncOperations.addHandler(HTTPConnection(server: self))
-                    return channel.eventLoop.makeSucceededVoidFuture()
-                } catch {
-                    return channel.eventLoop.makeFailedFuture(error)
-                }
-            }
-        let channel: any Channel
-        do {
-            channel = try bootstrap.withBoundSocket(descriptor).wait()
-        } catch {
-            // The engine has taken over the descriptor and has closed it.
-            throw .system(call: "listen", errno: (error as? IOError)?.errnoCode ?? EIO)
+        let listener = Listener(Descriptor(descriptor), port: port, server: rules)
+        try HTTPServer.loop.add(listener)
+        let isOpen = state.withLock { state in
+            guard !state.isShuttingDown else { return false }
+            state.listeners.append(listener)
+            return true
         }
-        let mustClose = state.withLock { state in
-            guard !state.isShuttingDown else { return true }
-            state.listeners.append(Listener(port: port, channel: channel))
-            return false
-        }
-        if mustClose { channel.close(promise: nil) }
+        if !isOpen { HTTPServer.loop.remove(listener) }
         return port
-    }
-
-    private static func tune(_ channel: any Channel) throws {
-        let options = channel.syncOptions
-        // Set here, because as options of the bootstrap they would cost several futures per connection.
-        try options?.setOption(.maxMessagesPerRead, value: 1)
-        // With these marks "writable" means that the kernel has accepted every byte.
-        try options?.setOption(.writeBufferWaterMark, value: .init(low: 1, high: 1))
     }
 
     /// Stops listening on one port at once. Open connections stay.
@@ -119,14 +71,14 @@ public final class HTTPServer: Service {
             state.listeners.removeAll { $0.port == port }
             return found
         }
-        for listener in closing { listener.channel.close(promise: nil) }
+        for listener in closing { HTTPServer.loop.remove(listener) }
     }
 
     /// Ends the server: accepts no further connection and closes all open ones; a last response that is being sent is
     /// still completed. The closing happens before any later work on the event loop. ``run()`` returns soon after.
     public func close() {
         stopListening()
-        registry.closeAll()
+        HTTPServer.loop.execute { [rules] in rules.closeAll() }
         exchanges.finish()
     }
 
@@ -152,11 +104,11 @@ public final class HTTPServer: Service {
             }
             stopListening()
             exchanges.finish()
-            if limits.cancelsAtShutdown { group.cancelAll() }
+            if rules.limits.cancelsAtShutdown { group.cancelAll() }
             await unfinished.wait(atMost: HTTPServer.drainTimeout)
             group.cancelAll()
         }
-        registry.closeAll()
+        HTTPServer.loop.execute { [rules] in rules.closeAll() }
     }
 
     /// How long running handlers may take after the shutdown began. The broker wakes every waiting handler when it
@@ -169,7 +121,7 @@ public final class HTTPServer: Service {
             defer { state.listeners = [] }
             return state.listeners
         }
-        for listener in closing { listener.channel.close(promise: nil) }
-        registry.beginClosing()
+        for listener in closing { HTTPServer.loop.remove(listener) }
+        HTTPServer.loop.execute { [rules] in rules.registry.isClosing = true }
     }
 }

@@ -1,9 +1,7 @@
-internal import NIOCore
-
 extension HTTPServer {
-    /// Returns after the event loop has run a task. It never returns while the loop's thread hangs. For the watchdog: a
+    /// Returns after the sockets' thread has run a job. It never returns while that thread hangs. For the watchdog: a
     /// process that does not serve its sockets has to be restarted.
     public static func turn() async {
-        try? await loop.submit {}.get()
+        await withCheckedContinuation { turned in loop.execute { turned.resume() } }
     }
 }

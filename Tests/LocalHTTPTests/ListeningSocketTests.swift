@@ -149,9 +149,14 @@ import Testing
             _ = try server.listen(at: .descriptor(descriptor))
             #expect(fcntl(descriptor, F_GETFD) & FD_CLOEXEC != 0)
             let running = Task { try await server.run() }
-            #expect(
-                try await TestServer(server: server, place: .unix(path)).ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").text
-                    == "here")
+            // More than one: the server must not wait in `accept` while others are connected.
+            try await onThread {
+                let clients = try (0..<50).map { _ in try RawClient(.unix(path)) }
+                for client in clients + clients {
+                    client.get("/")
+                    #expect(try client.answer().text == "here")
+                }
+            }
             running.cancel()
             try await running.value
         }

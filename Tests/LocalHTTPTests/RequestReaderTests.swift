@@ -1,5 +1,4 @@
 import HTTPMessages
-import NIOCore
 import Testing
 
 @testable import LocalHTTP
@@ -29,7 +28,7 @@ import Testing
         var reader = RequestReader(limits: limits)
         var outcome = Outcome()
         for start in stride(from: 0, to: bytes.count, by: size) {
-            reader.append(ByteBuffer(bytes: bytes[start..<min(start + size, bytes.count)]))
+            reader.append(bytes[start..<min(start + size, bytes.count)])
             steps: while true {
                 switch reader.next() {
                 case .incomplete: break steps
@@ -125,28 +124,28 @@ import Testing
         var reader = RequestReader(limits: ServerLimits())
         let request = Array("GET / HTTP/1.1\r\nHost: a\r\n\r\n".utf8)
         // There is always a part of the next request behind a whole one.
-        reader.append(ByteBuffer(bytes: request.prefix(5)))
+        reader.append(request.prefix(5))
         for _ in 0..<2_000 {
-            reader.append(ByteBuffer(bytes: request.dropFirst(5) + request.prefix(5)))
+            reader.append(request.dropFirst(5) + request.prefix(5))
             guard case .request = reader.next() else {
                 Issue.record("no request")
                 return
             }
             #expect(reader.waitingBytes == 5)
         }
-        #expect(reader.buffer.map { $0.storageCapacity < 64 * 1_024 } == true)
+        #expect(reader.capacity < 64 * 1_024)
     }
 
     @Test func `knows how far a request has come`() {
         var reader = RequestReader(limits: ServerLimits())
         #expect(reader.stage == .none)
-        reader.append(ByteBuffer(string: "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n"))
+        reader.append(Array("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n".utf8))
         _ = reader.next()
         #expect(reader.stage == .head)
-        reader.append(ByteBuffer(string: "\r\nx"))
+        reader.append(Array("\r\nx".utf8))
         _ = reader.next()
         #expect(reader.stage == .body)
-        reader.append(ByteBuffer(string: "y"))
+        reader.append(Array("y".utf8))
         guard case .request = reader.next() else {
             Issue.record("no request")
             return
@@ -178,7 +177,7 @@ import Testing
         }
     }
 
-    /// The connection reads into the same memory again, and holds it until then: the test does as the connection does.
+    /// A buffer serves one connection after another.
     @Test(arguments: [1, 2, 7, 1_000])
     func `nothing of a request is left in the memory that it was received in`(pieces: Int) throws {
         let secret = "refresh-token-of-a-request"
@@ -186,16 +185,99 @@ import Testing
         let text = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
         let bytes = Array(text.utf8)
         let size = (bytes.count + pieces - 1) / pieces
-        let received = stride(from: 0, to: bytes.count, by: size).map {
-            ByteBuffer(bytes: bytes[$0..<min($0 + size, bytes.count)])
-        }
         var reader = RequestReader(limits: ServerLimits())
+        var spare: ReceiveBuffer? = ReceiveBuffer()
         var taken: [UInt8]?
-        for piece in received {
-            reader.append(piece)
+        for start in stride(from: 0, to: bytes.count, by: size) {
+            reader.append(bytes[start..<min(start + size, bytes.count)], spare: &spare)
             if case .request(_, let body) = reader.next() { taken = body }
         }
         #expect(taken == Array(body.utf8))
-        for piece in received { #expect(piece.readableBytesView.allSatisfy { $0 == 0 }) }
+        #expect(reader.waitingBytes == 0)
+        reader.release(to: &spare)
+        #expect(reader.capacity == 0)
+        let isErased = spare.take()?.isErased
+        #expect(isErased == true)
+    }
+
+    @Test func `nothing is left where bytes were before they were moved`() {
+        var buffer = ReceiveBuffer()
+        func fill(_ most: Int) {
+            _ = unsafe buffer.receive { room in
+                let count = min(most, room.count)
+                unsafe room.prefix(count).copyBytes(from: repeatElement(0x78, count: count))
+                return count
+            }
+        }
+        // To the front, over a part of themselves or not, and into larger memory.
+        for consumed in [4_000, 2_100, 1_000, 10] {
+            while buffer.count < 4_000 { fill(4_000) }
+            buffer.consume(consumed)
+            fill(50)
+            #expect(buffer.isErased == true)
+        }
+        #expect(buffer.capacity > 4_096)
+        buffer.consume(buffer.count)
+        #expect(buffer.count == 0)
+        #expect(buffer.isErased == true)
+    }
+
+    @Test func `takes a head that it knows for what it was`() {
+        let cache = HeadCache()
+        let known = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n"
+        for text in [known, known + known, "GET /b HTTP/1.1\r\nHost: a\r\n\r\n" + known, known + "GET"] {
+            var with = RequestReader(limits: ServerLimits(), cache: cache)
+            var without = RequestReader(limits: ServerLimits())
+            with.append(Array(text.utf8))
+            without.append(Array(text.utf8))
+            while case .request(let head, _) = without.next() {
+                guard case .request(let found, _) = with.next() else {
+                    Issue.record("no request")
+                    return
+                }
+                cache.keep()
+                #expect(found.path == head.path)
+                #expect(found.fields.lines.map(\.value) == head.fields.lines.map(\.value))
+            }
+            #expect(with.waitingBytes == without.waitingBytes)
+        }
+    }
+
+    /// A cached head stays in memory.
+    @Test(arguments: [
+        "POST /a HTTP/1.1\r\nHost: a\r\n\r\n", "GET /a?token=x HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET /a HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer x\r\n\r\n",
+        "GET /a HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx",
+    ])
+    func `does not keep a head that may hold a secret`(text: String) {
+        let cache = HeadCache()
+        var reader = RequestReader(limits: ServerLimits(), cache: cache)
+        reader.append(Array(text.utf8))
+        guard case .request = reader.next() else {
+            Issue.record("no request")
+            return
+        }
+        cache.keep()
+        let bytes = Array(text.utf8)
+        #expect(cache.find(bytes.span) == nil)
+    }
+}
+
+extension RequestReader {
+    /// Gives it bytes as a connection does.
+    fileprivate mutating func append(_ bytes: some Sequence<UInt8>) {
+        var spare: ReceiveBuffer?
+        append(bytes, spare: &spare)
+    }
+
+    fileprivate mutating func append(_ bytes: some Sequence<UInt8>, spare: inout ReceiveBuffer?) {
+        var rest = Array(bytes)[...]
+        while !rest.isEmpty {
+            let (count, _) = unsafe receive(spare: &spare) { room in
+                unsafe room.copyBytes(from: rest.prefix(room.count))
+                return min(room.count, rest.count)
+            }
+            rest = rest.dropFirst(count)
+        }
     }
 }

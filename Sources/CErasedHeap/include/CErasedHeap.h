@@ -1,7 +1,7 @@
 // Every block of memory that a program gives back is zeroed first.
 //
 // Whoever depends on this target has its free(3) and realloc(3) in place of the C library's, for all of the process: Swift's
-// runtime, SwiftNIO, libcurl, OpenSSL and the C library itself. So a token that was in a string, a buffer or a parser is
+// runtime, libcurl, OpenSSL and the C library itself. So a token that was in a string, a buffer or a parser is
 // gone with the last reference to it, whoever made the copy.
 #pragma once
 #include <stdbool.h>

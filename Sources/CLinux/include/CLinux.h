@@ -3,13 +3,21 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/types.h>
 
 /// The credentials of the peer of a connected Unix socket (SO_PEERCRED). Returns 0 or an errno.
 int clinux_peer_credentials(int socket, pid_t *pid, uid_t *uid, gid_t *gid);
 
+/// Accepts a connection (accept4(2)): non-blocking and close-on-exec. Returns a descriptor or a negative errno.
+int clinux_accept(int listener);
+
 /// PR_SET_DUMPABLE 0: no core file, no ptrace and no /proc/PID/mem for the same user. Returns 0 or an errno.
 int clinux_refuse_dumps(void);
+
+/// PR_SET_NAME: the name of the calling thread, at most 15 bytes, for those who look at the process from outside.
+void clinux_name_thread(const char *name);
 
 /// PR_SET_PDEATHSIG: this process gets the signal when its parent ends. Returns 0 or an errno.
 int clinux_die_with_parent(int signal);

@@ -1,6 +1,5 @@
 internal import CLinux
 internal import Glibc
-internal import NIOCore
 
 /// The process at the other end of a Unix socket, held by a descriptor of the kernel's (SO_PEERPIDFD, Linux 6.5). A number
 /// may be another process's by the time somebody looks at it; while this process lives, its number is its own.
@@ -10,12 +9,11 @@ public final class PeerProcess: Sendable {
     public let identity: UInt64?
 
     /// Nil where the kernel does not know the option, and for a process that is gone.
-    init?(of channel: any Channel) {
+    init?(of socket: Int32) {
         guard PeerProcess.isSupported else { return nil }
         var found: Int32 = -1
-        // On the channel's own loop the answer is there at once.
-        (channel as? any SocketOptionProvider)?.unsafeGetSocketOption(level: .socket, name: .peerProcess)
-            .assumeIsolated().whenSuccess { (descriptor: Int32) in found = descriptor }
+        var size = socklen_t(MemoryLayout<Int32>.size)
+        guard unsafe getsockopt(socket, SOL_SOCKET, peerProcessOption, &found, &size) == 0 else { return nil }
         guard found >= 0 else { return nil }
         descriptor = found
         identity = PeerProcess.isNumbered ? PeerProcess.inode(of: found) : nil
@@ -59,7 +57,3 @@ public final class PeerProcess: Sendable {
 
 /// SO_PEERPIDFD of asm-generic/socket.h, which the C library's headers may be too old for.
 private let peerProcessOption: Int32 = 77
-
-extension NIOBSDSocket.Option {
-    fileprivate static let peerProcess = NIOBSDSocket.Option(rawValue: peerProcessOption)
-}

@@ -8,6 +8,10 @@ struct RequestHead: Sendable {
 
     let method: String
     let target: String
+    /// The target up to `?`, undecoded.
+    let path: String
+    /// The target after `?`, undecoded.
+    let query: String?
     /// True for HTTP/1.1, false for HTTP/1.0.
     let isCurrent: Bool
     private(set) var fields = HTTPFields()
@@ -29,6 +33,7 @@ struct RequestHead: Sendable {
         method = try scanner.token(bytes, endingWith: 0x20)
         guard method.utf8.count <= 32 else { throw .malformed }
         target = try scanner.target(bytes)
+        (path, query) = ServerRequest.split(target)
         isCurrent = try scanner.version(bytes)
         keepsAlive = isCurrent
         var count = 0

@@ -1,8 +1,5 @@
-internal import Glibc
-internal import NIOCore
-
 /// Splits the bytes that arrive over a connection into complete requests. It has no socket and no clock.
-struct RequestReader {
+struct RequestReader: ~Copyable {
     /// The result of reading the bytes so far.
     enum Step {
         /// More are needed.
@@ -18,43 +15,64 @@ struct RequestReader {
     enum Stage { case none, head, body }
 
     private let limits: ServerLimits
-    private(set) var buffer: ByteBuffer?
-    /// The connection reads into the buffer's memory again, and keeps it until then.
-    private var isShared = false
+    private let cache: HeadCache?
+    private var buffer: ReceiveBuffer?
     /// How many bytes of the buffer were already searched for the end of the head.
     private var searched = 0
     /// A parsed head whose body is incomplete.
     private var head: RequestHead?
     private var didSendContinue = false
 
-    init(limits: ServerLimits) {
+    init(limits: ServerLimits, cache: HeadCache? = nil) {
         self.limits = limits
+        self.cache = cache
     }
 
     /// The number of bytes that are received but not consumed yet.
-    var waitingBytes: Int { buffer?.readableBytes ?? 0 }
-
-    var stage: Stage { head != nil ? .body : buffer == nil ? .none : .head }
-
-    mutating func append(_ received: ByteBuffer) {
-        guard var waiting = buffer.take() else {
-            buffer = received
-            isShared = true
-            return
+    var waitingBytes: Int {
+        switch buffer {
+        case .some(let buffer): buffer.count
+        case .none: 0
         }
-        if isShared {
-            let former = waiting
-            waiting = ByteBuffer()
-            waiting.reserveCapacity(former.readableBytes + received.readableBytes)
-            waiting.writeImmutableBuffer(former)
-            former.erase(former.readableBytes)
-            isShared = false
+    }
+
+    /// The number of bytes of memory that it holds.
+    var capacity: Int {
+        switch buffer {
+        case .some(let buffer): buffer.capacity
+        case .none: 0
         }
-        // Without this, the buffer of a client that always sends ahead would grow as long as it is connected.
-        if waiting.readerIndex > 8_192 { waiting.discardReadBytes() }
-        waiting.writeImmutableBuffer(received)
-        received.erase(received.readableBytes)
-        buffer = waiting
+    }
+
+    var stage: Stage { head != nil ? .body : waitingBytes == 0 ? .none : .head }
+
+    /// Calls a function that writes received bytes into the given memory and returns how many it wrote, or a negative
+    /// number. Returns that number, and whether the memory was filled. If the reader has no buffer, it takes the spare
+    /// one, or else allocates one.
+    mutating func receive(
+        spare: inout ReceiveBuffer?, _ body: (UnsafeMutableRawBufferPointer) -> Int
+    ) -> (count: Int, isFull: Bool) {
+        var taken = buffer.take() ?? spare.take() ?? ReceiveBuffer()
+        let result = unsafe taken.receive(body)
+        buffer = consume taken
+        return result
+    }
+
+    /// Gives the buffer back if nothing is waiting in it: an idle connection holds no memory. A buffer that has grown is
+    /// freed.
+    mutating func release(to spare: inout ReceiveBuffer?) {
+        guard waitingBytes == 0, let taken = buffer.take() else { return }
+        if taken.capacity == ReceiveBuffer.usual { spare = consume taken }
+    }
+
+    /// Forgets everything that was received.
+    mutating func discard() {
+        if var taken = buffer.take() {
+            taken.consume(taken.count)
+            buffer = consume taken
+        }
+        head = nil
+        searched = 0
     }
 
     /// The next step. After ``Step/refusal(_:)`` it must not be called again.
@@ -63,6 +81,8 @@ struct RequestReader {
             do throws(HeadError) {
                 guard let found = try takeHead() else { return .incomplete }
                 try judge(found)
+                // A request without a body is complete.
+                if found.contentLength == 0 { return .request(found, body: []) }
                 head = found
                 didSendContinue = false
             } catch {
@@ -70,13 +90,13 @@ struct RequestReader {
             }
         }
         guard let head else { return .incomplete }
-        guard let body = take(head.contentLength) else {
+        guard waitingBytes >= head.contentLength else {
             guard head.expectation == .toContinue, head.isCurrent, !didSendContinue else { return .incomplete }
             didSendContinue = true
             return .expectsContinue
         }
         self.head = nil
-        return .request(head, body: body)
+        return .request(head, body: buffer?.take(head.contentLength) ?? [])
     }
 
     /// Rejects well-formed heads that this server does not support: transfer codings, unknown expectations, too large
@@ -89,48 +109,56 @@ struct RequestReader {
         guard head.contentLength <= limits.maxBody else { throw .tooLarge }
     }
 
+    private enum Search {
+        case found(RequestHead, length: Int)
+        /// No end of a head so far.
+        case unfinished(searched: Int)
+        case failed(HeadError)
+    }
+
     /// The next head, or nil if it is incomplete.
     private mutating func takeHead() throws(HeadError) -> RequestHead? {
-        guard let buffer else { return nil }
-        let end = unsafe buffer.withUnsafeReadableBytes { unsafe RequestReader.headEnd($0, from: searched) }
-        guard let end, end <= limits.maxHead else {
-            searched = buffer.readableBytes
-            guard searched <= limits.maxHead else { throw .tooManyFields }
+        guard waitingBytes > 0 else { return nil }
+        let (start, limits, cache) = (searched, limits, cache)
+        let search = buffer?.withBytes { bytes in RequestReader.search(bytes, from: start, limits.maxHead, cache) }
+        switch search {
+        case .found(let head, let length):
+            buffer?.consume(length)
+            searched = 0
+            return head
+        case .unfinished(let count):
+            searched = count
             return nil
+        case .failed(let error): throw error
+        case nil: return nil
         }
-        searched = 0
-        let parsed = unsafe buffer.withUnsafeReadableBytes { bytes in
-            let head = unsafe Span<UInt8>(
-                _bytes: RawSpan(_unsafeBytes: UnsafeRawBufferPointer(rebasing: bytes[..<end])))
-            return Result { () throws(HeadError) in try RequestHead(parsing: head) }
-        }
-        skip(end)
-        return try parsed.get()
     }
 
-    /// The next `count` bytes, or nil if fewer have arrived.
-    private mutating func take(_ count: Int) -> [UInt8]? {
-        guard count > 0 else { return [] }
-        guard let bytes = buffer?.getBytes(at: buffer?.readerIndex ?? 0, length: count) else { return nil }
-        skip(count)
-        return bytes
-    }
-
-    private mutating func skip(_ count: Int) {
-        buffer?.erase(count)
-        buffer?.moveReaderIndex(forwardBy: count)
-        // Frees the memory of an idle connection.
-        if buffer?.readableBytes == 0 { buffer = nil }
+    private static func search(_ bytes: Span<UInt8>, from start: Int, _ longest: Int, _ cache: HeadCache?) -> Search {
+        if start == 0, let known = cache?.find(bytes), known.length <= longest {
+            return .found(known.head, length: known.length)
+        }
+        guard let end = headEnd(bytes, from: start), end <= longest else {
+            return bytes.count <= longest ? .unfinished(searched: bytes.count) : .failed(.tooManyFields)
+        }
+        do throws(HeadError) {
+            let own = bytes.extracting(0..<end)
+            let head = try RequestHead(parsing: own)
+            cache?.propose(head, own)
+            return .found(head, length: end)
+        } catch {
+            return .failed(error)
+        }
     }
 
     /// The index after the empty line, or after the first byte that no head may contain. The parser then rejects that
     /// byte at once; otherwise a client that never ends its head would be noticed only at the deadline.
-    private static func headEnd(_ bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {
-        var previous = start > 0 ? unsafe bytes[start - 1] : 0
+    private static func headEnd(_ bytes: Span<UInt8>, from start: Int) -> Int? {
+        var previous = start > 0 ? bytes[start - 1] : 0
         for index in start..<bytes.count {
-            let byte = unsafe bytes[index]
+            let byte = bytes[index]
             if byte == 0x0A {
-                let isEmptyLine = index < 2 ? true : unsafe bytes[index - 2] == 0x0A
+                let isEmptyLine = index < 2 ? true : bytes[index - 2] == 0x0A
                 if previous != 0x0D || isEmptyLine { return index + 1 }
             } else if previous == 0x0D || byte == 0x7F || (byte < 0x20 && byte != 0x0D && byte != 0x09) {
                 return index + 1
@@ -138,16 +166,6 @@ struct RequestReader {
             previous = byte
         }
         return nil
-    }
-}
-
-extension ByteBuffer {
-    /// Zeroes the next bytes, in every copy of the buffer: no request stays in the memory of a connection that is kept.
-    fileprivate func erase(_ count: Int) {
-        unsafe withUnsafeReadableBytes { bytes in
-            guard let start = bytes.baseAddress else { return }
-            unsafe explicit_bzero(UnsafeMutableRawPointer(mutating: start), min(count, bytes.count))
-        }
     }
 }
 

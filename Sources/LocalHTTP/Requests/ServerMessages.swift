@@ -24,17 +24,37 @@ public struct ServerRequest: Sendable {
         method: String, target: String, fields: HTTPFields, body: [UInt8], peer: Peer,
         owner: UInt32? = nil, process: PeerProcess? = nil, memory: ConnectionMemory = ConnectionMemory()
     ) {
-        let mark = target.utf8.firstIndex(of: UInt8(ascii: "?"))
         self.method = method
         self.target = target
-        self.path = String(target[..<(mark ?? target.endIndex)])
-        self.query = mark.map { String(target[target.utf8.index(after: $0)...]) }
+        (path, query) = ServerRequest.split(target)
         self.fields = fields
         self.body = body
         self.peer = peer
         self.owner = owner
         self.process = process
         self.memory = memory
+    }
+
+    /// The request of a parsed head, of which nothing is copied.
+    init(
+        _ head: RequestHead, body: [UInt8], peer: Peer, owner: UInt32?, process: PeerProcess?, memory: ConnectionMemory
+    ) {
+        method = head.method
+        target = head.target
+        path = head.path
+        query = head.query
+        fields = head.fields
+        self.body = body
+        self.peer = peer
+        self.owner = owner
+        self.process = process
+        self.memory = memory
+    }
+
+    /// A target's path and query.
+    static func split(_ target: String) -> (path: String, query: String?) {
+        guard let mark = target.utf8.firstIndex(of: UInt8(ascii: "?")) else { return (target, nil) }
+        return (String(target[..<mark]), String(target[target.utf8.index(after: mark)...]))
     }
 }
 

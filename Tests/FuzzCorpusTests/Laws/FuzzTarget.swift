@@ -9,6 +9,7 @@ public struct FuzzTarget: Sendable {
 
     public static let all: [FuzzTarget] = [
         FuzzTarget(name: "request", check: RequestLaw.check),
+        FuzzTarget(name: "connection", check: ConnectionLaw.check),
         FuzzTarget(name: "form", check: FormLaw.check),
         FuzzTarget(name: "callback", check: CallbackLaw.check),
         FuzzTarget(name: "json", check: JSONLaw.check),

@@ -8,7 +8,7 @@ private let allowed: [String: Set<String>] = [
     "SchemeRegistration": ["HTTPMessages"], "Adapters": ["Encodings", "HTTPMessages", "StrictJSON"],
     "Cryptography": ["COpenSSL", "Encodings", "Secrets"],
     "CurlTransport": ["CCurl", "HTTPMessages", "Secrets"],
-    "LocalHTTP": ["CLinux", "HTTPMessages", "NIOCore", "NIOPosix", "ServiceLifecycle"],
+    "LocalHTTP": ["CLinux", "HTTPMessages", "ServiceLifecycle"],
     "RingbackClient": ["RingbackAPI", "Encodings", "StrictJSON", "CLinux"],
     "DesktopBus": ["CSystemd", "COpenSSL", "Cryptography", "Encodings", "Secrets"],
     "Launcher": ["CLinux", "DesktopBus", "Secrets", "StrictJSON"],
@@ -90,7 +90,11 @@ private let mostNamesakes = 3
         #expect(tree.targets.isSubset(of: layers.reduce([]) { $0.union($1) }))
         #expect(allowed["Sandbox"]?.isDisjoint(with: ["OAuth", "SupabaseAuth"]) == true)
         #expect(allowed["BrokerCore"]?.isDisjoint(with: ["OAuth", "SupabaseAuth", "RingbackAPI"]) == true)
-        #expect(allowed.filter { $0.value.contains("NIOPosix") }.map(\.key) == ["LocalHTTP"])
+    }
+
+    @Test func `only the local server's engine polls sockets`() {
+        let polling = tree.files.filter { $0.source.lines.contains { $0.contains("epoll_") } }
+        #expect(Set(polling.map(\.target)) == ["LocalHTTP"])
     }
 
     @Test func `imports point down, without a cycle`() throws {

@@ -1,11 +1,10 @@
 internal import HTTPMessages
-internal import NIOCore
 internal import Synchronization
 
 /// One request while its handler runs, and the connection that its response is written to.
 final class Exchange: Sendable {
-    private let request: ServerRequest
-    private let connection: NIOLoopBound<HTTPConnection>
+    let request: ServerRequest
+    let connection: HTTPConnection
     private let progress = Mutex(Progress())
 
     private struct Progress {
@@ -13,14 +12,14 @@ final class Exchange: Sendable {
         var work: Task<Void, Never>?
     }
 
-    init(request: ServerRequest, connection: NIOLoopBound<HTTPConnection>) {
+    init(request: ServerRequest, connection: HTTPConnection) {
         self.request = request
         self.connection = connection
     }
 
     /// Runs the handler and sends its response. The handler is cancelled if the caller is cancelled or the client
     /// disconnects.
-    func perform(_ handler: @escaping HTTPServer.Handler) async {
+    func perform(_ handler: @escaping @Sendable (ServerRequest) async -> ServerResponse) async {
         let work = Task { await send(handler(request)) }
         let isTooLate = progress.withLock { progress in
             progress.work = work
@@ -46,30 +45,25 @@ final class Exchange: Sendable {
     }
 
     private func send(_ response: ServerResponse) async {
-        onLoop { [request] in $0.send(response, to: request) }
+        let isHead = request.method == "HEAD"
+        onLoop { $0.send(response, of: $1, isHead: isHead) }
         guard case .stream(let stream) = response.body else { return }
-        if request.method != "HEAD" {
+        if !isHead {
             for await bytes in stream {
                 guard await write(bytes), !Task.isCancelled else { break }
             }
         }
-        onLoop { $0.finishStream() }
+        onLoop { $0.finishStream(of: $1) }
     }
 
-    private func onLoop(_ body: @escaping @Sendable (HTTPConnection) -> Void) {
-        let connection = connection
-        HTTPServer.loop.execute { body(connection.value) }
+    private func onLoop(_ body: @escaping @Sendable (HTTPConnection, Exchange) -> Void) {
+        connection.loop.execute { [self] in body(connection, self) }
     }
 
     /// Returns true after the kernel has accepted the bytes, false if the client has disconnected.
     private func write(_ bytes: [UInt8]) async -> Bool {
-        let written = HTTPServer.loop.makePromise(of: Void.self)
-        onLoop { $0.writeStream(bytes, promise: written) }
-        do {
-            try await written.futureResult.get()
-            return true
-        } catch {
-            return false
+        await withCheckedContinuation { written in
+            onLoop { $0.writeStream(bytes, of: $1) { written.resume(returning: $0) } }
         }
     }
 }

@@ -1,0 +1,52 @@
+/// The open connections of a server, over all its listening sockets, by age. It enforces the maximum number. Used on the
+/// loop's thread only.
+struct ConnectionRegistry {
+    private let most: Int
+    private var oldest: HTTPConnection?
+    private var youngest: HTTPConnection?
+    private(set) var count = 0
+    /// The server is shutting down: each connection closes after its current response.
+    var isClosing = false
+
+    init(most: Int) {
+        self.most = most
+    }
+
+    /// True if there is no room for one more.
+    var isFull: Bool { count >= most }
+
+    /// The oldest connection that is not working on a complete request.
+    var oldestIdle: HTTPConnection? {
+        var candidate = oldest
+        while let connection = candidate {
+            if connection.isIdle { return connection }
+            candidate = connection.younger
+        }
+        return nil
+    }
+
+    mutating func append(_ connection: HTTPConnection) {
+        connection.older = youngest
+        if let youngest { youngest.younger = connection } else { oldest = connection }
+        youngest = connection
+        count += 1
+    }
+
+    mutating func remove(_ connection: HTTPConnection) {
+        if let older = connection.older { older.younger = connection.younger } else { oldest = connection.younger }
+        if let younger = connection.younger { younger.older = connection.older } else { youngest = connection.older }
+        (connection.older, connection.younger) = (nil, nil)
+        count -= 1
+    }
+
+    /// All of them, the oldest first.
+    var all: [HTTPConnection] {
+        var found: [HTTPConnection] = []
+        var next = oldest
+        while let connection = next {
+            found.append(connection)
+            next = connection.younger
+        }
+        return found
+    }
+}

@@ -1,0 +1,64 @@
+/// The connections that have deadlines, by time. Setting and clearing a deadline takes constant time.
+///
+/// A connection is entered for the earliest moment at which one of its deadlines may have passed. When that moment comes,
+/// it is taken out and asked (``HTTPConnection/check(at:)``), and entered again if it still has a deadline. A cleared
+/// deadline therefore leaves its entry behind, and the loop wakes up once for nothing.
+struct DeadlineWheel {
+    /// How exact deadlines are, in nanoseconds. They are never early.
+    static let tick: Int64 = 32_000_000
+    private static let count: Int64 = 512
+
+    private var slots = [[HTTPConnection]](repeating: [], count: Int(count))
+    private var entries = 0
+    /// Every slot up to this tick is empty.
+    private var done: Int64 = 0
+    /// The first tick that has entries, if there are any.
+    private var next: Int64 = 0
+
+    var isEmpty: Bool { entries == 0 }
+
+    /// Enters a connection for a deadline, in nanoseconds of the loop's clock.
+    mutating func enter(_ connection: HTTPConnection, due: Int64, now: Int64) {
+        if isEmpty { done = now / DeadlineWheel.tick }
+        // A deadline beyond the last slot is asked for in between.
+        let wanted = min(due / DeadlineWheel.tick + 1, done + DeadlineWheel.count - 1)
+        let tick = max(wanted, done + 1)
+        if let entered = connection.wheelTick, entered <= tick { return }
+        connection.wheelTick = tick
+        slots[Int(tick % DeadlineWheel.count)].append(connection)
+        next = isEmpty ? tick : min(next, tick)
+        entries += 1
+    }
+
+    /// Milliseconds until the next entry is due; -1 if there is none.
+    func timeout(now: Int64) -> Int32 {
+        guard !isEmpty else { return -1 }
+        let left = next * DeadlineWheel.tick - now
+        return left <= 0 ? 0 : Int32(clamping: left / 1_000_000 + 1)
+    }
+
+    /// Takes out the connections whose time has come.
+    mutating func takeDue(now: Int64) -> [HTTPConnection] {
+        guard !isEmpty, now >= next * DeadlineWheel.tick else { return [] }
+        let current = now / DeadlineWheel.tick
+        var due: [HTTPConnection] = []
+        // After a long pause every slot is looked at once.
+        for tick in next...min(current, next + DeadlineWheel.count - 1) {
+            let slot = Int(tick % DeadlineWheel.count)
+            for connection in slots[slot] {
+                entries -= 1
+                // It may have been entered for an earlier moment since.
+                guard let entered = connection.wheelTick, entered <= current else { continue }
+                connection.wheelTick = nil
+                due.append(connection)
+            }
+            slots[slot].removeAll(keepingCapacity: slots[slot].count < 16)
+        }
+        done = current
+        if !isEmpty {
+            next = current + 1
+            while slots[Int(next % DeadlineWheel.count)].isEmpty { next += 1 }
+        }
+        return due
+    }
+}

@@ -1,0 +1,12 @@
+internal import Glibc
+
+/// A file descriptor with one owner. It is closed when the owner goes away.
+struct Descriptor: ~Copyable {
+    let number: Int32
+
+    init(_ number: Int32) {
+        self.number = number
+    }
+
+    deinit { close(number) }
+}

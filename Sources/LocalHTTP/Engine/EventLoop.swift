@@ -1,0 +1,259 @@
+internal import CLinux
+internal import Glibc
+internal import Synchronization
+
+/// One thread that serves every local socket of the process. Handling a request takes microseconds there, and each further
+/// thread costs memory.
+///
+/// The variables are used on that thread only, hence `@unchecked Sendable`; ``execute(_:)``, ``add(_:)`` and ``remove(_:)``
+/// may be called on any.
+final class EventLoop: @unchecked Sendable {
+    typealias Job = @Sendable () -> Void
+
+    private let poller: Poller
+    /// Wakes the loop up for its jobs (eventfd(2)). It is watched for edges, so it is never read.
+    private let bell: Descriptor
+    private let jobs = Mutex<[Job]>([])
+    private let listeners = Mutex<[UInt64: Listener]>([:])
+    private let clock: @Sendable () -> Int64
+    private static let bellToken = UInt64.max
+
+    private struct Registration {
+        /// Tells the descriptor's connection from earlier ones that had the same number.
+        var generation: UInt32 = 0
+        var connection: HTTPConnection?
+    }
+    /// The watched connections, by descriptor.
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
+    private var registrations: [Registration] = []
+    private var deadlines = DeadlineWheel()
+    /// Connections with input that has to wait until others have had their turn.
+    private var waiting: [HTTPConnection] = []
+    /// Listeners that no descriptor was free for, and when they are tried again.
+    private var paused: [UInt64] = []
+    private var pauseEnds: Int64 = 0
+    /// Connections that are closed, for the next clients.
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
+    private var free: [HTTPConnection] = []
+    private var lastAge: UInt64 = 0
+    /// See ``OutputBuffer`` and ``RequestReader/receive(spare:_:)``.
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
+    var output = OutputBuffer()
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
+    var spare: ReceiveBuffer?
+
+    private static let mostFree = 64
+    /// How long accepting pauses at most if no descriptor is free, in nanoseconds.
+    private static let pause: Int64 = 500_000_000
+
+    /// - Parameter clock: nanoseconds that never go back.
+    /// Throws ``ServerError``.
+    init(clock: @escaping @Sendable () -> Int64 = EventLoop.monotonic) throws(ServerError) {
+        self.clock = clock
+        poller = try Poller()
+        let number = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
+        guard number >= 0 else { throw .system(call: "eventfd", errno: errno) }
+        bell = Descriptor(number)
+        try poller.add(number, [.input, .edges], token: EventLoop.bellToken)
+    }
+
+    private static func monotonic() -> Int64 {
+        var time = timespec()
+        unsafe clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+
+    var now: Int64 { clock() }
+
+    // MARK: From any thread
+
+    /// Runs a job on the loop's thread. Jobs run in the order in which they were given.
+    func execute(_ job: @escaping Job) {
+        let isFirst = jobs.withLock { jobs in
+            jobs.append(job)
+            return jobs.count == 1
+        }
+        guard isFirst else { return }
+        var one: UInt64 = 1
+        unsafe write(bell.number, &one, MemoryLayout<UInt64>.size)
+    }
+
+    /// Accepts connections of a listener. Throws ``ServerError``.
+    func add(_ listener: Listener) throws(ServerError) {
+        listeners.withLock { $0[listener.token] = listener }
+        do throws(ServerError) {
+            try poller.add(listener.number, .input, token: listener.token)
+        } catch {
+            listeners.withLock { $0[listener.token] = nil }
+            throw error
+        }
+    }
+
+    /// Stops listening. The socket is closed at once, or as soon as the loop has finished accepting.
+    func remove(_ listener: Listener) {
+        poller.remove(listener.number)
+        listeners.withLock { $0[listener.token] = nil }
+    }
+
+    // MARK: Turns
+
+    /// True if nothing is due at any time.
+    var isAtRest: Bool { waiting.isEmpty && deadlines.isEmpty && paused.isEmpty }
+
+    /// Serves for ever.
+    func run() -> Never {
+        while true { turn() }
+    }
+
+    /// Waits until something has happened or is due, and handles it. Returns false if there was nothing.
+    @discardableResult
+    func turn(waits: Bool = true) -> Bool {
+        let count = poller.wait(milliseconds: waits ? timeout() : 0)
+        for index in 0..<count {
+            let (token, events) = poller[index]
+            if token == EventLoop.bellToken {
+                runJobs()
+            } else if token & Listener.mark != 0 {
+                accept(token)
+            } else {
+                let number = Int(token & 0xFFFF_FFFF)
+                guard number < registrations.count, registrations[number].generation == UInt32(token >> 32),
+                    let connection = registrations[number].connection
+                else { continue }
+                connection.handle(events)
+            }
+        }
+        let others = waiting
+        if !others.isEmpty {
+            waiting = []
+            for connection in others { connection.continueReading() }
+        }
+        let isIdle = count == 0 && others.isEmpty
+        return checkDeadlines() || !isIdle
+    }
+
+    private func timeout() -> Int32 {
+        guard waiting.isEmpty else { return 0 }
+        if deadlines.isEmpty, paused.isEmpty { return -1 }
+        let now = clock()
+        let due = deadlines.timeout(now: now)
+        guard !paused.isEmpty else { return due }
+        let resumes = Int32(clamping: max(0, (pauseEnds - now) / 1_000_000 + 1))
+        return due < 0 ? resumes : min(due, resumes)
+    }
+
+    private func runJobs() {
+        let due = jobs.withLock { jobs in
+            defer { jobs = [] }
+            return jobs
+        }
+        for job in due { job() }
+    }
+
+    private func checkDeadlines() -> Bool {
+        if deadlines.isEmpty, paused.isEmpty { return false }
+        let now = clock()
+        let resumes = !paused.isEmpty && now >= pauseEnds
+        if resumes { resumeListeners() }
+        let due = deadlines.takeDue(now: now)
+        for connection in due { connection.check(at: now) }
+        return resumes || !due.isEmpty
+    }
+
+    /// Asks the connection when the time has come.
+    func schedule(_ connection: HTTPConnection, at due: Int64) {
+        deadlines.enter(connection, due: due, now: clock())
+    }
+
+    /// Lets the connection go on reading after the others.
+    func postpone(_ connection: HTTPConnection) {
+        waiting.append(connection)
+    }
+
+    // MARK: Listeners
+
+    private func accept(_ token: UInt64) {
+        guard let listener = listeners.withLock({ $0[token] }) else { return }
+        var outcome = listener.accept(for: self)
+        // Attack: a client that opens connections and sends nothing must not use up the descriptors. The oldest idle
+        // connection gives way.
+        if case .exhausted = outcome, let oldest = oldestIdle() {
+            oldest.drop()
+            outcome = listener.accept(for: self)
+        }
+        if case .accepted = outcome { return }
+        // The listener would be reported as ready all the time. It is watched again when a connection closes, or after a
+        // pause.
+        poller.change(listener.number, [], token: token)
+        paused.append(token)
+        pauseEnds = clock() + EventLoop.pause
+    }
+
+    private func resumeListeners() {
+        for token in paused {
+            guard let listener = listeners.withLock({ $0[token] }) else { continue }
+            poller.change(listener.number, .input, token: token)
+        }
+        paused = []
+    }
+
+    /// The oldest connection of any server that is not working on a complete request.
+    private func oldestIdle() -> HTTPConnection? {
+        registrations.lazy.compactMap(\.connection).filter(\.isIdle).min { $0.age < $1.age }
+    }
+
+    // MARK: Connections
+
+    /// A connection that is not open.
+    func freeConnection() -> HTTPConnection { free.popLast() ?? HTTPConnection(loop: self) }
+
+    func nextAge() -> UInt64 {
+        lastAge += 1
+        return lastAge
+    }
+
+    /// Takes a closed connection back.
+    func retire(_ connection: HTTPConnection) {
+        if free.count < EventLoop.mostFree { free.append(connection) }
+        if !paused.isEmpty { resumeListeners() }
+    }
+
+    /// Lets go of the closed connections. They hold the loop, which otherwise lives as long as the process.
+    func forgetClosed() {
+        free = []
+        deadlines = DeadlineWheel()
+    }
+
+    /// Watches a connection's descriptor. Returns the token of its events, nil if the kernel has no memory for that.
+    func register(_ connection: HTTPConnection, _ descriptor: Int32, _ wanted: Poller.Events) -> UInt64? {
+        let index = Int(descriptor)
+        while registrations.count <= index { registrations.append(Registration()) }
+        // 31 bits, so that no token has the mark of a listener.
+        registrations[index].generation = (registrations[index].generation &+ 1) & 0x7FFF_FFFF
+        let token = UInt64(registrations[index].generation) << 32 | UInt64(index)
+        do throws(ServerError) {
+            try poller.add(descriptor, wanted, token: token)
+        } catch {
+            return nil
+        }
+        registrations[index].connection = connection
+        return token
+    }
+
+    func change(_ descriptor: Int32, _ wanted: Poller.Events, token: UInt64) {
+        poller.change(descriptor, wanted, token: token)
+    }
+
+    /// The connection's descriptor is about to be closed, which ends its watching.
+    func forget(_ descriptor: Int32) {
+        registrations[Int(descriptor)].connection = nil
+    }
+}

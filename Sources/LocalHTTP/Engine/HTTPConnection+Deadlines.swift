@@ -1,0 +1,58 @@
+/// What a connection does when its client takes too long.
+extension HTTPConnection {
+    /// After an error response: for how long (in nanoseconds) and how many bytes the client's further input is discarded.
+    private static let lingerTimeout: Int64 = 2_000_000_000
+    private static let maxLingering = 4 << 20
+
+    /// Closes the connection, or responds 408, if a deadline has passed.
+    func check(at now: Int64) {
+        if let writeDeadline, writeDeadline < now { return drop() }
+        if let deadline, deadline < now {
+            self.deadline = nil
+            switch phase {
+            case .reading:
+                refuse(408)
+                turn()
+            case .lingering: return drop()
+            case .answering, .closing, .closed: break
+            }
+        }
+        let next = min(deadline ?? .max, writeDeadline ?? .max)
+        if next < .max { loop.schedule(self, at: next) }
+    }
+
+    func startDeadline() {
+        startDeadline(in: server.limits.requestTimeout.nanoseconds)
+    }
+
+    private func startDeadline(in time: Int64) {
+        let due = loop.now + time
+        deadline = due
+        loop.schedule(self, at: due)
+    }
+
+    /// Bytes are left that the kernel does not accept.
+    func startWriteDeadline() {
+        let due = loop.now + server.limits.writeTimeout.nanoseconds
+        writeDeadline = due
+        loop.schedule(self, at: due)
+    }
+
+    func clearWriteDeadline() { writeDeadline = nil }
+
+    /// Discards what the client still sends, see ``Phase/lingering(_:)``.
+    func linger() {
+        phase = .lingering(HTTPConnection.maxLingering)
+        startDeadline(in: HTTPConnection.lingerTimeout)
+        reader.discard()
+        endsOutput = true
+    }
+}
+
+extension Duration {
+    /// At most a century, so that instants do not overflow.
+    fileprivate var nanoseconds: Int64 {
+        let (seconds, attoseconds) = components
+        return min(seconds, 3_000_000_000) * 1_000_000_000 + attoseconds / 1_000_000_000
+    }
+}

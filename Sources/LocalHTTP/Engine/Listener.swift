@@ -1,0 +1,82 @@
+internal import CLinux
+internal import Glibc
+internal import Synchronization
+
+/// A listening socket that a loop watches. The variables are used on the loop's thread only, hence `@unchecked Sendable`.
+final class Listener: @unchecked Sendable {
+    /// 0 for a Unix socket.
+    let port: Int
+    let server: ConnectionRules
+    /// The token of its events.
+    let token: UInt64
+    private let socket: Descriptor
+    private let accepting: @Sendable (Int32) -> Int32
+    /// Where it listens; nil for a Unix socket.
+    private let address: SocketAddress?
+    /// How many connections are accepted before other events have their turn. Every refused call of `accept4` costs as
+    /// much as a successful one, so the number follows the demand.
+    private var share = 1
+    private var fullShares = 0
+
+    private static let mostAtATime = 64
+    private static let counter = Atomic<UInt64>(0)
+    /// Marks the token of a listener. The tokens of connections are smaller.
+    static let mark: UInt64 = 1 << 63
+
+    /// - Parameter accepting: accepts one connection of a socket: a descriptor or a negative errno.
+    init(
+        _ socket: consuming Descriptor, port: Int, server: ConnectionRules,
+        accepting: @escaping @Sendable (Int32) -> Int32 = clinux_accept
+    ) {
+        self.accepting = accepting
+        address = unsafe SocketAddress(of: socket.number, getsockname)
+        self.socket = socket
+        self.port = port
+        self.server = server
+        token = Listener.mark | Listener.counter.wrappingAdd(1, ordering: .relaxed).newValue
+    }
+
+    var number: Int32 { socket.number }
+
+    enum Outcome {
+        case accepted
+        /// The process or the system has no free descriptor or memory for the next connection.
+        case exhausted
+        /// The socket does not listen any more: the process that opened it has shut it down.
+        case broken
+    }
+
+    /// Accepts connections that wait, and serves each at once.
+    func accept(for loop: EventLoop) -> Outcome {
+        for accepted in 0..<share {
+            let descriptor = accepting(number)
+            guard descriptor < 0 else {
+                serve(Descriptor(descriptor), for: loop)
+                continue
+            }
+            switch -descriptor {
+            case EMFILE, ENFILE, ENOBUFS, ENOMEM: return .exhausted
+            // The client has gone already, or a signal came.
+            case ECONNABORTED, EINTR, EPROTO, EPERM: continue
+            case EAGAIN:
+                (share, fullShares) = (max(accepted, 1), 0)
+                return .accepted
+            default: return .broken
+            }
+        }
+        fullShares += 1
+        // One client alone fills the smallest share each time.
+        if fullShares > 7 { (share, fullShares) = (min(share * 2, Listener.mostAtATime), 0) }
+        return .accepted
+    }
+
+    private func serve(_ socket: consuming Descriptor, for loop: EventLoop) {
+        if address != nil {
+            var yes: Int32 = 1
+            let size = socklen_t(MemoryLayout<Int32>.size)
+            unsafe setsockopt(socket.number, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, size)
+        }
+        guard let peer = Peer(of: socket.number, server: address), server.accepts(peer) else { return }
+        loop.freeConnection().open(socket, peer, server)
+    }
+}

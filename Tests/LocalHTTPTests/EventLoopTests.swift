@@ -1,0 +1,189 @@
+import CLinux
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import LocalHTTP
+
+/// The loop in steps, with a clock of the test's own.
+@Suite(.timeLimit(.minutes(5))) struct `The loop of the sockets` {
+    /// A loop without a thread, which serves one Unix socket.
+    private final class Steps: Sendable {
+        let loop: EventLoop
+        let rules: ConnectionRules
+        let place: TestServer.Place
+        /// Nanoseconds.
+        let time: Counter64
+        /// How many calls of `accept4` fail for want of a descriptor.
+        let failures: Counter64
+        let waiting: Box
+
+        final class Counter64: Sendable { let value = Atomic<Int64>(0) }
+        final class Box: Sendable { let exchanges = Mutex<[Exchange]>([]) }
+
+        init(in directory: String) throws {
+            let (time, failures, waiting) = (Counter64(), Counter64(), Box())
+            (self.time, self.failures, self.waiting) = (time, failures, waiting)
+            loop = try EventLoop { time.value.load(ordering: .relaxed) }
+            rules = ConnectionRules(
+                limits: ServerLimits(), accepts: { _ in true }, ownerOf: nil, refusal: { ServerResponse(status: $0) },
+                immediate: { $0.path == "/now" ? .text("now") : nil },
+                handOver: { exchange in
+                    waiting.exchanges.withLock { $0.append(exchange) }
+                    return true
+                })
+            let path = directory + "/steps.sock"
+            place = .unix(path)
+            let listener = Listener(
+                Descriptor(try ListeningSocket.open(.unix(path: path)).descriptor), port: 0, server: rules
+            ) { socket in
+                guard failures.value.load(ordering: .relaxed) > 0 else { return clinux_accept(socket) }
+                failures.value.wrappingSubtract(1, ordering: .relaxed)
+                return -EMFILE
+            }
+            try loop.add(listener)
+        }
+
+        deinit { loop.forgetClosed() }
+
+        /// Turns until there is nothing to do. False if that does not end.
+        func settle() -> Bool {
+            for _ in 0..<1_000 where !loop.turn(waits: false) { return true }
+            return false
+        }
+
+        func pass(milliseconds: Int64) -> Bool {
+            time.value.wrappingAdd(milliseconds * 1_000_000, ordering: .relaxed)
+            return settle()
+        }
+
+        func fail(_ count: Int64) { failures.value.store(count, ordering: .relaxed) }
+    }
+
+    @Test func `lets the oldest idle connection give way when there is no descriptor`() async throws {
+        try await TestServer.withDirectory { directory in
+            let steps = try Steps(in: directory)
+            let (oldest, younger) = (try RawClient(steps.place), try RawClient(steps.place))
+            #expect(steps.settle())
+            #expect(steps.rules.registry.count == 2)
+            steps.fail(1)
+            let next = try RawClient(steps.place)
+            next.get("/now")
+            #expect(steps.settle())
+            #expect(try next.answer().text == "now")
+            #expect(try oldest.readToEnd().isEmpty)
+            younger.get("/now")
+            #expect(steps.settle())
+            #expect(try younger.answer().text == "now")
+        }
+    }
+
+    @Test func `stops accepting for a while when no descriptor can be had, and does not spin`() async throws {
+        try await TestServer.withDirectory { directory in
+            let steps = try Steps(in: directory)
+            let busy = try RawClient(steps.place)
+            busy.get("/later")
+            #expect(steps.settle())
+            steps.fail(.max)
+            let next = try RawClient(steps.place)
+            next.get("/now")
+            #expect(steps.settle())
+            // Nothing is tried before the pause is over.
+            let left = steps.failures.value.load(ordering: .relaxed)
+            #expect(steps.pass(milliseconds: 100))
+            #expect(steps.failures.value.load(ordering: .relaxed) == left)
+            #expect(!next.hasAnswer(within: 0))
+            steps.fail(0)
+            #expect(steps.pass(milliseconds: 500))
+            #expect(try next.answer().text == "now")
+            #expect(steps.rules.registry.count == 2)
+        }
+    }
+
+    @Test func `accepts again as soon as a connection closes`() async throws {
+        try await TestServer.withDirectory { directory in
+            let steps = try Steps(in: directory)
+            let busy = try RawClient(steps.place)
+            busy.get("/later")
+            #expect(steps.settle())
+            steps.fail(.max)
+            let next = try RawClient(steps.place)
+            next.get("/now")
+            #expect(steps.settle())
+            steps.fail(0)
+            busy.leave()
+            #expect(steps.settle())
+            #expect(try next.answer().text == "now")
+        }
+    }
+
+    @Test func `serves others while one client sends without end`() async throws {
+        try await TestServer.withDirectory { directory in
+            let steps = try Steps(in: directory)
+            let (greedy, modest) = (try RawClient(steps.place), try RawClient(steps.place))
+            #expect(steps.settle())
+            greedy.send("POST /later HTTP/1.1\r\nHost: a\r\nContent-Length: 65536\r\n\r\n")
+            greedy.sendUntilFull([UInt8](repeating: 0x78, count: 4_096))
+            modest.get("/now")
+            // One turn reads a part of the first and all of the second.
+            steps.loop.turn(waits: false)
+            #expect(try modest.answer().text == "now")
+            #expect(steps.settle())
+            #expect(steps.waiting.exchanges.withLock { $0.first?.request.body.count } == 65_536)
+        }
+    }
+
+    @Test func `gives no client the response of another that had its place before`() async throws {
+        try await TestServer.withDirectory { directory in
+            let steps = try Steps(in: directory)
+            let first = try RawClient(steps.place)
+            first.get("/later")
+            #expect(steps.settle())
+            let exchange = try #require(steps.waiting.exchanges.withLock { $0.first })
+            first.leave()
+            #expect(steps.settle())
+            let second = try RawClient(steps.place)
+            second.get("/later")
+            #expect(steps.settle())
+            let other = try #require(steps.waiting.exchanges.withLock { $0.last })
+            // The same object serves it.
+            #expect(exchange.connection === other.connection)
+            exchange.connection.send(.text("first"), of: exchange, isHead: false)
+            other.connection.send(.text("second"), of: other, isHead: false)
+            #expect(try second.answer().text == "second")
+        }
+    }
+
+    @Test func `asks after a deadline never early, and soon after`() throws {
+        let loop = try EventLoop { 0 }
+        defer { loop.forgetClosed() }
+        var generator = SeededGenerator(seed: 7)
+        var wheel = DeadlineWheel()
+        var now: Int64 = 5_000_000_000
+        var due: [ObjectIdentifier: Int64] = [:]
+        let connections = (0..<200).map { _ in HTTPConnection(loop: loop) }
+        for connection in connections {
+            // Up to half a minute, which is more than one round.
+            let instant = now + Int64.random(in: 0..<30_000_000_000, using: &generator)
+            due[ObjectIdentifier(connection)] = instant
+            wheel.enter(connection, due: instant, now: now)
+        }
+        while !wheel.isEmpty {
+            let wait = Int64(wheel.timeout(now: now)) * 1_000_000
+            #expect(wait >= 0 && wait < 20_000_000_000)
+            now += max(wait, 1_000_000)
+            for connection in wheel.takeDue(now: now) {
+                let instant = try #require(due[ObjectIdentifier(connection)])
+                if instant < now {
+                    #expect(now - instant < 3 * DeadlineWheel.tick)
+                    due[ObjectIdentifier(connection)] = nil
+                } else {
+                    wheel.enter(connection, due: instant, now: now)
+                }
+            }
+        }
+        #expect(due.isEmpty)
+        #expect(wheel.timeout(now: now) == -1)
+    }
+}
