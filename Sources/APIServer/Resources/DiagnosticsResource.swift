@@ -43,6 +43,7 @@ struct DiagnosticsResource: Resource {
             }
             names = [name]
         }
+        await broker.accountsSettled(atMost: .seconds(1))
         var checks = vaultFindings().map { check($0, of: nil) }
         if call.query("account") == nil {
             checks.append(check(DiagnosticsResource.peers, of: nil))

@@ -20,7 +20,9 @@ struct StatusResource: Resource {
             StatusResource.reload),
     ]
 
+    /// Right after a start, waits a second for the vault at most: until it was opened, it counts as locked.
     func status(_ call: Call) async throws(Problem) -> ServerResponse {
+        await broker.accountsSettled(atMost: .seconds(1))
         let views = await broker.accounts()
         let counts = AccountState.allCases.map { state in
             JSONObject.Member(state.rawValue, .integer(views.count { $0.state == state }))

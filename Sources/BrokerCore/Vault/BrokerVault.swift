@@ -11,6 +11,18 @@ extension Broker {
         guard await sessionManager.firstOpening.wait(atMost: bound) != nil else { throw .endOfWait }
     }
 
+    /// Waits until the first attempt to open the vault has ended and, if it succeeded, the accounts' entries were read:
+    /// only then it is known whether the vault is locked and who is signed in.
+    ///
+    /// - Parameter bound: the longest wait. A locked keyring may take longer.
+    public func accountsSettled(atMost bound: Duration) async {
+        let end = ContinuousClock.now + bound
+        guard await sessionManager.firstOpening.wait(atMost: bound) != nil else { return }
+        for name in await sessionManager.lanes.keys {
+            try? await sessionManager.ready(name, atMost: max(end - .now, .zero))
+        }
+    }
+
     /// Locks the vault: sessions cannot be read, none is left in memory, and the vault's key is forgotten.
     ///
     /// - Throws: `conflict` if the sessions are in memory only.
