@@ -28,16 +28,25 @@ package struct BrokerCalls: Sendable {
         _ endpoint: Endpoint, _ values: [String] = [], query: [(String, String?)] = [], body: JSON? = nil,
         timeout: Duration = .seconds(30), onTick: (() -> Void)? = nil
     ) throws(RingbackError) -> JSON {
-        let target = try RequestTarget.of(endpoint, values, query: query)
+        var target = try RequestTarget(endpoint, values)
+        for (name, value) in query { target.add(name, value) }
+        return try call(endpoint, at: target, body: body, timeout: timeout, onTick: onTick)
+    }
+
+    /// The same, at the endpoint's target.
+    func call(
+        _ endpoint: Endpoint, at target: RequestTarget, body: JSON? = nil, timeout: Duration,
+        onTick: (() -> Void)? = nil
+    ) throws(RingbackError) -> JSON {
         let method = endpoint.method.rawValue
         let connection = try SocketConnection(
             unixPath: socket, deadline: .now + timeout, interruption: interruption)
         connection.onTick = onTick
         let exchange = HTTPExchange(connection)
         var fields = self.fields
-        if body != nil { fields.append(("Content-Type", "application/json")) }
+        if body != nil { fields.append(HeaderField("Content-Type", "application/json")) }
         // A POST without a body states its length too, since servers differ in what they expect otherwise.
-        try exchange.send(method, target, fields: fields, body: body?.serialized() ?? (method == "POST" ? [] : nil))
+        try exchange.send(method, target.text, fields: fields, body: body?.serialized() ?? (method == "POST" ? [] : nil))
         onTick?()
         return try BrokerCalls.readJSON(exchange)
     }
@@ -48,8 +57,8 @@ package struct BrokerCalls: Sendable {
         let connection = try SocketConnection(
             unixPath: socket, deadline: .now + timeout, interruption: interruption)
         let exchange = HTTPExchange(connection)
-        var fields = self.fields.filter { $0.0 != "Accept" }
-        fields.append(("Accept", "text/plain, application/problem+json"))
+        var fields = self.fields.filter { $0.name != "Accept" }
+        fields.append(HeaderField("Accept", "text/plain, application/problem+json"))
         try exchange.send("GET", target, fields: fields)
         let head = try exchange.readHead()
         guard head.status == 200, head.field("content-type")?.hasPrefix("text/plain") == true else {
@@ -80,9 +89,9 @@ package struct BrokerCalls: Sendable {
     ) throws(RingbackError) -> EventReader {
         let connection = try SocketConnection(unixPath: socket, deadline: .now + silence, interruption: interruption)
         let exchange = HTTPExchange(connection)
-        var fields = self.fields.filter { $0.0 != "Accept" }
-        fields.append(("Accept", "text/event-stream"))
-        if let lastEventID { fields.append(("Last-Event-ID", BrokerCalls.fieldText(lastEventID))) }
+        var fields = self.fields.filter { $0.name != "Accept" }
+        fields.append(HeaderField("Accept", "text/event-stream"))
+        if let lastEventID { fields.append(HeaderField("Last-Event-ID", BrokerCalls.fieldText(lastEventID))) }
         try exchange.send("GET", target, fields: fields)
         let head = try exchange.readHead()
         guard head.status == 200, head.field("content-type")?.hasPrefix("text/event-stream") == true else {
@@ -92,12 +101,12 @@ package struct BrokerCalls: Sendable {
         return EventReader(connection, exchange, silence: silence)
     }
 
-    private var fields: [(String, String)] {
+    private var fields: [HeaderField] {
         var fields = [
-            ("Host", "ringback"), ("Accept", "application/json, application/problem+json"),
-            ("Ringback-Application", BrokerCalls.fieldText(application)),
+            HeaderField("Host", "ringback"), HeaderField("Accept", "application/json, application/problem+json"),
+            HeaderField("Ringback-Application", BrokerCalls.fieldText(application)),
         ]
-        if let language { fields.append(("Accept-Language", language)) }
+        if let language { fields.append(HeaderField("Accept-Language", language)) }
         return fields
     }
 
@@ -117,9 +126,13 @@ package struct BrokerCalls: Sendable {
         throw RingbackError(problem)
     }
 
-    /// Text that is safe in a header field: visible ASCII, at most 64 bytes.
+    /// Text that is safe in a header field: visible ASCII, at most 64 characters.
     static func fieldText(_ text: String) -> String {
-        String(text.unicodeScalars.prefix(64).map { (0x20..<0x7F).contains($0.value) ? Character($0) : "?" })
+        var bytes: [UInt8] = []
+        for scalar in text.unicodeScalars where bytes.count < 64 {
+            bytes.append((0x20..<0x7F).contains(scalar.value) ? UInt8(truncatingIfNeeded: scalar.value) : UInt8(ascii: "?"))
+        }
+        return String(decoding: bytes, as: UTF8.self)
     }
 
     static func language(_ environment: (String) -> String?) -> String? {

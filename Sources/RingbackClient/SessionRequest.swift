@@ -23,17 +23,21 @@ package struct SessionRequest: Sendable {
 extension BrokerCalls {
     package func session(_ request: SessionRequest) throws(RingbackError) -> JSON {
         let endpoint: Endpoint = request.account == nil ? .getSessionByIssuer : .getSession
-        let query = [
-            ("issuer", request.issuer), ("min_valid", request.minValid.map(String.init)),
-            ("timeout", request.timeout.map(String.init)), ("scope", request.scope),
-            ("audience", request.audience), ("resource", request.resource), ("kind", request.kind?.rawValue),
-            ("subject", request.subject), ("include", request.include),
-            ("sign_in", request.waitsForSignIn ? "wait" : nil),
-        ]
+        var target = try RequestTarget(endpoint, request.account.map { [$0] } ?? [])
+        target.add("issuer", request.issuer)
+        target.add("min_valid", request.minValid.map(String.init))
+        target.add("timeout", request.timeout.map(String.init))
+        target.add("scope", request.scope)
+        target.add("audience", request.audience)
+        target.add("resource", request.resource)
+        target.add("kind", request.kind?.rawValue)
+        target.add("subject", request.subject)
+        target.add("include", request.include)
+        if request.waitsForSignIn { target.add("sign_in", "wait") }
         do throws(RingbackError) {
             // The daemon limits the wait itself (600 s at most). The seconds beyond that are for a daemon that hangs.
             return try call(
-                endpoint, request.account.map { [$0] } ?? [], query: query,
+                endpoint, at: target,
                 timeout: .seconds(min(max(request.timeout ?? 30, 0), 600) + 5))
         } catch {
             // A restricted socket serves the token without the user, so the user is read from the account.

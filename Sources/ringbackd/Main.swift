@@ -53,6 +53,7 @@ enum Main {
         let work = Work()
         let notices = Notices()
         let keptFiles = KeptFiles()
+        let activity = Activity()
         let broker = Broker(
             vault: vault, http: http, callbackReceiver: CallbackReceiver(listener, peers: peers), work: work,
             firstEvent: EventNumbers.next(in: places.state, now: EventBus.now())
@@ -60,6 +61,7 @@ enum Main {
             records.note(fact)
             notices.note(fact)
             keptFiles.note(fact)
+            activity.note()
         }
         arrivals.connect(broker)
         notices.connect(broker, helper, logger)
@@ -114,7 +116,7 @@ enum Main {
                 .init(
                     service: Freshness(
                         broker: broker, vault: vault, helper: helper, configuration: configuration.vault,
-                        logger: logger),
+                        activity: activity, logger: logger),
                     serviceName: "freshness"),
                 .init(service: LeaseKeeper(lock: lock, logger: logger), serviceName: "lease"),
                 .init(service: ReloadOnSignal(reloader: reloader, signals: hangups), serviceName: "reload"),

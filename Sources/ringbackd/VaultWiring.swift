@@ -78,12 +78,27 @@ extension KeySourceError {
     }
 }
 
+/// Tells that something has happened in the broker: once, however much it was since the last time.
+struct Activity: Sendable {
+    let stream: AsyncStream<Void>
+    private let continuation: AsyncStream<Void>.Continuation
+
+    init() {
+        (stream, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        // What was read at the start is freed, too.
+        note()
+    }
+
+    func note() { continuation.yield() }
+}
+
 /// Refreshes sessions as long as the daemon runs, and reacts to the network's return, the keyring and the screen.
 struct Freshness: Service {
     let broker: Broker
     let vault: SealedFileVault
     let helper: HelperConnection
     let configuration: VaultConfiguration
+    let activity: Activity
     let logger: Logger
 
     func run() async throws {
@@ -101,9 +116,13 @@ struct Freshness: Service {
         }
     }
 
-    /// Many small changes fragment the memory. Only this returns the free parts to the system.
+    /// Many small changes fragment the memory. Only this returns the free parts to the system; half a minute after a
+    /// change, so that an idle daemon does not wake up.
     private func giveMemoryBack() async {
-        while (try? await Task.sleep(for: .seconds(30))) != nil { clinux_give_memory_back() }
+        for await _ in activity.stream {
+            guard (try? await Task.sleep(for: .seconds(30))) != nil else { return }
+            clinux_give_memory_back()
+        }
     }
 
     /// Only for a vault whose key is in the keyring, or shall be: otherwise the helper need not connect to the bus.

@@ -1,3 +1,14 @@
+/// A header field of a request or a response.
+package struct HeaderField: Sendable, Equatable {
+    package let name: String
+    package let value: String
+
+    package init(_ name: String, _ value: String) {
+        self.name = name
+        self.value = value
+    }
+}
+
 /// One HTTP/1.1 request and its response over a connection of its own. It moves the bytes; ``HTTPResponseReader``
 /// parses them.
 package final class HTTPExchange {
@@ -8,10 +19,10 @@ package final class HTTPExchange {
 
     /// Sends a request. Field values must be free of line breaks; `Content-Length` is added where there is a body.
     package func send(
-        _ method: String, _ target: String, fields: [(String, String)], body: [UInt8]? = nil
+        _ method: String, _ target: String, fields: [HeaderField], body: [UInt8]? = nil
     ) throws(RingbackError) {
         var head = "\(method) \(target) HTTP/1.1\r\n"
-        for (name, value) in fields { head += "\(name): \(value)\r\n" }
+        for field in fields { head += "\(field.name): \(field.value)\r\n" }
         if let body { head += "Content-Length: \(body.count)\r\n" }
         head += "\r\n"
         // One write, so that a short request is one packet and one read for the server.

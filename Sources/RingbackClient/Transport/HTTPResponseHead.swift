@@ -4,7 +4,7 @@ extension HTTPExchange {
     package struct Head: Sendable {
         package let status: Int
         /// Names in lower case, in the order they came; values without the space around them.
-        package let fields: [(name: String, value: String)]
+        package let fields: [HeaderField]
         /// True for HTTP/1.1, false for HTTP/1.0.
         let isCurrent: Bool
 
@@ -16,10 +16,10 @@ extension HTTPExchange {
 
         /// - Parameter bytes: without the empty line at the end.
         init(parsing bytes: ArraySlice<UInt8>) throws(RingbackError) {
-            var lines = Head.lines(bytes)[...]
-            (status, isCurrent) = try Head.status(lines.popFirst() ?? [])
-            var fields: [(name: String, value: String)] = []
-            for line in lines { fields.append(try Head.field(line)) }
+            var rest = bytes
+            (status, isCurrent) = try Head.status(Head.nextLine(of: &rest))
+            var fields: [HeaderField] = []
+            while !rest.isEmpty { fields.append(try Head.field(Head.nextLine(of: &rest))) }
             self.fields = fields
         }
 
@@ -31,14 +31,18 @@ extension HTTPExchange {
             String(decoding: bytes.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
         }
 
-        private static func lines(_ bytes: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
-            var lines: [ArraySlice<UInt8>] = []
-            var start = bytes.startIndex
-            for index in bytes.indices.dropFirst() where bytes[index] == 10 && bytes[index - 1] == 13 && index > start {
-                lines.append(bytes[start..<(index - 1)])
-                start = index + 1
+        /// Takes the bytes up to the next CR LF, or all that are left.
+        private static func nextLine(of bytes: inout ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+            var index = bytes.startIndex
+            while index + 1 < bytes.endIndex {
+                if bytes[index] == 13, bytes[index + 1] == 10 {
+                    defer { bytes = bytes[(index + 2)...] }
+                    return bytes[..<index]
+                }
+                index += 1
             }
-            return lines + [bytes[start...]]
+            defer { bytes = [] }
+            return bytes
         }
 
         private static func status(_ line: ArraySlice<UInt8>) throws(RingbackError) -> (Int, Bool) {
@@ -57,7 +61,7 @@ extension HTTPExchange {
             return (status, minor == UInt8(ascii: "1"))
         }
 
-        private static func field(_ line: ArraySlice<UInt8>) throws(RingbackError) -> (String, String) {
+        private static func field(_ line: ArraySlice<UInt8>) throws(RingbackError) -> HeaderField {
             guard line.allSatisfy(isFieldByte) else {
                 throw RingbackError(.badResponse, "The server sent a header line with a control character.")
             }
@@ -69,7 +73,7 @@ extension HTTPExchange {
             var value = line[name.endIndex...].dropFirst()
             while let byte = value.first, byte == 0x20 || byte == 0x09 { value = value.dropFirst() }
             while let byte = value.last, byte == 0x20 || byte == 0x09 { value = value.dropLast() }
-            return (lowercased(name), String(decoding: value, as: UTF8.self))
+            return HeaderField(lowercased(name), String(decoding: value, as: UTF8.self))
         }
 
         private static func isTokenByte(_ byte: UInt8) -> Bool {

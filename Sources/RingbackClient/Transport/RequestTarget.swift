@@ -2,12 +2,19 @@ package import RingbackAPI
 
 /// Builds the request targets of the socket API. What comes from outside is escaped, or refused where the API has no
 /// escapes, so that a name or a scope can never become another path or parameter.
-package enum RequestTarget {
+///
+/// It is made of bytes, and its parameters are added one by one: at the first use of a generic function or of an array of
+/// tuples the runtime looks for its types, which takes longer than the request of `ringback token`.
+package struct RequestTarget {
+    private static let account = Array("account".utf8)
+    private var bytes: [UInt8] = []
+    private var hasQuery = false
+
     /// True for a name that an account can have.
     package static func isAccountName(_ name: String) -> Bool {
-        let bytes = Array(name.utf8)
-        guard let first = bytes.first, bytes.count <= 64, isLowerOrDigit(first) else { return false }
-        return bytes.allSatisfy { isLowerOrDigit($0) || "._-".utf8.contains($0) }
+        guard let first = name.utf8.first, name.utf8.count <= 64, isLowerOrDigit(first) else { return false }
+        for byte in name.utf8 where !isLowerOrDigit(byte) && !"._-".utf8.contains(byte) { return false }
+        return true
     }
 
     /// - Throws: `account_not_found` for what no account can be called.
@@ -26,52 +33,57 @@ package enum RequestTarget {
     package static func of(
         _ endpoint: Endpoint, _ values: [String] = [], query pairs: [(String, String?)] = []
     ) throws(RingbackError) -> String {
-        var path = ""
-        var rest = values[...]
-        for segment in endpoint.path.split(separator: "/") {
-            path += "/"
-            guard let name = Endpoint.parameter(segment) else {
-                path += segment
-                continue
+        var target = try RequestTarget(endpoint, values)
+        for (name, value) in pairs { target.add(name, value) }
+        return target.text
+    }
+
+    /// The target of an endpoint without a query: `values` take the place of its path's parameters, in order.
+    ///
+    /// - Throws: `account_not_found` for what no account can be called.
+    package init(_ endpoint: Endpoint, _ values: [String] = []) throws(RingbackError) {
+        var next = 0
+        var name: [UInt8]?
+        for byte in endpoint.path.utf8 {
+            switch (byte, name) {
+            case (UInt8(ascii: "{"), _): name = []
+            case (UInt8(ascii: "}"), let ended?):
+                let value = next < values.count ? values[next] : ""
+                next += 1
+                if ended == RequestTarget.account { try RequestTarget.checkAccount(value) }
+                appendEscaped(value)
+                name = nil
+            case (_, nil): bytes.append(byte)
+            case (_, _?): name?.append(byte)
             }
-            let value = rest.popFirst() ?? ""
-            if name == "account" { try checkAccount(value) }
-            path += escape(value)
         }
-        return query(path, pairs)
     }
 
-    /// The path with those of the pairs that have a value.
-    package static func query(_ path: String, _ pairs: [(String, String?)]) -> String {
-        var text = path
-        var separator = "?"
-        for (name, value) in pairs {
-            guard let value else { continue }
-            append(name, value, to: &text, after: separator)
-            separator = "&"
-        }
-        return text
+    /// Adds a parameter to the query; nothing without a value.
+    package mutating func add(_ name: String, _ value: String?) {
+        guard let value else { return }
+        bytes.append(hasQuery ? UInt8(ascii: "&") : UInt8(ascii: "?"))
+        hasQuery = true
+        appendEscaped(name)
+        bytes.append(UInt8(ascii: "="))
+        appendEscaped(value)
     }
 
-    private static func append(_ name: String, _ value: String, to text: inout String, after separator: String) {
-        text += separator
-        text += escape(name)
-        text += "="
-        text += escape(value)
-    }
+    package var text: String { String(decoding: bytes, as: UTF8.self) }
 
-    /// Everything but the unreserved characters of RFC 3986 escaped.
-    package static func escape(_ text: String) -> String {
-        var output = ""
+    /// Appends the text with everything but the unreserved characters of RFC 3986 escaped.
+    private mutating func appendEscaped(_ text: String) {
+        let digits = "0123456789ABCDEF".utf8
         for byte in text.utf8 {
-            if isUnreserved(byte) {
-                output.unicodeScalars.append(Unicode.Scalar(byte))
+            if RequestTarget.isUnreserved(byte) {
+                bytes.append(byte)
             } else {
-                output += byte < 16 ? "%0" : "%"
-                output += String(byte, radix: 16, uppercase: true)
+                bytes.append(UInt8(ascii: "%"))
+                for digit in [byte >> 4, byte & 15] {
+                    bytes.append(digits[digits.index(digits.startIndex, offsetBy: Int(digit))])
+                }
             }
         }
-        return output
     }
 
     private static func isUnreserved(_ byte: UInt8) -> Bool {

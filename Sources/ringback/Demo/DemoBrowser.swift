@@ -21,15 +21,16 @@ struct DemoBrowser {
             loopbackPort: url.port, isIPv6: url.isIPv6, deadline: .now + .seconds(30), interruption: interruption)
         let exchange = HTTPExchange(connection)
         var fields = [
-            ("Host", url.authority), ("User-Agent", "ringback-demo"), ("Accept", "text/html, application/json"),
-            ("Connection", "close"),
+            HeaderField("Host", url.authority), HeaderField("User-Agent", "ringback-demo"),
+            HeaderField("Accept", "text/html, application/json"), HeaderField("Connection", "close"),
         ]
         if let token {
-            fields.append(("Authorization", "Bearer \(token)"))
+            fields.append(HeaderField("Authorization", "Bearer \(token)"))
         } else {
             // The headers that every browser sends when a user navigates to a page.
             fields += [
-                ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document"), ("Sec-Fetch-Site", "cross-site"),
+                HeaderField("Sec-Fetch-Mode", "navigate"), HeaderField("Sec-Fetch-Dest", "document"),
+                HeaderField("Sec-Fetch-Site", "cross-site"),
             ]
         }
         try exchange.send("GET", url.target, fields: fields, body: nil)

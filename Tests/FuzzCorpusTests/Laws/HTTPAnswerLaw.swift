@@ -54,7 +54,8 @@ enum HTTPAnswerLaw {
 
     private static func check(_ head: HTTPExchange.Head) throws {
         try hold("a status is a final one", (200...999).contains(head.status))
-        for (name, value) in head.fields {
+        for field in head.fields {
+            let (name, value) = (field.name, field.value)
             try hold(
                 "a name is a word of small letters", !name.isEmpty && name.isPrintableASCII && name == name.lowercased()
             )

@@ -27,10 +27,10 @@ import Testing
         }
     }
 
-    @Test func `a value cannot become another parameter`() {
-        let target = RequestTarget.query("/p", [("scope", "a b&c=d"), ("x", nil), ("y", "é+~-._%")])
-        #expect(target == "/p?scope=a%20b%26c%3Dd&y=%C3%A9%2B~-._%25")
-        #expect(RequestTarget.query("/p", [("x", nil)]) == "/p")
-        #expect(RequestTarget.escape("\n") == "%0A")
+    @Test func `a value cannot become another parameter`() throws {
+        let target = try RequestTarget.of(
+            .streamEvents, query: [("scope", "a b&c=d"), ("x", nil), ("y", "é+~-._%"), ("z", "\n")])
+        #expect(target == "/v1/events?scope=a%20b%26c%3Dd&y=%C3%A9%2B~-._%25&z=%0A")
+        #expect(try RequestTarget.of(.streamEvents, query: [("x", nil)]) == "/v1/events")
     }
 }
