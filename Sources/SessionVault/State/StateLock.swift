@@ -2,6 +2,7 @@
 // other's refresh token invalid. The lock is the kernel's `flock` together with a lease in the file, see StateLease. A
 // lock whose holder has ended does not block the next one.
 
+internal import CLinux
 internal import Glibc
 internal import Synchronization
 
