@@ -46,7 +46,8 @@ package struct BrokerCalls: Sendable {
         var fields = self.fields
         if body != nil { fields.append(HeaderField("Content-Type", "application/json")) }
         // A POST without a body states its length too, since servers differ in what they expect otherwise.
-        try exchange.send(method, target.text, fields: fields, body: body?.serialized() ?? (method == "POST" ? [] : nil))
+        try exchange.send(
+            method, target.text, fields: fields, body: body?.serialized() ?? (method == "POST" ? [] : nil))
         onTick?()
         return try BrokerCalls.readJSON(exchange)
     }
@@ -130,7 +131,8 @@ package struct BrokerCalls: Sendable {
     static func fieldText(_ text: String) -> String {
         var bytes: [UInt8] = []
         for scalar in text.unicodeScalars where bytes.count < 64 {
-            bytes.append((0x20..<0x7F).contains(scalar.value) ? UInt8(truncatingIfNeeded: scalar.value) : UInt8(ascii: "?"))
+            bytes.append(
+                (0x20..<0x7F).contains(scalar.value) ? UInt8(truncatingIfNeeded: scalar.value) : UInt8(ascii: "?"))
         }
         return String(decoding: bytes, as: UTF8.self)
     }
