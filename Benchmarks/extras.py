@@ -57,7 +57,7 @@ def agenda():
         words = line.split()
         seen = dict(zip(words[::2], words[1::2]))
         costs = " / ".join(f"{float(seen[name]):.2f}" for name in ["placed", "moved", "taken"])
-        name = f"a session in the schedule, of {int(seen['sessions']):,} (set / moved / due)"
+        name = f"schedule of {int(seen['sessions']):,} sessions (set / moved / due)"
         rows.append(row(name, f"{costs} µs"))
     return rows
 

@@ -81,7 +81,7 @@ def compare(stage, agent, why_no_agent, options, results):
             targets += judge(mode, clients, middle)
             results["load"].append({"mode": mode, "clients": clients, "rounds": rounds, "medians": middle})
     if not agent:
-        targets.append(row("of oidc-agent", why_no_agent))
+        targets.append(row("connecting: requests a second, of oidc-agent", why_no_agent))
     table(
         f"Session requests, answers of {length} bytes, medians of {options.rounds} rounds of {options.seconds:g} s in turn",
         ["mode, clients, server", "req/s", "of floor", "p50 µs", "p99 µs", "of floor", "CPU µs", "of floor", "errors"],

@@ -41,7 +41,7 @@ def idle(stage):
     for thread, (name, _) in before.items():
         if thread not in after:
             counts[name] = counts.get(name, 0) + 1  # it woke up at least to end
-    what = f"wake-ups in {IDLE_SECONDS} s with nothing due, daemon and helper"
+    what = f"wake-ups in {IDLE_SECONDS} s, nothing due, daemon and helper"
     rows = [at_most(what, sum(counts.values()), 0, digits=0)]
     return rows + [row(f"  of the thread {name}", f"{count}") for name, count in sorted(counts.items()) if count > 0]
 
@@ -77,10 +77,10 @@ def connections(stage, options):
             connection.close()
     name = f"{wanted:,} idle connections"
     return [
-        at_least(f"{name}: kept open by the daemon", kept, IDLE_CONNECTIONS, digits=0),
-        at_most(f"{name}: resident memory of the daemon", resident / 1e6, 40, " MB", 1),
+        at_least(f"{name}: kept open", kept, wanted, digits=0),
+        at_most("  resident memory of the daemon", resident / 1e6, 40, " MB", 1),
         row("  anonymous memory, before and with them", f"{memory / 1e6:.1f} → {grown / 1e6:.1f} MB"),
-        at_most(f"{name}: median of an active client", beside / alone, UNCHANGED, " ×", 2,
+        at_most("  median of an active client", beside / alone, UNCHANGED, " ×", 2,
                 f" ({alone:.0f} → {beside:.0f} µs)"),
     ]
 
