@@ -1,23 +1,24 @@
 """What is measured besides requests a second: memory, start-up, the callback, the command line. Each function returns
-rows of (what, measured, target)."""
+rows (see measure.py)."""
 
 import os
-import shutil
 import subprocess
 import time
 
+from measure import ROOT, TOOLS, anonymous_memory, at_most, children, median, progress, row, tool
 from stage import ACCOUNT, Trouble
-from tokenissuer import TokenIssuer
 
 
-def memory(stage, anonymous_memory, children, when, target=""):
-    rows = [[f"anonymous memory, {when}", f"{anonymous_memory(stage.daemon.pid) / 1e6:.1f} MB", target]]
+def memory(stage, when, target=None):
+    """Anonymous memory of the daemon and of its helper. The target is in MB, of the daemon."""
+    what, megabytes = f"anonymous memory, {when}", anonymous_memory(stage.daemon.pid) / 1e6
+    rows = [at_most(what, megabytes, target, " MB", 1) if target else row(what, f"{megabytes:.1f} MB")]
     for child in children(stage.daemon.pid):
-        rows.append([f"  its helper, {when}", f"{anonymous_memory(child) / 1e6:.1f} MB", ""])
+        rows.append(row(f"  its helper, {when}", f"{anonymous_memory(child) / 1e6:.1f} MB"))
     return rows
 
 
-def start_up(stage, tool, progress):
+def start_up(stage):
     """From the start of the program to its first answer, and from SIGTERM to its end."""
     progress("start-up, 15 times")
     arguments = stage.daemon_arguments("second-")
@@ -32,22 +33,22 @@ def start_up(stage, tool, progress):
             )
     except Trouble as trouble:
         raise Trouble(f"{trouble}: {stage.why('start-up')}") from None
-    spread = f"{seen['min'] / 1e3:.1f} to {seen['max'] / 1e3:.1f}"
+    spread = f" ({seen['min'] / 1e3:.1f} to {seen['max'] / 1e3:.1f})"
     return [
-        ["start to first answer", f"{seen['median'] / 1e3:.1f} ms ({spread})", "15 ms"],
-        ["SIGTERM to the end", f"{seen['stop'] / 1e3:.1f} ms", "5,000 ms"],
+        at_most("start to first answer", seen["median"] / 1e3, 10, " ms", 1, spread),
+        at_most("SIGTERM to the end", seen["stop"] / 1e3, 5_000, " ms", 1),
     ]
 
 
-def agenda(root, tools, progress):
-    """What each of many sessions costs the schedule: put at an instant, moved by a refresh, taken out when it is due."""
+def agenda():
+    """What each of many sessions costs the schedule: put at an instant, moved by a refresh, taken out when due."""
     progress("the schedule of 1,000 to 100,000 sessions")
-    program = os.path.join(tools, "agenda")
+    program = os.path.join(TOOLS, "agenda")
     scheduling = "Sources/BrokerCore/Scheduling"
     sources = [f"{scheduling}/Scheduler.swift", f"{scheduling}/Instants.swift", "Benchmarks/agenda.swift"]
     try:
         command = ["swiftc", "-O", "-swift-version", "6", "-parse-as-library", "-o", program]
-        subprocess.run([*command, *[os.path.join(root, source) for source in sources]], check=True)
+        subprocess.run([*command, *[os.path.join(ROOT, source) for source in sources]], check=True)
         output = subprocess.run([program], check=True, stdout=subprocess.PIPE, text=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
         raise Trouble(f"the schedule could not be measured: {error}") from None
@@ -56,13 +57,13 @@ def agenda(root, tools, progress):
         words = line.split()
         seen = dict(zip(words[::2], words[1::2]))
         costs = " / ".join(f"{float(seen[name]):.2f}" for name in ["placed", "moved", "taken"])
-        name = f"a session in the schedule, of {int(seen['sessions']):,} (set / moved / due)"
-        rows.append([name, f"{costs} µs", ""])
+        name = f"schedule of {int(seen['sessions']):,} sessions (set / moved / due)"
+        rows.append(row(name, f"{costs} µs"))
     return rows
 
 
-def configuration(stage, median, progress):
-    """How long a configuration of 1 MiB takes: `ringback config check` reads it and ends."""
+def configuration(stage):
+    """How long a configuration of 1 MiB takes: the daemon reads it, says that it has no mistakes, and ends."""
     progress("reading a configuration of 1 MiB, 5 times")
     path = os.path.join(stage.directory, "large.toml")
     accounts = []
@@ -77,19 +78,19 @@ def configuration(stage, median, progress):
     with open(path, "w") as file:
         file.write("".join(accounts))
     os.chmod(path, 0o600)
-    command = [stage.binary("ringback"), "config", "check", "--config", path]
+    command = [stage.binary("ringbackd"), "--check-config", "--config", path]
     times = []
     for _ in range(5):
         started = time.perf_counter()
         checked = subprocess.run(command, env=stage.environment, capture_output=True, text=True)
         times.append(time.perf_counter() - started)
         if checked.returncode != 0:
-            raise Trouble(f"config check: {(checked.stderr or checked.stdout)[:300]}")
+            raise Trouble(f"ringbackd --check-config: {(checked.stderr or checked.stdout)[:300]}")
     name = f"a configuration of 1 MiB read ({len(accounts):,} accounts)"
-    return [[name, f"{1e3 * median(times):.0f} ms", "1,000 ms"]]
+    return [at_most(name, 1e3 * median(times), 1_000, " ms", 0)]
 
 
-def callback(stage, median, progress):
+def callback(stage):
     """What Ringback adds between the browser's callback and its 303, beside the provider's own answer to the same token
     request. Its reading of keys and userinfo, and the checks, are in the difference."""
     progress("callbacks, 21 sign-ins")
@@ -99,64 +100,24 @@ def callback(stage, median, progress):
         whole.append(stage.sign_in())
     total, bare = 1e3 * median(whole), 1e3 * median(exchange)
     return [
-        ["callback to 303", f"{total:.1f} ms", ""],
-        ["  the same token request alone", f"{bare:.1f} ms", ""],
-        ["  added by the walk", f"{total - bare:.1f} ms", ""],
+        row("callback to 303", f"{total:.1f} ms"),
+        row("  the same token request alone", f"{bare:.1f} ms"),
+        row("  added by Ringback", f"{total - bare:.1f} ms"),
     ]
 
 
-def command_line(stage, tool, progress):
+def command_line(stage, agent, why_no_agent):
+    """`ringback token` in turn with /bin/true, and with oidc-token where there is one."""
     progress("`ringback token` next to /bin/true, 200 times each")
     token = [stage.binary("ringback"), "token", ACCOUNT]
     subprocess.run(token, env=stage.environment, check=True, stdout=subprocess.DEVNULL)
     seen = tool("spawn", "alternate", 200, *token, "--", "/bin/true", env=stage.environment)
     rows = [
-        ["`ringback token`", f"{seen['a'] / 1e3:.2f} ms", ""],
-        ["  of /bin/true", f"{seen['ratio']:.2f} × ({seen['b'] / 1e3:.2f} ms)", "2.00 ×"],
+        row("`ringback token`", f"{seen['a'] / 1e3:.2f} ms"),
+        at_most("  of /bin/true", seen["ratio"], 1.9, " ×", 2, f" ({seen['b'] / 1e3:.2f} ms)"),
     ]
-    if not all(map(shutil.which, ["oidc-agent", "oidc-gen", "oidc-token"])):
-        return rows + [["`oidc-token`", "not installed: skipped", ""]]
-    try:
-        return rows + oidc_token(stage, tool, progress)
-    except (Trouble, subprocess.SubprocessError, OSError) as error:
-        return rows + [["`oidc-token`", f"skipped: {error}", ""]]
-
-
-def oidc_token(stage, tool, progress):
-    """An agent of its own, loaded with one account; the tokens it hands out are as long as ours."""
-    progress("`oidc-token` next to `ringback token`, 200 times each")
-    directory = os.path.join(stage.directory, "oidc-agent")
-    os.makedirs(directory, mode=0o700)
-    environment = dict(stage.environment, OIDC_CONFIG_DIR=directory, TMPDIR=directory)
-    started = subprocess.run(["oidc-agent"], env=environment, capture_output=True, text=True, timeout=10, check=True)
-    for assignment in started.stdout.replace(";", "\n").splitlines():
-        name, _, value = assignment.strip().partition("=")
-        if name in ("OIDC_SOCK", "OIDCD_PID"):
-            environment[name] = value
-    issuer = TokenIssuer(stage.direct_exchange()[1]["access_token"])
-    try:
-        made = subprocess.run(
-            [
-                "oidc-gen", "--manual", "--prompt=none", "--confirm-default", "--flow=refresh", "--pw-cmd=echo bench",
-                f"--issuer={issuer.url}", "--client-id=bench", "--client-secret=bench", "--rt=bench",
-                "--redirect-uri=http://localhost:8080", "--scope=openid offline_access", ACCOUNT,
-            ],
-            env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30,
-        )
-        if made.returncode != 0:
-            raise Trouble("oidc-gen: " + " ".join((made.stderr or made.stdout).split())[:200])
-        subprocess.run(["oidc-token", ACCOUNT], env=environment, check=True, capture_output=True, timeout=30)
-        seen = tool(
-            "spawn", "alternate", 200, stage.binary("ringback"), "token", ACCOUNT, "--", "oidc-token", ACCOUNT,
-            env=environment,
-        )
-        return [
-            ["`oidc-token`", f"{seen['b'] / 1e3:.2f} ms", ""],
-            ["  `ringback token` of it", f"{seen['ratio']:.2f} × ({seen['a'] / 1e3:.2f} ms)", ""],
-        ]
-    finally:
-        issuer.close()
-        # The agent keeps its socket below /tmp, whatever TMPDIR says.
-        subprocess.run(["kill", environment.get("OIDCD_PID", "")], capture_output=True, timeout=10)
-        if os.path.basename(os.path.dirname(environment.get("OIDC_SOCK", ""))).startswith("oidc-"):
-            shutil.rmtree(os.path.dirname(environment["OIDC_SOCK"]), ignore_errors=True)
+    if not agent:
+        return rows + [row("  of `oidc-token`", why_no_agent)]
+    progress("`ringback token` next to `oidc-token`, 200 times each")
+    seen = tool("spawn", "alternate", 200, *token, "--", "oidc-token", ACCOUNT, env=agent.environment)
+    return rows + [at_most("  of `oidc-token`", seen["ratio"], 1, " ×", 2, f" ({seen['b'] / 1e3:.2f} ms)")]

@@ -59,6 +59,8 @@ class Stage:
     def __init__(self, binaries):
         self.binaries = os.path.abspath(binaries)
         self.processes = []
+        # By account: the provider's process and its issuer.
+        self.sandboxes, self.issuers = {}, {}
         self.directory = tempfile.mkdtemp(prefix="ringback-bench-")
         self.socket = os.path.join(self.directory, "ringback.sock")
         self.configuration = os.path.join(self.directory, "config.toml")
@@ -99,31 +101,35 @@ class Stage:
         path = os.path.join(self.directory, place + "ringback.sock")
         return ["--config", self.configuration, "--socket", path, "--state", state]
 
-    def open(self):
-        sandbox = self.start(
-            "ringback-sandbox", "--port", "0", "--access-token-lifetime", str(TOKEN_LIFETIME), "--user", "alice"
-        )
-        line = sandbox.stdout.readline().decode()
-        if not line.startswith("listening on http://"):
-            raise Trouble(f"ringback-sandbox did not start: {line!r} {self.why('ringback-sandbox')}")
-        self.issuer = line.split()[-1]
-        approval = json.dumps({"auto_approve": "alice"})
-        headers = {"Content-Type": "application/json"}
-        status, _, body, _ = tcp_request(self.issuer + "/sandbox/control", "POST", approval, headers)
-        if status != 200:
-            raise Trouble(f"the sandbox's control endpoint answered {status}: {body[:200]!r}")
+    def open(self, *others):
+        """Starts the daemon with ACCOUNT and these other accounts, each at a sandbox of its own."""
+        for account in [ACCOUNT, *others]:
+            self.sandboxes[account], self.issuers[account] = self.start_sandbox()
+        self.issuer = self.issuers[ACCOUNT]
         status, _, body, _ = tcp_request(self.issuer + "/.well-known/openid-configuration")
         if status != 200:
             raise Trouble(f"the sandbox's discovery answered {status}")
         self.metadata = json.loads(body)
         descriptor = os.open(self.configuration, os.O_WRONLY | os.O_CREAT, 0o600)
         with os.fdopen(descriptor, "w") as file:
-            file.write(
-                f'[accounts.{ACCOUNT}]\nissuer = "{self.issuer}"\nclient_id = "{CLIENT}"\n'
-                'scopes = ["openid", "email", "offline_access"]\n'
-            )
+            for account, issuer in self.issuers.items():
+                file.write(
+                    f'[accounts.{account}]\nissuer = "{issuer}"\nclient_id = "{CLIENT}"\n'
+                    'scopes = ["openid", "email", "offline_access"]\n'
+                )
         self.daemon = self.start("ringbackd", *self.daemon_arguments())
         self.wait_for_daemon()
+
+    def start_sandbox(self):
+        """(the process, its issuer); it signs alice in without asking."""
+        sandbox = self.start(
+            "ringback-sandbox", "--port", "0", "--access-token-lifetime", str(TOKEN_LIFETIME), "--user", "alice",
+            "--auto-approve", "alice",
+        )
+        line = sandbox.stdout.readline().decode()
+        if not line.startswith("listening on http://"):
+            raise Trouble(f"ringback-sandbox did not start: {line!r} {self.why('ringback-sandbox')}")
+        return sandbox, line.split()[-1]
 
     def wait_for_daemon(self):
         deadline = time.monotonic() + 10
@@ -153,13 +159,13 @@ class Stage:
             if status not in (302, 303) or "Location" not in headers:
                 raise Trouble(f"the sandbox's authorization endpoint answered {status}, not a redirect")
             url = urllib.parse.urljoin(url, headers["Location"])
-            if not url.startswith(self.issuer):
+            if not url.startswith(tuple(self.issuers.values())):
                 return url
-        raise Trouble("the sandbox redirects to itself for ever")
+        raise Trouble("the sandbox redirects to itself without end")
 
-    def sign_in(self):
+    def sign_in(self, account=ACCOUNT):
         """A whole sign-in through the real callback listener. Returns the callback's seconds."""
-        status, flow = self.api("POST", f"/v1/accounts/{ACCOUNT}/sign-in", {"method": "browser"})
+        status, flow = self.api("POST", f"/v1/accounts/{account}/sign-in", {"method": "browser"})
         if status not in (200, 201) or "authorization_url" not in flow:
             raise Trouble(f"sign-in answered {status}: {flow}")
         callback = self.approve(flow["authorization_url"])
@@ -211,6 +217,7 @@ class Stage:
         for process in reversed(self.processes):
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
+                process.send_signal(signal.SIGCONT)  # it may be stopped
         for process in self.processes:
             try:
                 process.wait(timeout=10)

@@ -1,4 +1,4 @@
-"""The least of a provider that oidc-agent accepts, so that it has a token to hand out. Not the sandbox: oidc-agent sends
+"""The least of a provider that oidc-agent accepts, so that it has a token to return. Not the sandbox: oidc-agent sends
 form values without escaping their spaces, which the sandbox refuses as malformed."""
 
 import json
