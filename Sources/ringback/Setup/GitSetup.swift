@@ -41,11 +41,13 @@ struct GitSetup: ToolSetup {
             }
             servers.append(text)
             if let other = standing.before.first {
-                notes.append("For \(text) git asks another helper first: \(other)")
+                notes.append("For \(text) git asks another helper first: \(GitSetup.shown(other))")
                 hasOther = true
             }
             if let other = standing.after.first {
-                notes.append("For \(text) another helper stores the tokens, also when they have expired: \(other)")
+                notes.append(
+                    "For \(text) another helper stores the tokens, also when they have expired: \(GitSetup.shown(other))"
+                )
                 hasOther = true
             }
             if !standing.namesPath {
@@ -58,6 +60,11 @@ struct GitSetup: ToolSetup {
             notes.append("git asks Ringback for \(url), which is no origin.")
         }
         return ToolStanding(servers: servers, missing: missing, hasOther: hasOther, notes: notes)
+    }
+
+    /// The name of a helper. A shell command is not shown, since it may have a password in it.
+    private static func shown(_ helper: String) -> String {
+        helper.hasPrefix("!") ? "a shell command" : String(helper.prefix { $0 != " " })
     }
 
     private static func step(_ change: GitConfiguration.Change) -> SetupStep {
