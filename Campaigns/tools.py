@@ -89,6 +89,24 @@ class Tools:
             raise Trouble(f"ringback {' '.join(words)}: {said}")
         return said.rstrip("\n")
 
+    def set_up_git(self):
+        """git's own configuration names the helper, as the user's does after `ringback setup`."""
+        for name in [name for name in self.environment if name.startswith("GIT_CONFIG_") and name != "GIT_CONFIG_NOSYSTEM"]:
+            del self.environment[name]
+        os.makedirs(self.environment["HOME"], exist_ok=True)
+        shown = self.ringback("setup", "git", "--print")
+        file = os.path.join(self.environment["HOME"], ".gitconfig")
+        self.note("credential.http://127.0.0.1" in shown and not os.path.exists(file), "ringback setup git --print", shown)
+        self.ringback("setup", "git", "--yes")
+        listed = self.ringback("setup")
+        self.note(re.search(r"^git +set up +http", listed, re.M), "ringback setup lists git", listed)
+
+    def undo_git(self):
+        self.ringback("setup", "git", "--undo", "--yes")
+        with open(os.path.join(self.environment["HOME"], ".gitconfig")) as file:
+            left = file.read()
+        self.note("credential" not in left, "ringback setup git --undo", left)
+
     def note(self, is_right, where, why=""):
         self.report.note(is_right, where, why)
 
@@ -241,10 +259,12 @@ def main():
         must(house.sign_in(), "the sign-in")
         if not house.clock.asked:
             raise Trouble("the clock is not in the daemon: is it a static executable?")
+        tools.set_up_git()
         tools.tried("git", "--version")
         try_git_basic(tools, basic, 1 if chosen.short else 5)
         progress("git is done")
         try_git_bearer(tools, bearer)
+        tools.undo_git()
         try_kubectl(tools, web)
         try_skopeo(tools, web)
         try_curl(tools, web)

@@ -43,6 +43,8 @@ public struct SocketAPI: Sendable {
         public var exposedAt: @Sendable (ExposedSocket) -> ExposedPlace? = { _ in nil }
         /// Shows the result of a callback on the user's desktop. True if a notice shows it.
         public var tellOfCallback: CallbackTeller = { _, _, _ in false }
+        /// Shows on the user's desktop that a server (its host) refused two tokens of an account in a row.
+        public var tellOfRefusal: @Sendable (_ server: String, AccountName) -> Void = { _, _ in }
 
         public init(
             version: String, clock: BrokerClock = .system,

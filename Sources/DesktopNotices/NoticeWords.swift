@@ -20,12 +20,15 @@ public enum NoticeSubject: Sendable, Equatable {
     case pageNotOpened
     /// A link that belongs to no pending sign-in.
     case linkUnusable
+    /// A server refused two of the account's tokens in a row; the server's host.
+    case tokensRefused(by: String)
 
     /// True if it asks for a sign-in. Such a notification stays until the user reacts.
     var isPrompt: Bool {
         switch self {
         case .signInWanted, .sessionEnding, .sessionEnded: true
-        case .signedIn, .signInFailed, .changeConfirmed, .pageNotOpened, .linkUnusable: false
+        case .signedIn, .signInFailed, .changeConfirmed, .pageNotOpened, .linkUnusable, .tokensRefused:
+            false
         }
     }
 }
@@ -99,6 +102,11 @@ public struct NoticeWords: Sendable {
                 "This link belongs to no sign-in",
                 "It may have been used already, or the sign-in was cancelled. Please sign in again."
             )
+        case .tokensRefused(let server):
+            (
+                "A server refuses the tokens of \(name)",
+                "\(NoticeWords.plain(server)) has refused two in a row. A scope is probably missing."
+            )
         }
     }
 
@@ -116,6 +124,11 @@ public struct NoticeWords: Sendable {
         case .pageNotOpened: ("Не удалось открыть страницу входа в \(name)", "Команда: ringback login \(name)")
         case .linkUnusable:
             ("Эта ссылка не завершает вход", "Она уже использована, или вход отменён. Войдите ещё раз.")
+        case .tokensRefused(let server):
+            (
+                "Сервер не принимает токены \(name)",
+                "\(NoticeWords.plain(server)) отклонил два токена подряд. Вероятно, не хватает области доступа (scope)."
+            )
         }
     }
 

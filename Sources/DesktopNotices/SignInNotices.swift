@@ -106,6 +106,11 @@ public actor SignInNotices {
         return await isShown.wait(atMost: SignInNotices.sayingTime) ?? false
     }
 
+    /// Notifies the user that a server refused two tokens of the account in a row. Does not block.
+    public nonisolated func tellOfRefusal(by server: String, of account: AccountName) {
+        put(.say(.tokensRefused(by: server), account, Promise()))
+    }
+
     /// Closes all prompts. Called when the daemon ends, because it can no longer handle their actions.
     public nonisolated func leave(atMost bound: Duration) async {
         let done = Promise<Void>()
@@ -231,6 +236,10 @@ public actor SignInNotices {
             subject = .signedIn(as: await signIns.person(account))
         }
         if subject == .linkUnusable, standing[nil] != nil, isRecent(nil) { return true }
+        if case .tokensRefused = subject, let notice = standing[account], notice.shown != nil {
+            // A prompt is more important.
+            guard !notice.subject.isPrompt, notice.subject != subject else { return false }
+        }
         return await place(subject, account)
     }
 

@@ -30,9 +30,9 @@ struct Ringback: ParsableCommand {
             CommandGroup(
                 name: "Use tokens",
                 subcommands: [
-                    Token.self, Exec.self, ShowSession.self, Refresh.self, OriginVerbs.self, GitCredentialVerb.self,
-                    KubectlCredentialVerb.self, DockerCredentialVerb.self, ShowFiles.self, ExposeVerbs.self, Agent.self,
-                    Env.self,
+                    Token.self, Exec.self, ShowSession.self, Refresh.self, OriginVerbs.self, Setup.self,
+                    GitCredentialVerb.self, KubectlCredentialVerb.self, DockerCredentialVerb.self, ShowFiles.self,
+                    ExposeVerbs.self, Agent.self, Env.self,
                 ]),
             CommandGroup(
                 name: "See how things stand",

@@ -91,6 +91,7 @@ enum Main {
         daemon.keptFiles = keptFiles.views
         daemon.exposedAt = exposed.places.place
         daemon.tellOfCallback = notices.tell
+        daemon.tellOfRefusal = notices.tellOfRefusal
         let api = SocketAPI(
             broker: broker, policy: Policy(owner: getuid()), daemon: daemon, records: records,
             deepLinks: links)

@@ -35,6 +35,11 @@ final class Notices: Service, Sendable {
         await snapshot.value?.tell(verdict, of: account, message: message) ?? false
     }
 
+    /// Tells the user that a server refused two tokens of an account in a row.
+    @Sendable func tellOfRefusal(by server: String, of account: AccountName) {
+        snapshot.value?.tellOfRefusal(by: server, of: account)
+    }
+
     func run() async throws {
         guard let snapshot = snapshot.value else { return }
         await withDiscardingTaskGroup { group in

@@ -10,7 +10,7 @@ import Testing
         .signInWanted, .sessionEnding(at: WallInstant(seconds: 1_800_003_600)), .sessionEnded, .signedIn(as: "ada"),
         .signedIn(as: nil),
         .signInFailed(message: "No."), .signInFailed(message: nil), .pageNotOpened, .linkUnusable,
-        .changeConfirmed(message: "Check."), .changeConfirmed(message: nil),
+        .changeConfirmed(message: "Check."), .changeConfirmed(message: nil), .tokensRefused(by: "git.example.org"),
     ]
 
     private func words(_ language: NoticeWords.Language) -> NoticeWords {

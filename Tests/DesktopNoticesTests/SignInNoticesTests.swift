@@ -92,6 +92,18 @@ import Testing
         #expect(await hall.next() == .closed(second))
     }
 
+    @Test func `says once that a server refuses tokens, and not in the place of a prompt`() async throws {
+        for _ in 0..<2 { hall.snapshot.tellOfRefusal(by: "git.example.org", of: Hall.work) }
+        let (first, notice) = try await hall.nextNotice()
+        #expect(notice.summary == "A server refuses the tokens of work" && notice.body.hasPrefix("git.example.org has"))
+        #expect(notice.actions.isEmpty && !notice.staysUntilAnswered)
+        try await hall.expectNothing()
+        hall.note(.sessionEnded(Hall.work, subject: nil))
+        guard case .showed(_, replacing: first) = await hall.next() else { throw Hall.Missing() }
+        hall.snapshot.tellOfRefusal(by: "git.example.org", of: Hall.work)
+        try await hall.expectNothing()
+    }
+
     // MARK: A person who says no
 
     @Test(arguments: [NoticeEvent.Closing.dismissed, .expired])

@@ -65,6 +65,10 @@ extension SocketAPI {
         if let rejected = lookup.rejected {
             let rejection = registry.reject(rejected, by: lookup.origin, at: call.facts.exposedSocket)
             if rejection != .ignored { noteRejection(lookup, call) }
+            // A program behind an exposed socket shows the warning of the response itself, if it wants to.
+            if rejection == .repeated, call.facts.exposedSocket == nil {
+                daemon.tellOfRefusal(lookup.origin.rule.pattern.place, lookup.origin.account)
+            }
             return ServerResponse(json: lookup.response(rejection))
         }
         let credential = try await registry.credential(

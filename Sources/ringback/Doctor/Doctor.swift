@@ -60,7 +60,10 @@ struct DoctorExamination {
         if let account, let configuration, ConfigurationCheck.account(account, in: configuration) == nil {
             throw UnknownAccount.error(account, in: configuration)
         }
-        if account == nil { report.lookAtPrograms(of: configuration) }
+        if account == nil {
+            report.lookAtPrograms(of: configuration)
+            report.lookAtTools(of: configuration)
+        }
         lookAtUnit()
         report.lookAtBrowser()
         // The desktop opens the links while the daemon asks the providers.

@@ -104,7 +104,7 @@ struct Suggestion: Equatable {
             (
                 "ringback account add NAME",
                 [
-                    "add", "new", "init", "setup", "configure", "account new", "account create", "account register",
+                    "add", "new", "init", "configure", "account new", "account create", "account register",
                     "add-account",
                 ]
             ),

@@ -202,4 +202,28 @@ import Testing
             #expect(kubectl.status == 1 && kubectl.out.isEmpty, "\(kubectl)")
         }
     }
+
+    @Test func `an interactive lookup starts a sign-in and waits for it, others do not`() async throws {
+        try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
+            let url = "https://plain.example.org/a"
+            for body: JSON in [["url": .string(url)], ["url": .string(url), "interactive": false]] {
+                let refused = try await stage.api("POST", "/v1/lookup", body)
+                #expect(refused.status == 401 && refused.code == "sign_in_required", "\(refused)")
+            }
+            #expect(try await stage.api("GET", "/v1/flows")["flows"]?.array?.isEmpty == true)
+            let body = (["url": .string(url), "interactive": true] as JSON).text
+            // Two tools that wait share the sign-in.
+            let callers = try [stage.connect(), stage.connect()]
+            for caller in callers { await caller.send(Stage.request("POST", "/v1/lookup", body)) }
+            try await stage.eventually("a sign-in that is waited for") {
+                try await stage.api("GET", "/v1/flows")["flows"]?.array?.count == 1
+            }
+            try await stage.signIn()
+            let token = try #require(try await stage.token())
+            for caller in callers {
+                let answer = try await caller.answer()
+                #expect(answer.status == 200 && answer["secret"]?.string == token, "\(answer)")
+            }
+        }
+    }
 }

@@ -107,6 +107,26 @@ import Testing
         }
     }
 
+    @Test func `says that a server refuses the tokens, after the second one in a row`() async throws {
+        let origin = "[[origin]]\nurl = \"https://git.example.org/*\"\naccount = \"work\"\n"
+        try await play(origin) { stage, desk in
+            try await stage.signIn()
+            _ = try await desk.notice(1)
+            let server = "protocol=https\nhost=git.example.org\n"
+            for number in 1...2 {
+                let given = try await stage.ringback("git-credential", "get", stdin: server)
+                let password = try #require(given.lines.first { $0.hasPrefix("password=") })
+                #expect(desk.notices.count == 1, "\(number)")
+                let refused = try await stage.ringback(
+                    "git-credential", "erase", stdin: server + "username=oauth2\n\(password)\n")
+                #expect(refused.status == 0, "\(refused)")
+            }
+            let notice = try await desk.notice(2)
+            #expect(notice["summary"]?.string == "A server refuses the tokens of work", "\(notice)")
+            #expect(notice["body"]?.string?.contains("git.example.org") == true && notice["actions"] == [])
+        }
+    }
+
     @Test func `goes when the person says no, and nobody asks again for a while`() async throws {
         try await play { stage, desk in
             let caller = try await desk.caller()

@@ -1,0 +1,208 @@
+public import HTTPMessages
+import StrictJSON
+
+/// The credential helpers of docker's `config.json`, which podman and skopeo read too: the member `credHelpers`, with a
+/// helper's name for each registry.
+///
+/// A change is made in the text. Order, indentation and everything else stay as they are.
+public struct DockerConfiguration: Sendable, Equatable {
+    /// Why a file cannot be changed.
+    public enum Failure: Error, Equatable, Sendable {
+        /// It is not a JSON object, or has a member twice.
+        case notAnObject
+        /// Its `credHelpers` is no object of texts.
+        case helpersUnreadable
+    }
+
+    private static let member = "credHelpers"
+    private static let helper = "ringback"
+
+    public private(set) var bytes: [UInt8]
+
+    /// - Parameter bytes: the file's; nil if there is no file.
+    public init(reading bytes: [UInt8]?) throws(Failure) {
+        self.bytes = bytes ?? Array("{}\n".utf8)
+        let document: JSON
+        do throws(JSONError) {
+            document = try JSON(parsing: self.bytes)
+        } catch {
+            throw .notAnObject
+        }
+        guard let object = document.object else { throw .notAnObject }
+        guard let helpers = object[DockerConfiguration.member] else { return }
+        guard let members = helpers.object?.members, members.allSatisfy({ $0.value.string != nil }) else {
+            throw .helpersUnreadable
+        }
+    }
+
+    /// The helper of each registry, in the file's order.
+    public var helpers: [(registry: String, helper: String)] {
+        (JSONMembers(top: bytes)[DockerConfiguration.member].map { JSONMembers(bytes, at: $0.value.lowerBound) }?.all
+            ?? [])
+            .map { ($0.name, DockerConfiguration.text(bytes[$0.value])) }
+    }
+
+    /// The registries whose helper is Ringback.
+    public var registries: [String] { helpers.filter { $0.helper == DockerConfiguration.helper }.map(\.registry) }
+
+    /// Another program that is the helper of a registry.
+    public func otherHelper(of registry: String) -> String? {
+        helpers.first { $0.registry == registry && $0.helper != DockerConfiguration.helper }?.helper
+    }
+
+    /// The registry of an origin; nil if tools cannot ask for it: they name neither a path nor a user.
+    public static func registry(of rule: OriginRule) -> String? {
+        let pattern = rule.pattern
+        return pattern.scheme == "https" && pattern.segments.isEmpty && rule.username == nil ? pattern.place : nil
+    }
+
+    /// Makes Ringback the helper of a registry that has none.
+    public mutating func add(_ registry: String) {
+        guard !helpers.contains(where: { $0.registry == registry }) else { return }
+        let top = JSONMembers(top: bytes)
+        let entry = "\(JSON.string(registry).text): \(JSON.string(DockerConfiguration.helper).text)"
+        if let known = top[DockerConfiguration.member] {
+            let helpers = JSONMembers(bytes, at: known.value.lowerBound)
+            helpers.insert(entry, into: &bytes, outer: top.spaceBefore(known, in: bytes))
+        } else {
+            // The file has tabs if it is new, as docker writes it.
+            let space = top.all.last.map { top.spaceBefore($0, in: bytes) } ?? "\n\t"
+            let (inner, end) = JSONMembers.space(within: space)
+            top.insert(
+                "\(JSON.string(DockerConfiguration.member).text): {\(inner)\(entry)\(end)}", into: &bytes, outer: "\n")
+        }
+    }
+
+    /// Removes Ringback as the helper of a registry, and `credHelpers` if nothing is left in it.
+    public mutating func remove(_ registry: String) {
+        guard registries.contains(registry), let known = JSONMembers(top: bytes)[DockerConfiguration.member] else {
+            return
+        }
+        JSONMembers(bytes, at: known.value.lowerBound).remove(registry, from: &bytes)
+        guard helpers.isEmpty else { return }
+        JSONMembers(top: bytes).remove(DockerConfiguration.member, from: &bytes)
+    }
+
+    private static func text(_ bytes: ArraySlice<UInt8>) -> String { (try? JSON(parsing: bytes))?.string ?? "" }
+}
+
+/// Where the members of an object are in a text that is known to be JSON.
+struct JSONMembers {
+    struct Member {
+        let name: String
+        /// Where the name's quotation mark is.
+        let start: Int
+        let value: Range<Int>
+    }
+
+    private(set) var all: [Member] = []
+    private let open: Int
+    private var close: Int
+
+    /// The object that the text is.
+    init(top bytes: [UInt8]) {
+        var start = 0
+        JSONMembers.skipSpace(bytes, &start)
+        self.init(bytes, at: start)
+    }
+
+    /// The object that begins at an offset.
+    init(_ bytes: [UInt8], at open: Int) {
+        self.open = open
+        var index = open + 1
+        while true {
+            JSONMembers.skipSpace(bytes, &index)
+            guard index < bytes.count, bytes[index] == UInt8(ascii: "\"") else { break }
+            let start = index
+            JSONMembers.skipValue(bytes, &index)
+            let name = (try? JSON(parsing: bytes[start..<index]))?.string ?? ""
+            JSONMembers.skipSpace(bytes, &index)
+            index += 1
+            JSONMembers.skipSpace(bytes, &index)
+            let value = index
+            JSONMembers.skipValue(bytes, &index)
+            all.append(Member(name: name, start: start, value: value..<index))
+            JSONMembers.skipSpace(bytes, &index)
+            guard index < bytes.count, bytes[index] == UInt8(ascii: ",") else { break }
+            index += 1
+        }
+        close = min(index, bytes.count)
+    }
+
+    subscript(name: String) -> Member? { all.first { $0.name == name } }
+
+    /// The space between what is before a member and its name.
+    func spaceBefore(_ member: Member, in bytes: [UInt8]) -> String {
+        var start = member.start
+        while start > open + 1, JSONMembers.isSpace(bytes[start - 1]) { start -= 1 }
+        return String(decoding: bytes[start..<member.start], as: UTF8.self)
+    }
+
+    /// Adds a member at the end.
+    ///
+    /// - Parameter outer: the space before the member that this object is the value of.
+    func insert(_ text: String, into bytes: inout [UInt8], outer: String) {
+        if let last = all.last {
+            bytes.insert(contentsOf: ",\(spaceBefore(last, in: bytes))\(text)".utf8, at: last.value.upperBound)
+        } else {
+            let (inner, end) = JSONMembers.space(within: outer)
+            bytes.replaceSubrange(open + 1..<close, with: "\(inner)\(text)\(end)".utf8)
+        }
+    }
+
+    /// Removes a member with a comma before or after it.
+    func remove(_ name: String, from bytes: inout [UInt8]) {
+        guard let index = all.firstIndex(where: { $0.name == name }) else { return }
+        if all.count == 1 {
+            bytes.removeSubrange(open + 1..<close)
+        } else if index == 0 {
+            bytes.removeSubrange(all[0].start..<all[1].start)
+        } else {
+            bytes.removeSubrange(all[index - 1].value.upperBound..<all[index].value.upperBound)
+        }
+    }
+
+    /// The space before the members of an object, and before its end, for an object that is a member itself.
+    static func space(within outer: String) -> (inner: String, end: String) {
+        guard let line = outer.utf8.lastIndex(of: 0x0A) else { return ("", "") }
+        let indent = String(outer[outer.utf8.index(after: line)...])
+        let end = (outer.utf8.contains(0x0D) ? "\r\n" : "\n") + indent
+        return (end + (indent.isEmpty ? "\t" : indent), end)
+    }
+
+    private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D }
+
+    private static func skipSpace(_ bytes: [UInt8], _ index: inout Int) {
+        while index < bytes.count, isSpace(bytes[index]) { index += 1 }
+    }
+
+    private static func skipValue(_ bytes: [UInt8], _ index: inout Int) {
+        var (depth, isInString) = (0, false)
+        while index < bytes.count {
+            let byte = bytes[index]
+            switch byte {
+            case UInt8(ascii: "\\") where isInString: index += 1
+            case UInt8(ascii: "\""):
+                isInString.toggle()
+                if !isInString, depth == 0 {
+                    index += 1
+                    return
+                }
+            case _ where isInString: break
+            case UInt8(ascii: "{"), UInt8(ascii: "["): depth += 1
+            case UInt8(ascii: "}"), UInt8(ascii: "]"):
+                // The end of the object around a number or a word.
+                if depth == 0 { return }
+                depth -= 1
+                if depth == 0 {
+                    index += 1
+                    return
+                }
+            case UInt8(ascii: ","), 0x20, 0x09, 0x0A, 0x0D:
+                if depth == 0 { return }
+            default: break
+            }
+            index += 1
+        }
+    }
+}

@@ -1,0 +1,237 @@
+public import HTTPMessages
+
+/// The credential helpers of git's configuration: which of them git asks for a server, and the changes that make it ask
+/// Ringback alone (gitcredentials(7)).
+///
+/// git collects the helpers of all sections that fit the URL, in the order of the configuration. An empty value removes
+/// those before it. Each helper is asked until one has a password, and all of them are told to store it.
+public struct GitConfiguration: Sendable, Equatable {
+    /// A variable of a section `[credential]` or `[credential "URL"]`.
+    public struct Entry: Sendable, Equatable {
+        /// The URL of the section; nil for the section without one.
+        public let url: String?
+        /// Lower-cased, as git writes it.
+        public let name: String
+        public let value: String
+
+        public init(url: String?, name: String, value: String) {
+            self.url = url
+            self.name = name
+            self.value = value
+        }
+
+        /// The variable's whole name.
+        public var key: String {
+            let shown = name == GitConfiguration.usesPath ? "useHttpPath" : name
+            return "credential." + (url.map { $0 + "." } ?? "") + shown
+        }
+    }
+
+    /// A change of the user's own file.
+    public enum Change: Sendable, Equatable {
+        /// Adds a value to a variable.
+        case add(key: String, value: String)
+        /// Removes each of the variable's values that is this one.
+        case remove(key: String, value: String)
+    }
+
+    /// Which helpers git asks for a server.
+    public struct Standing: Sendable, Equatable {
+        public var isAsked = false
+        /// Other helpers, which git asks before Ringback.
+        public var before: [String] = []
+        /// Other helpers, which store the token that Ringback gave.
+        public var after: [String] = []
+        /// False if Ringback's origin has a path that git does not name.
+        public var namesPath = true
+
+        public var isComplete: Bool { isAsked && before.isEmpty && after.isEmpty && namesPath }
+    }
+
+    private static let helper = "helper"
+    private static let usesPath = "usehttppath"
+
+    /// In the order of the configuration.
+    public private(set) var entries: [Entry]
+
+    /// - Parameter listing: the output of `git config -z --get-regexp`. What is no variable of credentials is left out.
+    public init(listing: some Collection<UInt8>) {
+        entries = listing.split(separator: 0).compactMap { part in
+            let pieces = part.split(separator: 0x0A, maxSplits: 1, omittingEmptySubsequences: false)
+            let key = String(decoding: pieces[0], as: UTF8.self)
+            guard let first = key.firstIndex(of: "."), let last = key.lastIndex(of: "."), key[..<first] == "credential"
+            else { return nil }
+            return Entry(
+                url: first == last ? nil : String(key[key.index(after: first)..<last]),
+                name: key[key.index(after: last)...].lowercased(),
+                value: pieces.count > 1 ? String(decoding: pieces[1], as: UTF8.self) : "")
+        }
+    }
+
+    /// The helper's value for a program of this path, which a shell reads.
+    ///
+    /// - Parameter quoted: the path as a word of a shell.
+    public static func value(quoted: String) -> String { "!\(quoted) git-credential" }
+
+    /// True for a value that ``value(quoted:)`` makes of an absolute path of Ringback.
+    static func isWritten(_ value: String) -> Bool {
+        value.hasPrefix("!/") && value.hasSuffix("/ringback git-credential")
+            || value.hasPrefix("!'/") && value.hasSuffix("/ringback' git-credential")
+    }
+
+    /// True for a helper that is Ringback, whoever wrote it.
+    static func isRingback(_ value: String) -> Bool {
+        let name = "ringback"
+        return isWritten(value) || value == name || value == "!\(name) git-credential"
+            || value.hasSuffix("/git-credential-\(name)")
+    }
+
+    // MARK: What git does
+
+    /// Which helpers git asks for the server of an origin.
+    public func standing(for origin: OriginPattern) -> Standing {
+        var helpers: [String] = []
+        var usesPath = false
+        for entry in entries where GitConfiguration.fits(entry.url, origin) {
+            switch entry.name {
+            case GitConfiguration.helper:
+                if entry.value.isEmpty { helpers = [] } else { helpers.append(entry.value) }
+            case GitConfiguration.usesPath: usesPath = ["true", "yes", "on", "1"].contains(entry.value.lowercased())
+            default: break
+            }
+        }
+        var standing = Standing()
+        for helper in helpers {
+            if GitConfiguration.isRingback(helper) {
+                standing.isAsked = true
+            } else if standing.isAsked {
+                standing.after.append(helper)
+            } else {
+                standing.before.append(helper)
+            }
+        }
+        standing.namesPath = origin.segments.isEmpty || usesPath || !origin.scheme.hasPrefix("http")
+        return standing
+    }
+
+    /// True if git takes the variables of a section for the origin. A section for one user name is not counted: git
+    /// takes it only if it knows that name.
+    static func fits(_ url: String?, _ origin: OriginPattern) -> Bool {
+        guard let url else { return true }
+        var rest = url[...]
+        if let mark = url.firstRange(of: "://") {
+            guard url[..<mark.lowerBound].lowercased() == origin.scheme else { return false }
+            rest = url[mark.upperBound...]
+        }
+        let slash = rest.firstIndex(of: "/") ?? rest.endIndex
+        var host = rest[..<slash].lowercased()
+        guard !host.contains("@") else { return false }
+        for (scheme, port) in [("https", ":443"), ("http", ":80")] where origin.scheme == scheme && host.hasSuffix(port)
+        {
+            host.removeLast(port.utf8.count)
+        }
+        let labels = host.split(separator: ".", omittingEmptySubsequences: false)
+        let own = origin.place.split(separator: ".", omittingEmptySubsequences: false)
+        guard host.isEmpty || labels.count == own.count && zip(labels, own).allSatisfy({ $0 == "*" || $0 == $1 }) else {
+            return false
+        }
+        return origin.segments.starts(with: rest[slash...].split(separator: "/").map(String.init))
+    }
+
+    // MARK: Changes
+
+    /// The URL of the section for an origin.
+    static func url(of origin: OriginPattern) -> String { String(origin.text.dropLast("/*".count)) }
+
+    /// True for an origin that git can ask for.
+    public static func isUsable(_ origin: OriginPattern) -> Bool {
+        ["https", "http", "smtp", "imap", "imaps"].contains(origin.scheme)
+    }
+
+    /// What makes git ask Ringback alone for the servers of these origins.
+    ///
+    /// - Parameters:
+    ///   - value: the helper's value.
+    ///   - file: the variables of the user's own file, which is changed. This value has those of all files.
+    public func changes(
+        for origins: [OriginPattern], value: String, in file: GitConfiguration
+    ) -> [Change] {
+        var (all, file, changes) = (self, file, [Change]())
+        for origin in origins where GitConfiguration.isUsable(origin) {
+            let url = GitConfiguration.url(of: origin)
+            let isMoved = file.entries.contains {
+                $0.url == url && GitConfiguration.isWritten($0.value) && $0.value != value
+            }
+            guard isMoved || !all.standing(for: origin).isComplete else { continue }
+            // In a section that is there already, new lines would not come after what follows it.
+            for change in file.removals(of: url).changes {
+                changes.append(change)
+                all.apply(change)
+                file.apply(change)
+            }
+            var added = [Entry]()
+            let standing = all.standing(for: origin)
+            if !standing.isAsked || !standing.before.isEmpty || !standing.after.isEmpty {
+                added = ["", value].map { Entry(url: url, name: GitConfiguration.helper, value: $0) }
+            }
+            if !standing.namesPath { added.append(Entry(url: url, name: GitConfiguration.usesPath, value: "true")) }
+            for entry in added {
+                changes.append(.add(key: entry.key, value: entry.value))
+                all.entries.append(entry)
+                file.entries.append(entry)
+            }
+        }
+        return changes
+    }
+
+    /// What removes the values that ``changes(for:value:in:)`` made, of the user's own file, as far as they are there.
+    ///
+    /// - Parameter origins: only of the sections of these; nil for all.
+    /// - Returns: the changes, and the variables with several empty values, of which ours is not known.
+    public func removals(of origins: [OriginPattern]?) -> (changes: [Change], left: [String]) {
+        let wanted = origins?.map(GitConfiguration.url)
+        var (changes, left, seen) = ([Change](), [String](), Set<String>())
+        for url in entries.compactMap(\.url) where wanted?.contains(url) != false && seen.insert(url).inserted {
+            let removals = removals(of: url)
+            changes += removals.changes
+            if let key = removals.left { left.append(key) }
+        }
+        return (changes, left)
+    }
+
+    private func removals(of url: String) -> (changes: [Change], left: String?) {
+        let section = entries.filter { $0.url == url }
+        let helpers = section.filter { $0.name == GitConfiguration.helper }
+        guard helpers.contains(where: { GitConfiguration.isWritten($0.value) }) else { return ([], nil) }
+        var changes: [Change] = []
+        for entry in helpers where GitConfiguration.isWritten(entry.value) {
+            let change = Change.remove(key: entry.key, value: entry.value)
+            if !changes.contains(change) { changes.append(change) }
+        }
+        let empty = helpers.filter(\.value.isEmpty)
+        if empty.count == 1 { changes.insert(.remove(key: empty[0].key, value: ""), at: 0) }
+        if GitConfiguration.hasPath(url),
+            let path = section.first(where: { $0.name == GitConfiguration.usesPath && $0.value == "true" })
+        {
+            changes.append(.remove(key: path.key, value: path.value))
+        }
+        return (changes, empty.count > 1 ? empty[0].key : nil)
+    }
+
+    private static func hasPath(_ url: String) -> Bool {
+        guard let mark = url.firstRange(of: "://") else { return false }
+        return url[mark.upperBound...].contains("/")
+    }
+
+    private mutating func apply(_ change: Change) {
+        guard case .remove(let key, let value) = change else { return }
+        entries.removeAll { $0.key == key && $0.value == value }
+    }
+
+    /// The servers whose sections have values that ``changes(for:value:in:)`` made.
+    public var writtenURLs: [String] {
+        var seen: Set<String> = []
+        return entries.filter { $0.name == GitConfiguration.helper && GitConfiguration.isWritten($0.value) }
+            .compactMap(\.url).filter { seen.insert($0).inserted }
+    }
+}

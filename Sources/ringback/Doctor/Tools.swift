@@ -1,0 +1,28 @@
+import RingbackClient
+import StrictJSON
+
+/// The tools that ask Ringback for tokens.
+extension DoctorReport {
+    /// Checks that tools that were set up ask Ringback, and nothing before it. Other tools are not named.
+    mutating func lookAtTools(of configuration: JSON?) {
+        guard let configuration else { return }
+        let origins = OriginEntry.all(in: configuration)
+        for tool in ToolName.allCases {
+            let command = "ringback setup \(tool.rawValue)"
+            do throws(RingbackError) {
+                let standing = try tool.standing(for: origins)
+                switch standing.state {
+                case .notInstalled, .notSetUp: break
+                case .setUp where standing.notes.isEmpty, .inPart where standing.notes.isEmpty:
+                    add("tool", .ok, "\(tool.rawValue) asks Ringback for \(standing.servers.joined(separator: ", ")).")
+                default:
+                    add(
+                        "tool", .warning, "\(tool.rawValue): \(standing.notes.joined(separator: " "))", command: command
+                    )
+                }
+            } catch {
+                add("tool", .warning, "\(tool.rawValue): \(error.detail)", command: command)
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+import Adapters
+import HTTPMessages
+import RingbackClient
+
+/// docker: an entry of `credHelpers` for each registry, in its `config.json`, for which docker has no command. podman and
+/// skopeo read the same file if they have none of their own. They start the helper by its name, so there is a link.
+struct DockerSetup: ToolSetup {
+    let programs = ["docker", "podman", "skopeo"]
+    private let path: String
+    private let former: [UInt8]?
+    private let configuration: DockerConfiguration
+    private let link: HelperLink
+
+    init() throws(RingbackError) {
+        link = try HelperLink(named: "docker-credential-ringback", target: try DockerSetup.program())
+        let folder = SocketPlace.variable("DOCKER_CONFIG").flatMap { $0.isEmpty ? nil : $0 } ?? "\(link.home)/.docker"
+        path = folder + "/config.json"
+        former = try HomeFile.contents(of: path)
+        do throws(DockerConfiguration.Failure) {
+            configuration = try DockerConfiguration(reading: former)
+        } catch {
+            let reason =
+                switch error {
+                case .notAnObject: "is not a JSON object without repeated members"
+                case .helpersUnreadable: "has credHelpers that are no object of texts"
+                }
+            throw RingbackError("setup_failed", "\(path) \(reason). Nothing was changed.")
+        }
+    }
+
+    func change(for origins: [OriginEntry], account: String?) throws(RingbackError) -> SetupPlan {
+        let registries = DockerSetup.registries(of: origins)
+        guard !registries.isEmpty else {
+            throw DockerSetup.noOrigin(
+                of: account, "docker can ask for: one with https, without a path and a user name")
+        }
+        var (changed, plan, added) = (configuration, SetupPlan(), [String]())
+        for registry in registries {
+            if let other = configuration.otherHelper(of: registry) {
+                plan.notes.append("\(path) has another helper for \(registry), which stays: \(other)")
+            } else if !configuration.registries.contains(registry) {
+                changed.add(registry)
+                added.append(registry)
+            }
+        }
+        guard added.isEmpty else {
+            plan.steps = try link.change()
+            plan.steps.append(
+                .replace(path: path, former: former, changed.bytes, text: text("add", added)))
+            plan.notes += link.notes
+            return plan
+        }
+        if registries.contains(where: configuration.registries.contains) {
+            plan.steps = try link.change()
+            plan.notes += link.notes
+        }
+        return plan
+    }
+
+    func removal(for origins: [OriginEntry]?, account: String?) throws(RingbackError) -> SetupPlan {
+        let wanted = origins.map(DockerSetup.registries)
+        let removed = configuration.registries.filter { wanted?.contains($0) != false }
+        var (changed, plan) = (configuration, SetupPlan())
+        for registry in removed { changed.remove(registry) }
+        if !removed.isEmpty {
+            plan.steps.append(.replace(path: path, former: former, changed.bytes, text: text("remove", removed)))
+        }
+        // Others may still need it.
+        if changed.registries.isEmpty { plan.steps += link.removal() }
+        return plan
+    }
+
+    func standing(for origins: [OriginEntry]) throws(RingbackError) -> ToolStanding {
+        let registries = DockerSetup.registries(of: origins)
+        let servers = configuration.registries
+        var notes = servers.filter { !registries.contains($0) }.map {
+            "\(path) names Ringback for \($0), which is no origin."
+        }
+        let others = registries.compactMap { registry in
+            configuration.otherHelper(of: registry).map { "\(path) has another helper for \(registry): \($0)" }
+        }
+        if !servers.isEmpty {
+            notes += others
+            if !link.isFound {
+                notes.append("No docker-credential-ringback is in PATH, so the helper cannot be started.")
+            }
+        }
+        let missing = registries.count { !servers.contains($0) }
+        return ToolStanding(
+            servers: servers, missing: missing + (link.isFound ? 0 : 1), hasOther: !servers.isEmpty && !others.isEmpty,
+            notes: notes)
+    }
+
+    private func text(_ verb: String, _ registries: [String]) -> String {
+        "\(path): \(verb) credHelpers " + registries.map { "\"\($0)\": \"ringback\"" }.joined(separator: ", ")
+    }
+
+    private static func registries(of origins: [OriginEntry]) -> [String] {
+        var seen: Set<String> = []
+        return origins.compactMap { DockerConfiguration.registry(of: $0.rule) }.filter { seen.insert($0).inserted }
+    }
+}
+
+/// A name by which a tool starts `ringback`: a link in `~/.local/bin`.
+struct HelperLink {
+    let home: String
+    private let name: String
+    private let target: String
+
+    init(named name: String, target: String) throws(RingbackError) {
+        guard let home = SocketPlace.variable("HOME"), home.hasPrefix("/") else {
+            throw RingbackError("no_place", "HOME is not the absolute path of a directory.")
+        }
+        self.home = home
+        self.name = name
+        self.target = target
+    }
+
+    private var path: String { "\(home)/.local/bin/\(name)" }
+
+    /// True if the tool finds this program by the name.
+    var isFound: Bool { Tool.place(of: name).map(Programs.isSelf) == true }
+
+    /// Makes the link, unless the name is found or the link is there.
+    ///
+    /// - Throws: `place_taken` if something else has its place.
+    func change() throws(RingbackError) -> [SetupStep] {
+        guard !isFound, !Programs.isSelf(path) else { return [] }
+        guard !HomeFile.exists(path) else {
+            throw RingbackError(
+                "place_taken", "\(path) is no link to this program. Nothing was changed. Move it away.")
+        }
+        return [.link(path: path, target: target)]
+    }
+
+    /// Removes the link, if it leads to this program. What a package installed stays.
+    func removal() -> [SetupStep] {
+        Programs.isSelf(path) && HomeFile.state(of: path) == nil ? [.removeLink(path: path)] : []
+    }
+
+    /// What to say if a tool does not find the link.
+    var notes: [String] {
+        let folder = SetupStep.folder(of: path)
+        let isSearched = (SocketPlace.variable("PATH") ?? "").split(separator: ":").contains { $0 == folder }
+        return isFound || isSearched ? [] : ["\(folder) is not in PATH, where the tools look for \(name)."]
+    }
+}

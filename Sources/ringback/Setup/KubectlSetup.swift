@@ -1,0 +1,88 @@
+import Adapters
+import HTTPMessages
+import RingbackClient
+import Terminal
+
+/// kubectl: a user of the kubeconfig whose credential plugin is Ringback, by `kubectl config`. The contexts that are to use
+/// it are named; the user chooses, since a context has only one user.
+struct KubectlSetup: ToolSetup {
+    let programs = ["kubectl"]
+    private let program: String
+
+    init() throws(RingbackError) { program = try KubectlSetup.program() }
+
+    func change(for origins: [OriginEntry], account: String?) throws(RingbackError) -> SetupPlan {
+        guard account != nil || !origins.isEmpty else {
+            throw KubectlSetup.noOrigin(of: nil, "a cluster's server could belong to")
+        }
+        let configuration = try configuration()
+        let name = KubectlConfiguration.userName(account: account)
+        let plugin = KubectlConfiguration.plugin(program, account: account)
+        var plan = SetupPlan()
+        let known = configuration.users.first { $0.name == name }
+        if let known, !known.isWritten {
+            throw RingbackError(
+                "place_taken", "The kubeconfig has a user \(name) that this command did not write. Nothing was changed."
+            )
+        }
+        if known?.plugin != plugin {
+            // An old one would keep what is not named anew.
+            if known != nil { plan.steps.append(.command(["kubectl", "config", "delete-user", name])) }
+            plan.steps.append(
+                .command(
+                    [
+                        "kubectl", "config", "set-credentials", name,
+                        "--exec-api-version=client.authentication.k8s.io/v1", "--exec-command=\(program)",
+                        "--exec-interactive-mode=IfAvailable", "--exec-provide-cluster-info",
+                    ] + plugin.dropFirst().map { "--exec-arg=\($0)" }))
+        }
+        for context in configuration.contexts(for: origins.map(\.rule.pattern)) where !configuration.isAsked(context) {
+            plan.notes.append("To use it: kubectl config set-context \(Shell.sh.quoted(context.name)) --user=\(name)")
+        }
+        return plan
+    }
+
+    func removal(for origins: [OriginEntry]?, account: String?) throws(RingbackError) -> SetupPlan {
+        let configuration = try configuration()
+        var plan = SetupPlan()
+        for user in configuration.written(account: account) {
+            plan.steps.append(.command(["kubectl", "config", "delete-user", user.name]))
+            for context in configuration.contexts where context.user == user.name {
+                plan.notes.append("The context \(context.name) uses \(user.name), and has no user afterwards.")
+            }
+        }
+        return plan
+    }
+
+    func standing(for origins: [OriginEntry]) throws(RingbackError) -> ToolStanding {
+        let configuration = try configuration()
+        var (servers, notes, missing, hasOther) = ([String](), [String](), 0, false)
+        for context in configuration.contexts where configuration.isAsked(context) {
+            servers.append(context.server ?? context.name)
+        }
+        for context in configuration.contexts(for: origins.map(\.rule.pattern)) where !configuration.isAsked(context) {
+            missing += 1
+            guard !context.user.isEmpty else { continue }
+            notes.append("The context \(context.name) has another user: \(context.user)")
+            hasOther = true
+        }
+        let written = configuration.written(account: nil)
+        for user in written where !configuration.contexts.contains(where: { $0.user == user.name }) {
+            notes.append("No context uses \(user.name). Run: kubectl config set-context CONTEXT --user=\(user.name)")
+        }
+        // Another user of a context is no mistake as long as nothing asks Ringback.
+        let isUsed = !servers.isEmpty || !written.isEmpty
+        return ToolStanding(
+            servers: servers, missing: missing, hasOther: hasOther && isUsed, notes: isUsed ? notes : [])
+    }
+
+    private func configuration() throws(RingbackError) -> KubectlConfiguration {
+        // Without --raw it has no secrets.
+        let view = try KubectlSetup.output(of: ["kubectl", "config", "view", "-o", "json"])
+        guard let configuration = KubectlConfiguration(view: view) else {
+            throw RingbackError(
+                "setup_failed", "kubectl config view does not print the kubeconfig. Nothing was changed.")
+        }
+        return configuration
+    }
+}

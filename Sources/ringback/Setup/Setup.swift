@@ -1,0 +1,119 @@
+import ArgumentParser
+import RingbackClient
+import StrictJSON
+import Terminal
+
+extension ToolName: ExpressibleByArgument {}
+
+/// Writes what a tool needs into the tool's own configuration. The change is shown first.
+struct Setup: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "setup", abstract: "Make git, kubectl or docker ask Ringback for tokens.",
+        discussion: """
+            Without a tool it lists for which servers each tool asks Ringback. The [[origin]] tables of the configuration \
+            say for which servers a tool is set up: ringback origin add URL --account ACCOUNT. The change is shown, and made \
+            after a question. --undo removes what this command wrote, as far as it is unchanged.
+            """)
+
+    @Argument(help: "git, kubectl or docker.")
+    var tool: ToolName?
+
+    @Option(
+        help:
+            "Only servers whose origin is of this account; for kubectl the account whose token it is, instead of an origin.",
+        completion: Completions.accounts)
+    var account: String?
+
+    @Flag(help: "Remove what this command wrote.")
+    var undo = false
+
+    @Flag(name: .customLong("print"), help: "Show the change and make none.")
+    var onlyPrints = false
+
+    @Flag(name: .shortAndLong, help: "Do not ask.")
+    var yes = false
+
+    @OptionGroup var config: ConfigurationOption
+    @OptionGroup var json: JSONOption
+
+    func validate() throws {
+        if tool == nil, undo || onlyPrints || yes || account != nil {
+            throw ValidationError("Name the tool: git, kubectl or docker.")
+        }
+        if tool != nil, json.isWanted { throw ValidationError("--json is for the list of the tools.") }
+    }
+
+    func run() throws {
+        try present { () throws(RingbackError) in
+            guard let tool else { return try list() }
+            let setup = try tool.setup()
+            guard setup.isInstalled else {
+                throw RingbackError(
+                    "setup_failed", "\(setup.programs.joined(separator: ", ")): not installed. Nothing was changed.")
+            }
+            let plan = try plan(of: setup)
+            for step in plan.steps { Output.line(Sanitizer.line(step.text, limit: 4_000)) }
+            guard !plan.steps.isEmpty else {
+                Output.note(undo ? "There is nothing to remove." : "There is nothing to change.")
+                return Setup.show(plan.notes)
+            }
+            guard !onlyPrints else { return Setup.show(plan.notes) }
+            try confirm(tool)
+            for step in plan.steps { try step.run() }
+            Output.note(undo ? "Removed." : "Done.")
+            Setup.show(plan.notes)
+            guard tool == .git, !undo else { return }
+            // A variable that comes later in the configuration counts more than what was written.
+            Setup.show(try setup.standing(for: try origins()).notes)
+        }
+    }
+
+    private func plan(of setup: any ToolSetup) throws(RingbackError) -> SetupPlan {
+        guard undo else { return try setup.change(for: try origins(), account: account) }
+        return try setup.removal(for: account == nil ? nil : try origins(), account: account)
+    }
+
+    private func origins() throws(RingbackError) -> [OriginEntry] {
+        let report = try config.file().report()
+        guard let account else { return OriginEntry.all(in: report) }
+        guard undo || ConfigurationCheck.account(account, in: report) != nil else {
+            throw UnknownAccount.error(account, in: report)
+        }
+        return OriginEntry.all(in: report).filter { $0.account == account }
+    }
+
+    private static func show(_ notes: [String]) {
+        for note in notes { Output.note(Sanitizer.line(note, limit: 1_000)) }
+    }
+
+    private func confirm(_ tool: ToolName) throws(RingbackError) {
+        guard !yes else { return }
+        guard Console.Stream.input.isTerminal, Console.Stream.errors.isTerminal else {
+            throw RingbackError(
+                .cancelled,
+                "Without a terminal nothing is changed unless you confirm it: ringback setup \(tool.rawValue)"
+                    + "\(account.map { " --account \(Shell.sh.quoted($0))" } ?? "")\(undo ? " --undo" : "") --yes")
+        }
+        guard Prompt.confirm(undo ? "Remove this?" : "Make this change?") else {
+            throw RingbackError(.cancelled, "Nothing was changed.")
+        }
+    }
+
+    private func list() throws(RingbackError) {
+        let origins = try origins()
+        var (table, notes, tools) = (Table(columns: ["TOOL", "STATE", "SERVERS"]), [String](), [JSON]())
+        for tool in ToolName.allCases {
+            let standing = try tool.standing(for: origins)
+            table.add([tool.rawValue, standing.state.rawValue, standing.servers.joined(separator: " ")])
+            notes += standing.notes
+            tools.append([
+                "tool": .string(tool.rawValue), "state": .string(standing.state.rawValue),
+                "servers": .array(standing.servers.map { .string($0) }),
+                "notes": .array(standing.notes.map { .string($0) }),
+            ])
+        }
+        guard !json.isWanted else { return Output.json(["tools": .array(tools)]) }
+        Output.table(table)
+        Setup.show(notes)
+    }
+}

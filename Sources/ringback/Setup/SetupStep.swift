@@ -1,0 +1,66 @@
+import Glibc
+import RingbackClient
+
+/// One change of a file or of a tool's configuration.
+enum SetupStep {
+    case link(path: String, target: String)
+    case removeLink(path: String)
+    case command([String])
+    /// Replaces a file that had the former bytes, or was not there; the text says what of it changes.
+    case replace(path: String, former: [UInt8]?, [UInt8], text: String)
+
+    /// The change, as it is shown before it is made.
+    var text: String {
+        switch self {
+        case .link(let path, let target): SetupStep.line(["ln", "-s", target, path])
+        case .removeLink(let path): SetupStep.line(["rm", path])
+        case .command(let words): SetupStep.line(words)
+        case .replace(_, _, _, let text): text
+        }
+    }
+
+    /// Makes the change.
+    func run() throws(RingbackError) {
+        switch self {
+        case .link(let path, let target):
+            _ = try HomeFile.makeDirectories(SetupStep.folder(of: path))
+            guard unsafe symlink(target, path) == 0 else { throw HomeFile.failure("make", path) }
+        case .removeLink(let path):
+            guard unsafe unlink(path) == 0 else { throw HomeFile.failure("remove", path) }
+        case .command(let words):
+            let (status, _) = try Programs.run(words)
+            guard status == 0 else {
+                throw RingbackError(
+                    "setup_failed", "\(text) ended with status \(status). What comes before it was done.")
+            }
+        case .replace(let path, let former, let bytes, _): try SetupStep.write(bytes, to: path, former: former)
+        }
+    }
+
+    /// Replaces a file by renaming. A symbolic link stays, and its file is replaced.
+    private static func write(_ bytes: [UInt8], to path: String, former: [UInt8]?) throws(RingbackError) {
+        guard try HomeFile.contents(of: path) == former else {
+            throw RingbackError("setup_failed", "\(path) was changed meanwhile. Nothing was changed. Run this again.")
+        }
+        guard former != nil else {
+            guard !HomeFile.exists(path) else {
+                throw RingbackError(
+                    "place_taken", "\(path) is a link to a file that does not exist. Nothing was changed.")
+            }
+            _ = try HomeFile.makeDirectories(folder(of: path))
+            return try HomeFile.put(bytes, at: path, mode: 0o600)
+        }
+        var status = stat()
+        guard unsafe stat(path, &status) == 0, let file = unsafe realpath(path, nil) else {
+            throw HomeFile.failure("read", path)
+        }
+        defer { unsafe free(file) }
+        try HomeFile.put(bytes, at: unsafe String(cString: file), mode: status.st_mode & 0o777)
+    }
+
+    static func folder(of path: String) -> String { String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]) }
+
+    private static func line(_ words: [String]) -> String {
+        words.map { Shell.sh.quoted($0) }.joined(separator: " ")
+    }
+}

@@ -1,0 +1,132 @@
+import HTTPMessages
+import Testing
+
+@testable import Adapters
+
+@Suite struct `git's configuration` {
+    private static let value = "!/usr/bin/ringback git-credential"
+
+    private func read(_ lines: [(String, String)]) -> GitConfiguration {
+        GitConfiguration(listing: lines.flatMap { Array("credential.\($0.0)\n\($0.1)\0".utf8) })
+    }
+
+    private func origin(_ text: String = "https://git.example.org/*") throws -> OriginPattern {
+        try OriginPattern(parsing: text)
+    }
+
+    private func add(_ key: String, _ value: String) -> GitConfiguration.Change {
+        .add(key: "credential.\(key)", value: value)
+    }
+
+    private func remove(_ key: String, _ value: String) -> GitConfiguration.Change {
+        .remove(key: "credential.\(key)", value: value)
+    }
+
+    private let key = "https://git.example.org.helper"
+
+    @Test func `is read from the listing with zero bytes`() {
+        let listing =
+            "credential.helper\nstore\0credential.https://a.example.org.useHttpPath\ntrue\0credential.helper\0user.name\nada\0"
+        #expect(
+            GitConfiguration(listing: Array(listing.utf8)).entries == [
+                .init(url: nil, name: "helper", value: "store"),
+                .init(url: "https://a.example.org", name: "usehttppath", value: "true"),
+                .init(url: nil, name: "helper", value: ""),
+            ])
+        #expect(GitConfiguration(listing: []).entries.isEmpty)
+    }
+
+    @Test func `a new server gets an empty value, then Ringback`() throws {
+        let changes = try read([]).changes(for: [origin()], value: Self.value, in: read([]))
+        #expect(changes == [add(key, ""), add(key, Self.value)])
+    }
+
+    @Test func `what is there already is not written again`() throws {
+        for lines in [
+            [(key, ""), (key, Self.value)], [("helper", "store"), (key, ""), (key, Self.value)],
+            [("helper", "ringback")],
+            [("https://*.example.org.helper", "ringback")], [("git.example.org.helper", "!ringback git-credential")],
+            [("https://git.example.org:443/.helper", "/opt/bin/git-credential-ringback")],
+        ] {
+            let all = read(lines)
+            #expect(try all.standing(for: origin()).isComplete, "\(lines)")
+            #expect(try all.changes(for: [origin()], value: Self.value, in: all).isEmpty, "\(lines)")
+        }
+    }
+
+    @Test func `a helper before or after Ringback is found`() throws {
+        let first = try read([("helper", "cache"), (key, "ringback")]).standing(for: origin())
+        #expect(first.isAsked && first.before == ["cache"] && first.after.isEmpty && !first.isComplete)
+        let second = try read([(key, ""), (key, Self.value), ("helper", "store")]).standing(for: origin())
+        #expect(second.isAsked && second.before.isEmpty && second.after == ["store"])
+        let none = try read([(key, Self.value), ("helper", "")]).standing(for: origin())
+        #expect(none == .init())
+    }
+
+    @Test func `a section of another server does not count`() throws {
+        for url in [
+            "http://git.example.org", "https://git.example.org:8443", "https://example.org",
+            "https://a.git.example.org",
+            "https://ada@git.example.org", "https://git.example.org/team", "https://*.org",
+        ] {
+            #expect(try read([("\(url).helper", "ringback")]).standing(for: origin()) == .init(), "\(url)")
+        }
+        let team = try origin("https://git.example.org/team/*")
+        #expect(read([("https://git.example.org/team.helper", "ringback")]).standing(for: team).isAsked)
+        #expect(!read([("https://git.example.org/te.helper", "ringback")]).standing(for: team).isAsked)
+    }
+
+    @Test func `lines that others follow are written anew, at the end`() throws {
+        let all = read([(key, ""), (key, Self.value), ("helper", "store")])
+        #expect(
+            try all.changes(for: [origin()], value: Self.value, in: all) == [
+                remove(key, ""), remove(key, Self.value), add(key, ""), add(key, Self.value),
+            ])
+    }
+
+    @Test func `a program that has moved is written anew`() throws {
+        let all = read([(key, ""), (key, "!'/home/a b/bin/ringback' git-credential")])
+        #expect(
+            try all.changes(for: [origin()], value: Self.value, in: all) == [
+                remove(key, ""), remove(key, "!'/home/a b/bin/ringback' git-credential"), add(key, ""),
+                add(key, Self.value),
+            ])
+    }
+
+    @Test func `an origin with a path makes git name it`() throws {
+        let team = try origin("https://git.example.org/team/*")
+        let url = "https://git.example.org/team"
+        let changes = read([]).changes(for: [team], value: Self.value, in: read([]))
+        #expect(
+            changes == [add("\(url).helper", ""), add("\(url).helper", Self.value), add("\(url).useHttpPath", "true")])
+        let written = read([("\(url).helper", ""), ("\(url).helper", Self.value), ("\(url).usehttppath", "true")])
+        #expect(written.changes(for: [team], value: Self.value, in: written).isEmpty)
+        #expect(
+            written.removals(of: nil).changes == [
+                remove("\(url).helper", ""), remove("\(url).helper", Self.value), remove("\(url).useHttpPath", "true"),
+            ])
+    }
+
+    @Test func `only what is still ours is removed`() throws {
+        let other = "https://other.example.org.helper"
+        let all = read([
+            ("helper", "store"), (key, ""), (key, Self.value), (other, "ringback"),
+            ("https://x.example.org.helper", ""),
+            ("https://x.example.org.helper", "cache"),
+        ])
+        #expect(all.removals(of: nil).changes == [remove(key, ""), remove(key, Self.value)])
+        #expect(try all.removals(of: [origin()]).changes == [remove(key, ""), remove(key, Self.value)])
+        #expect(try all.removals(of: [origin("https://other.example.org")]).changes.isEmpty)
+        let two = read([(key, ""), (key, "cache"), (key, ""), (key, Self.value)]).removals(of: nil)
+        #expect(two.changes == [remove(key, Self.value)] && two.left == ["credential.\(key)"])
+    }
+
+    @Test func `mail servers are asked for, other protocols are not`() throws {
+        #expect(try GitConfiguration.isUsable(origin("smtp://mail.example.org:465")))
+        #expect(try !GitConfiguration.isUsable(origin("smtps://mail.example.org")))
+        let mail = try origin("imaps://mail.example.org")
+        #expect(
+            read([]).changes(for: [mail], value: Self.value, in: read([])).first
+                == add("imaps://mail.example.org.helper", ""))
+    }
+}

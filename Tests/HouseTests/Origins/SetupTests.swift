@@ -1,0 +1,276 @@
+// `ringback setup` with the real tools, in a home of its own.
+
+import Glibc
+import StrictJSON
+import Testing
+
+@Suite struct `ringback setup` {
+    static let hasGit = areInstalled("git")
+    static let hasKubectl = areInstalled("kubectl", "openssl")
+
+    private static let origins = """
+        [[origin]]
+        url = "https://git.example.org/*"
+        account = "work"
+
+        [[origin]]
+        url = "https://code.example.org/team/*"
+        account = "home"
+
+        """
+    private static let git = ["GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_NOSYSTEM": "1"]
+    private static let dotfiles = "# mine\n[user]\n\tname = Ada ; a comment\n[credential]\n\thelper = store\n"
+
+    private func setUp(_ stage: Stage, _ arguments: String..., added: [String: String] = [:]) async throws -> Output {
+        try await stage.run("ringback", ["setup"] + arguments, environment: Self.git.merging(added) { $1 })
+    }
+
+    private func runGit(_ stage: Stage, _ arguments: String..., stdin: String? = nil) async throws -> Output {
+        try await stage.run("/usr/bin/git", arguments, stdin: stdin, environment: Self.git)
+    }
+
+    /// A file in a home that links lead to, as from a directory of dotfiles.
+    private func linkedFile(_ stage: Stage, _ name: String, _ text: String) throws -> String {
+        let path = "\(stage.directory)/dotfile"
+        try stage.write(text, to: path, mode: 0o640)
+        #expect(unsafe symlink(path, "\(stage.directory)/home/\(name)") == 0)
+        return path
+    }
+
+    private func isLink(_ path: String) -> Bool { FileTree.target(of: path) != nil }
+
+    private func isThere(_ path: String) -> Bool { FileTree.mode(of: path) != nil }
+
+    // MARK: git
+
+    @Test(.enabled(if: hasGit, "git is not installed"))
+    func `makes git ask Ringback alone, and takes back only that`() async throws {
+        try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
+            try await stage.signIn()
+            let file = try linkedFile(stage, ".gitconfig", Self.dotfiles)
+            let server = "protocol=https\nhost=git.example.org\n"
+
+            let shown = try await setUp(stage, "git", "--print")
+            #expect(shown.status == 0 && shown.out.contains("git config --global --add"), "\(shown)")
+            let refused = try await setUp(stage, "git", "--account", "work")
+            #expect(refused.status == 4 && refused.err.contains("setup git --account work --yes"), "\(refused)")
+            #expect(FileTree.text(of: file) == Self.dotfiles)
+
+            let done = try await setUp(stage, "git", "--yes")
+            #expect(done.status == 0 && done.out == shown.out, "\(done)")
+            let text = FileTree.text(of: file) ?? ""
+            #expect(text.hasPrefix(Self.dotfiles) && isLink("\(stage.directory)/home/.gitconfig"), "\(text)")
+            #expect(text.contains("\thelper = \n\thelper = !/"), "\(text)")
+            #expect(text.contains("/ringback git-credential\n"), "\(text)")
+
+            let token = try #require(try await stage.token())
+            let filled = try await runGit(stage, "credential", "fill", stdin: server)
+            #expect(filled.lines.contains("password=\(token)"), "\(filled)")
+            // The helper `store` of the section before does not get it.
+            let approved = try await runGit(
+                stage, "credential", "approve", stdin: server + "username=oauth2\npassword=\(token)\n")
+            #expect(approved.status == 0 && !isThere("\(stage.directory)/home/.git-credentials"))
+            // The path of the other origin is named, so git says which account is needed.
+            let other = try await runGit(
+                stage, "credential", "fill", stdin: "protocol=https\nhost=code.example.org\npath=team/a.git\n")
+            #expect(other.err.contains("ringback login home"), "\(other)")
+
+            let list = try await setUp(stage)
+            let row = list.lines.first { $0.hasPrefix("git ") } ?? ""
+            #expect(
+                row.contains(" set up ") && row.contains("https://git.example.org/* https://code.example.org/team/*"),
+                "\(list)")
+            let again = try await setUp(stage, "git")
+            #expect(again.status == 0 && again.out.isEmpty && again.err.contains("nothing to change"), "\(again)")
+
+            let undone = try await setUp(stage, "git", "--undo", "--yes")
+            #expect(undone.status == 0 && FileTree.text(of: file) == Self.dotfiles, "\(undone)")
+            #expect(isLink("\(stage.directory)/home/.gitconfig"))
+            let nothing = try await setUp(stage, "git", "--undo", "--yes")
+            #expect(nothing.status == 0 && nothing.out.isEmpty && nothing.err.contains("nothing to remove"))
+        }
+    }
+
+    @Test(.enabled(if: hasGit, "git is not installed"))
+    func `says that another helper of git is asked too, and ends that`() async throws {
+        try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
+            let file = "\(stage.directory)/home/.gitconfig"
+            #expect(try await setUp(stage, "git", "--yes", "--account", "work").status == 0)
+            try stage.write((FileTree.text(of: file) ?? "") + "[credential]\n\thelper = cache\n", to: file)
+            let list = try await setUp(stage, "--json")
+            let git = try JSON(parsing: list.out.utf8)["tools"]?.array?.first
+            #expect(git?["state"] == "something else answers" && git?["servers"] == ["https://git.example.org/*"])
+            let doctor = try await stage.run("ringback", ["doctor"], environment: Self.git)
+            #expect(doctor.out.contains("cache") && doctor.out.contains("ringback setup git"), "\(doctor)")
+
+            let mended = try await setUp(stage, "git", "--yes", "--account", "work")
+            #expect(mended.status == 0 && !mended.err.contains("cache"), "\(mended)")
+            let row = try await setUp(stage).lines.first { $0.hasPrefix("git ") } ?? ""
+            #expect(row.contains("set up in part"), "\(row)")
+            // Somebody else's entry for the server stays.
+            _ = try await runGit(
+                stage, "config", "--global", "--add", "credential.https://git.example.org.username", "ada")
+            #expect(try await setUp(stage, "git", "--undo", "--yes").status == 0)
+            let left = FileTree.text(of: file) ?? ""
+            #expect(left.contains("helper = cache") && left.contains("username = ada") && !left.contains("ringback"))
+        }
+    }
+
+    @Test(.enabled(if: hasGit, "git is not installed"))
+    func `asks on a terminal, and changes nothing without a yes`() async throws {
+        try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
+            let file = "\(stage.directory)/home/.gitconfig"
+            let environment = stage.environment.merging(Self.git) { $1 }
+            let no = try TerminalProgram(["setup", "git"], environment: environment)
+            try await no.shows("Make this change?")
+            no.type("n")
+            #expect(try await no.end().status == 4)
+            #expect(no.text.contains("Nothing was changed") && !isThere(file), "\(no.text)")
+            let yes = try TerminalProgram(["setup", "git"], environment: environment)
+            try await yes.shows("Make this change?")
+            yes.type("y")
+            #expect(try await yes.end().status == 0)
+            #expect(FileTree.text(of: file)?.contains("ringback") == true, "\(yes.text)")
+        }
+    }
+
+    @Test func `needs an origin, an account that exists, and the tool`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            try stage.write("#!/bin/sh\n", to: "\(stage.directory)/bin/docker", mode: 0o700)
+            let none = try await setUp(stage, "docker", "--yes")
+            #expect(none.status == 1 && none.err.contains("ringback origin add URL"), "\(none)")
+            let unknown = try await setUp(stage, "docker", "--account", "wrok", "--yes")
+            #expect(unknown.status == 64 && unknown.err.contains("Did you mean work"), "\(unknown)")
+            #expect(try await setUp(stage, "--undo").status == 64)
+            #expect(try await setUp(stage, "cargo").status == 64)
+            let empty = ["PATH": "\(stage.directory)/home"]
+            let missing = try await setUp(stage, "git", "--yes", added: empty)
+            #expect(missing.status == 1 && missing.err.contains("git: not installed"), "\(missing)")
+            let list = try await setUp(stage, added: empty)
+            #expect(list.status == 0 && list.lines.count { $0.hasSuffix("not installed") } == 3, "\(list)")
+        }
+    }
+
+    // MARK: docker
+
+    @Test func `changes docker's file in place, and makes a link`() async throws {
+        let origins = """
+            [[origin]]
+            url = "https://r.example.org/*"
+            account = "work"
+
+            [[origin]]
+            url = "https://taken.example.org:5000/*"
+            account = "work"
+
+            """
+        try await Stage.play(Stage.twoAccounts + origins) { stage in
+            try await stage.signIn()
+            let home = "\(stage.directory)/home"
+            try stage.write("#!/bin/sh\n", to: "\(stage.directory)/bin/docker", mode: 0o700)
+            FileTree.makeDirectory("\(home)/.docker")
+            let former = """
+                {
+                    "auths": {},
+                    "credHelpers": {
+                        "taken.example.org:5000": "pass"
+                    },
+                    "detachKeys": "ctrl-e,e"
+                }
+                """
+            let file = try linkedFile(stage, ".docker/config.json", former)
+            let shown = try await setUp(stage, "docker", "--print")
+            #expect(shown.status == 0 && FileTree.text(of: file) == former, "\(shown)")
+            #expect(!isThere("\(home)/.local/bin"))
+
+            let done = try await setUp(stage, "docker", "--yes")
+            #expect(done.status == 0 && done.err.contains("which stays: pass"), "\(done)")
+            #expect(done.err.contains("\(home)/.local/bin is not in PATH"), "\(done)")
+            #expect(
+                FileTree.text(of: file)
+                    == former.replacing("\"pass\"\n", with: "\"pass\",\n        \"r.example.org\": \"ringback\"\n"))
+            #expect(isLink("\(home)/.docker/config.json"))
+            #expect(FileTree.mode(of: file) == 0o640)
+
+            let path = ["PATH": "\(home)/.local/bin:\(stage.directory)/bin:/usr/bin:/bin"]
+            let got = try await stage.run(
+                "\(home)/.local/bin/docker-credential-ringback", ["get"], stdin: "r.example.org")
+            let token = try #require(try await stage.token())
+            #expect(got.out.contains("\"Secret\":\"\(token)\""), "\(got)")
+            let row = try await setUp(stage, added: path).lines.first { $0.hasPrefix("docker ") } ?? ""
+            #expect(row.contains("something else answers") && row.contains("r.example.org"), "\(row)")
+
+            let undone = try await setUp(stage, "docker", "--undo", "--yes")
+            #expect(undone.status == 0 && FileTree.text(of: file) == former, "\(undone)")
+            #expect(!isThere("\(home)/.local/bin/docker-credential-ringback"))
+        }
+    }
+
+    @Test func `leaves a file of docker's that it cannot read, and somebody else's program`() async throws {
+        let origin = "[[origin]]\nurl = \"https://r.example.org/*\"\naccount = \"work\"\n"
+        try await Stage.play(Stage.twoAccounts + origin, startsDaemon: false) { stage in
+            let home = "\(stage.directory)/home"
+            try stage.write("#!/bin/sh\n", to: "\(stage.directory)/bin/docker", mode: 0o700)
+            let place = ["DOCKER_CONFIG": home]
+            for text in ["{\"a\": 1,}", "[]", "{\"credHelpers\": null}", ""] {
+                try stage.write(text, to: "\(home)/config.json")
+                let refused = try await setUp(stage, "docker", "--yes", added: place)
+                #expect(refused.status == 1 && refused.err.contains("Nothing was changed"), "\(refused)")
+                #expect(FileTree.text(of: "\(home)/config.json") == text)
+            }
+            FileTree.remove("\(home)/config.json")
+            for name in [".local", ".local/bin"] { FileTree.makeDirectory("\(home)/\(name)") }
+            try stage.write("mine", to: "\(home)/.local/bin/docker-credential-ringback")
+            let taken = try await setUp(stage, "docker", "--yes", added: place)
+            #expect(taken.status == 1 && taken.err.contains("Move it away"), "\(taken)")
+            #expect(FileTree.text(of: "\(home)/.local/bin/docker-credential-ringback") == "mine")
+            #expect(!isThere("\(home)/config.json"))
+        }
+    }
+
+    // MARK: kubectl
+
+    @Test(.enabled(if: hasKubectl, "kubectl or openssl is not installed"))
+    func `makes a user of the kubeconfig that sends the cluster's server its token`() async throws {
+        try await Stage.play { stage in
+            let (server, port) = try await stage.startToolServer()
+            let added = try await stage.ringback(
+                "origin", "add", "https://127.0.0.1:\(port)", "--account", "work", "--kind", "id_token")
+            #expect(added.status == 0, "\(added)")
+            try await stage.signIn()
+            let file = "\(stage.directory)/kubeconfig"
+            let place = ["KUBECONFIG": file]
+            try stage.write(
+                """
+                {"apiVersion": "v1", "kind": "Config", "current-context": "c",
+                 "contexts": [{"name": "c", "context": {"cluster": "k", "user": "ada"}}],
+                 "users": [{"name": "ada", "user": {"token": "t"}}],
+                 "clusters": [{"name": "k", "cluster": {"server": "https://127.0.0.1:\(port)",
+                   "certificate-authority": "\(stage.directory)/server.pem"}}]}
+                """, to: file)
+            let done = try await setUp(stage, "kubectl", "--yes", added: place)
+            #expect(done.status == 0, "\(done)")
+            let command = "kubectl config set-context c --user=ringback"
+            #expect(done.err.contains(command), "\(done)")
+            let before = try await setUp(stage, added: place)
+            #expect(
+                before.out.contains("something else answers") && before.err.contains("another user: ada"), "\(before)")
+            let sent = try await stage.run(
+                "/bin/sh", ["-c", "\(command) >/dev/null && exec kubectl get --raw /readyz"], environment: place)
+            #expect(sent.status == 0 && sent.out.contains("ok"), "\(sent)")
+            let session = try await stage.api("GET", "/v1/accounts/work/session?include=id_token")
+            let token = try #require(session["id_token"]?.string)
+            _ = try await server.line("the request with the ID token") { $0 == "/readyz Bearer \(token)" }
+            let row = try await setUp(stage, added: place).lines.first { $0.hasPrefix("kubectl ") } ?? ""
+            #expect(row.contains(" set up ") && row.contains("https://127.0.0.1:\(port)"), "\(row)")
+            #expect(try await setUp(stage, "kubectl", added: place).err.contains("nothing to change"))
+
+            let named = try await setUp(stage, "kubectl", "--account", "home", "--yes", added: place)
+            #expect(named.status == 0 && named.out.contains("--exec-arg=--account=home"), "\(named)")
+            let undone = try await setUp(stage, "kubectl", "--undo", "--yes", added: place)
+            #expect(undone.status == 0 && undone.err.contains("The context c uses ringback"), "\(undone)")
+            let text = FileTree.text(of: file) ?? ""
+            #expect(text.contains("name: ada") && !text.contains("name: ringback"), "\(text)")
+        }
+    }
+}
