@@ -103,6 +103,8 @@ public struct SocketAPI: Sendable {
     public func server() -> HTTPServer {
         var limits = ServerLimits()
         limits.cancelsAtShutdown = true
+        // Programs may keep connections open, which cost less than a kilobyte each.
+        limits.maxConnections = 16_384
         return HTTPServer(
             limits: limits,
             accepts: { [owner] peer in

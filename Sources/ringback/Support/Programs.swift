@@ -31,8 +31,13 @@ enum Programs {
         return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// Runs a program. Returns its exit status and its standard output, which may have 1 MiB and take 30 s. Its
-    /// standard error is this one's.
+    /// The most bytes that ``run(_:)`` reads. The report of the largest configuration that is allowed has 2 MB.
+    private static let maxOutput = 16 << 20
+
+    /// Runs a program. Returns its exit status and its standard output, which may have 16 MiB and take 30 s. Its standard
+    /// error is this one's.
+    ///
+    /// - Throws: `program_missing`; `timed_out` if it does not end in time; `bad_response` for more output.
     static func run(_ arguments: [String]) throws(RingbackError) -> (status: Int32, output: [UInt8]) {
         let pipe = try Pipe()
         guard let pid = Subprocess.start(arguments, output: .descriptor(pipe.writeEnd)) else {
@@ -43,13 +48,17 @@ enum Programs {
         pipe.closeWriteEnd()
         let end = ContinuousClock.now + .seconds(30)
         var output: [UInt8] = []
-        while let piece = pipe.read(until: end), output.count <= 1 << 20 {
+        while output.count <= maxOutput, let piece = pipe.read(until: end) {
             guard !piece.isEmpty else { return (Subprocess.wait(pid), output) }
             output += piece
         }
         kill(pid, SIGKILL)
         Subprocess.wait(pid)
-        throw RingbackError(.timedOut, "\(arguments.first ?? "") did not finish.")
+        let name = arguments.first ?? ""
+        guard output.count <= maxOutput else {
+            throw RingbackError(.badResponse, "\(name) wrote more than \(maxOutput >> 20) MiB and was ended.")
+        }
+        throw RingbackError(.timedOut, "\(name) did not end within 30 s and was ended.")
     }
 }
 

@@ -71,8 +71,7 @@ private let pagePaths =
     ["README.md"]
     + [
         "sign-in", "sessions", "configuration", "api", "command-line", "services", "tools", "supabase", "sandbox",
-        "desktop",
-        "troubleshooting", "contributing", "architecture",
+        "desktop", "troubleshooting", "contributing", "architecture", "performance",
     ].map { "docs/\($0).md" }
 
 @Suite struct `README and docs` {
