@@ -44,7 +44,8 @@ struct FileState {
         if let end = expiry?.boot, isWritten, end > now { due = min(due, end) }
     }
 
-    /// When to ask again for a token that is in the file. In the last seconds of its life a refresh is tried.
+    /// When to ask again for a token that is in the file: as soon as less than ``KeptFile/margin`` of its life is left. The
+    /// request then causes a refresh.
     mutating func plan(_ token: AccessToken, isNew: Bool, at now: BootInstant) {
         let remaining = token.remaining(at: now)
         let lifetime = token.lifetime ?? remaining ?? 0

@@ -61,7 +61,7 @@ extension FileKeeper {
             guard let former = state.files[path] else { return (state.signal, [News]()) }
             var file = former
             file.isAsking = false
-            // What was learnt about a former session is of no use.
+            // If the session was closed or replaced since the token was asked for, the result is ignored.
             if file.generation == asked.generation, !state.isEnding { change(&file) }
             if file.wakes != asked.wakes { file.due = now }
             state.files[path] = file

@@ -74,6 +74,20 @@ extension OAuthAccount: AccountKind {
         throw .methodUnsupported("\(account.name) is a service (\(grant.word)), which has no ID tokens.")
     }
 
+    /// Reads the file or the credential that the setting names.
+    public func isUsable(_ setting: UnusableSetting) async -> Bool {
+        do throws(BrokerError) {
+            switch setting.setting {
+            case "client_secret_file", "client_secret_credential": return try await clientSecret?.fetch() != nil
+            case "client_key_file": return try await clientKey?.fetch() != nil
+            case "assertion_file": return try await grant?.assertion?.fetch() != nil
+            default: return false
+            }
+        } catch {
+            return false
+        }
+    }
+
     public func renewalAdvice(of account: Account) -> String? {
         let asksForConsent = account.authorizationParameters.contains { $0 == ("prompt", "consent") }
         switch account.configuredProvider {

@@ -30,6 +30,12 @@ public struct WallInstant: Sendable, Hashable, Comparable, CustomStringConvertib
         return Timestamp.text(of: secondsSince1970)
     }
 
+    /// The instant of a JSON member with a time as text (RFC 3339); nil if it is missing or is not such a text.
+    package init?(text json: JSON?) {
+        guard let seconds = json?.string.flatMap({ Timestamp.seconds(of: $0) }) else { return nil }
+        self.init(secondsSince1970: seconds)
+    }
+
     /// The instant that a JSON member states; nil if it is missing or no whole number.
     package init?(_ json: JSON?) {
         guard let seconds = json?.integer else { return nil }

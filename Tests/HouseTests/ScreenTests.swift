@@ -105,6 +105,25 @@ import Testing
         }
     }
 
+    @Test func `the audit log has program and details below each entry`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            _ = try await stage.token()
+            let audit = try start(stage, ["audit"])
+            let ended = try await audit.end()
+            #expect(ended.status == 0, "\(ended)")
+            let lines = ended.text.split(whereSeparator: \.isNewline).map(String.init)
+            // A path without blanks may be longer than a line.
+            let broken = lines.dropFirst().filter { $0.count > 80 && $0.dropFirst(4).contains(" ") }
+            #expect(broken.isEmpty && lines.dropFirst().first == "    PROGRAM  DETAILS", "\(broken)")
+            let entry = lines.drop { !$0.contains("  issued_token  ") }.prefix(2)
+            #expect(entry.first?.contains("  work  ") == true && entry.last?.hasPrefix("    /") == true, "\(lines)")
+            // Scripts get one line for each entry.
+            let script = try await stage.ringback("audit")
+            #expect(script.lines.allSatisfy { !$0.hasPrefix(" ") } && script.out.contains("PROGRAM"), "\(script)")
+        }
+    }
+
     @Test func `the address to paste the answer of is not drawn away`() async throws {
         try await Stage.play { stage in
             let login = try start(stage, ["login", "work", "--no-browser"])

@@ -56,7 +56,9 @@ import Testing
         let challenge = try await broker.passkeyRegistration("app")
         #expect(challenge.id == "c" && challenge.options == #"{"rp":{}}"# && challenge.expiresAt?.secondsSince1970 == 7)
         let added = try await broker.registerPasskey("app", challenge: "c", credential: #"{"id":"k"}"#)
-        #expect(added.id == "p" && added.name == "Key" && added.lastUsedAt == nil)
+        #expect(
+            added.id == "p" && added.name == "Key" && added.lastUsedAt == nil
+                && added.createdAt?.description == "2026-01-02T03:04:05Z")
         #expect(daemon.requests.last?.hasSuffix(#"{"challenge_id":"c","credential":{"id":"k"}}"#) == true)
         #expect(try await broker.passkeys("app") == [added])
         #expect(try await broker.renamePasskey("app", "p", to: "Key") == added)

@@ -10,6 +10,7 @@ import Testing
         let told = try error([
             "code": "rate_limited", "detail": "The project asks to wait.", "user_message": "Too many attempts.",
         ])
+        #expect(told.userMessage == "Too many attempts.")
         #expect("\(told)" == "Too many attempts." && told.debugDescription == "rate_limited: The project asks to wait.")
         #expect(try error(["code": "timeout", "detail": "It took too long."]).description == "It took too long.")
     }

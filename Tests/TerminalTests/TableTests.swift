@@ -10,6 +10,20 @@ import Testing
         #expect(table.lines == ["NAME  STATE          NOTE", "work  authenticated", "m     -              x"])
     }
 
+    @Test func `the last cells are below their row if the terminal is too narrow`() {
+        var table = Table(columns: ["NAME", "STATE", "PROGRAM", "DETAILS"])
+        table.add(["work", "authenticated", "/usr/bin/curl", "one=1 two=2 three=3 four=4"])
+        table.add(["m", "-", "", ""])
+        #expect(
+            table.lines(columns: 200, below: 2) == table.lines && table.lines(columns: nil, below: 2) == table.lines)
+        #expect(table.lines(columns: 30, below: 0) == table.lines)
+        #expect(
+            table.lines(columns: 30, below: 2) == [
+                "NAME  STATE", "    PROGRAM  DETAILS", "work  authenticated", "    /usr/bin/curl  one=1 two=2",
+                "    three=3 four=4", "m     -",
+            ])
+    }
+
     @Test func `cells are sanitized`() {
         var table = Table(columns: ["A"])
         table.add(["x\u{1B}[2Jy\nz"])

@@ -9,9 +9,18 @@ extension Broker {
         return views
     }
 
-    /// One account.
+    /// One account. A problem with a file of its settings is not shown any more once the file can be used.
     public func account(_ name: AccountName) async throws(BrokerError) -> AccountView {
-        try await sessionManager.view(name, flow: await flowRegistry.pending(name))
+        await lookAgain(name)
+        return try await sessionManager.view(name, flow: await flowRegistry.pending(name))
+    }
+
+    /// Looks again at a setting that could not be used.
+    private func lookAgain(_ name: AccountName) async {
+        guard let lane = await sessionManager.lanes[name], case .unusableSetting(let setting)? = lane.state.problem,
+            await lane.account.kind.isUsable(setting)
+        else { return }
+        await sessionManager.take(.settingMended(setting), lane.id)
     }
 
     /// The one account of an issuer; where some are named, the one among them.

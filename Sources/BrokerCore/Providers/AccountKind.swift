@@ -36,6 +36,9 @@ public protocol AccountKind: Sendable {
 
     /// Who is told what happens to the account's sessions.
     func observer(with tools: ProviderTools) -> (any SessionObserver)?
+
+    /// True if what the setting names can be used now, though it could not be before. Nothing is asked of the provider.
+    func isUsable(_ setting: UnusableSetting) async -> Bool
 }
 
 extension AccountKind {
@@ -45,6 +48,7 @@ extension AccountKind {
     public func renewalAdvice(of account: Account) -> String? { nil }
     public func shown(of session: Session) -> SessionAttachment? { nil }
     public func observer(with tools: ProviderTools) -> (any SessionObserver)? { nil }
+    public func isUsable(_ setting: UnusableSetting) async -> Bool { false }
 }
 
 /// What the providers of all kinds share.

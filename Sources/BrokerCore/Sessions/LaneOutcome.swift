@@ -48,6 +48,8 @@ extension LaneState {
         case mended
         /// The configuration was read again. That may have fixed a problem, where the account's settings have changed.
         case reloaded(isChanged: Bool)
+        /// What a setting names can be used again, such as a file that was missing.
+        case settingMended(UnusableSetting)
     }
 
     enum Effect: Sendable {

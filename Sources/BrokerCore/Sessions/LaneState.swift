@@ -53,7 +53,8 @@ struct LaneState: Sendable {
     private(set) var renewal = Renewal()
     /// Several callers may sign out at once. While this is positive, readers see no session.
     private(set) var signOutsInProgress = 0
-    /// The last failure that left the session as it was. Cleared when the next sign-in, sign-out or refresh starts.
+    /// The last failure that left the session as it was. Cleared when the next sign-in, sign-out or refresh starts,
+    /// and when the file that it is about can be used again.
     private(set) var problem: BrokerError?
 
     /// - Parameter backoff: of the lane that this one replaces, if there was one.
@@ -144,6 +145,12 @@ extension LaneState {
             renewal.backoff = Backoff()
             return [.schedule]
         case .reloaded(let isChanged): return forgetMendedProblem(isChanged)
+        case .settingMended(let setting):
+            guard problem == .unusableSetting(setting) else { return [] }
+            problem = nil
+            // A refresh that failed for it is tried again at once.
+            if renewal.backoff.error == .unusableSetting(setting) { renewal.backoff = Backoff() }
+            return [.schedule]
         }
     }
 

@@ -1,14 +1,10 @@
-internal import HTTPMessages
-
 /// Reads one `[[file]]` table.
 struct FileReader {
-    private let table: TOMLTableReader
-    private let node: TOMLDocument.Node
-    private let keys: [String]
+    private var entry: TokenTable
+    private var table: TOMLTableReader { entry.members }
     private let place: ConfigurationPlace
-    private(set) var check: KeyCheck
+    var check: KeyCheck { entry.check }
 
-    private static let maxScopes = 64
     /// The longest path that Linux opens, with its final NUL.
     private static let maxPath = 4_096
     private static let longestName = 256
@@ -16,55 +12,40 @@ struct FileReader {
 
     /// - Parameter number: the table's number in its file, from 1.
     init(_ number: Int, _ node: TOMLDocument.Node, place: ConfigurationPlace, check: KeyCheck) {
-        table = TOMLTableReader(node)
-        self.node = node
-        keys = ["file", String(number)]
+        entry = TokenTable("file", number, node, check: check)
         self.place = place
-        self.check = check
     }
 
     /// The table; nil if it has an error.
     mutating func read() -> FileConfiguration? {
         let before = check.errors.count
-        let (path, account) = (readPath(), readAccount())
+        let (path, account) = (readPath(), entry.readAccount())
         let format = table.string("format").flatMap(FileConfiguration.Format.init) ?? .token
-        let (scopes, audience, lifetime) = (readScopes(), readAudience(), readLifetime())
+        let (scopes, audience, lifetime) = (entry.readScopes(), entry.readAudience(), readLifetime())
         let (host, username) = (readWord("host", of: .netrc, format), readWord("username", of: .netrc, format))
         let variable = readWord("variable", of: .env, format)
-        if format == .netrc, !table.has("host"), !isMistaken("host") {
-            refuse(nil, "needs host: the server that a program reads the netrc file for")
+        if format == .netrc {
+            entry.refuseMissing("host", "needs host: the server that a program reads the netrc file for")
         }
         if let variable, !FileReader.isVariable(variable) {
-            refuse("variable", "begins with a letter or an underscore and goes on with letters, digits and underscores")
+            entry.refuse(
+                "variable", "begins with a letter or an underscore and goes on with letters, digits and underscores")
         }
-        if format == .idToken {
-            for key in ["scope", "audience"] where table.has(key) {
-                refuse(key, "cannot be combined with format = \"id_token\": an ID token cannot be downscoped")
-            }
-        }
+        if format == .idToken { entry.refuseDownscoping(ofIDTokenBy: "format", ["scope", "audience"]) }
         guard check.errors.count == before, let path else { return nil }
         return FileConfiguration(
             path: path, account: account, format: format, scopes: scopes, audience: audience, lifetime: lifetime,
             isDiskAllowed: table.boolean("on_disk") ?? false, host: host, username: username, variable: variable,
-            source: ConfigurationSource(file: check.file, line: node.line))
-    }
-
-    private mutating func refuse(_ key: String?, _ message: String) {
-        check.refuse(key.flatMap { table.node($0) } ?? node, keys + (key.map { [$0] } ?? []), message)
-    }
-
-    /// True if the key is written, but has an error that is reported already.
-    private func isMistaken(_ key: String) -> Bool {
-        check.meant.contains(keys + [key]) || check.errors.contains { $0.key == KeyCheck.display(keys + [key]) }
+            source: entry.source)
     }
 
     private mutating func readPath() -> String? {
         guard let written = table.string("path") else {
-            if !isMistaken("path") { refuse(nil, "needs path: the file in which the token is kept") }
+            entry.refuseMissing("path", "needs path: the file in which the token is kept")
             return nil
         }
         guard let path = place.keptPath(written) else {
-            refuse("path", "must be an absolute path, or begin with ~/ or $XDG_RUNTIME_DIR/, which must be known")
+            entry.refuse("path", "must be an absolute path, or begin with ~/ or $XDG_RUNTIME_DIR/, which must be known")
             return nil
         }
         let segments = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
@@ -72,40 +53,15 @@ struct FileReader {
         if segments.contains(where: { $0.isEmpty || $0 == "." || $0 == ".." }) || !isPlain
             || path.utf8.count >= FileReader.maxPath
         {
-            refuse("path", "must name a file, without empty or dot segments and without control characters")
+            entry.refuse("path", "must name a file, without empty or dot segments and without control characters")
         }
         return path
-    }
-
-    private mutating func readAccount() -> String {
-        if let name = table.string("account") { return name }
-        if !isMistaken("account") { refuse(nil, "needs account: whose token it is") }
-        return ""
-    }
-
-    private mutating func readScopes() -> [String]? {
-        guard let text = table.string("scope") else { return nil }
-        let scopes = text.split(separator: " ").map(String.init)
-        if scopes.isEmpty || scopes.count > FileReader.maxScopes {
-            refuse("scope", "is 1 to \(FileReader.maxScopes) scopes with spaces between them")
-        } else if !scopes.allSatisfy(TokenDownscoping.isScope) {
-            refuse("scope", "a scope is printable ASCII without quotes and backslashes")
-        }
-        return scopes
-    }
-
-    private mutating func readAudience() -> String? {
-        guard let audience = table.string("audience") else { return nil }
-        if audience.isEmpty || !TokenDownscoping.isAudience(audience) {
-            refuse("audience", "is a text without control characters")
-        }
-        return audience
     }
 
     private mutating func readLifetime() -> Int? {
         guard table.has("ttl") else { return nil }
         guard let seconds = table.span("ttl"), (1...FileReader.longestLifetime).contains(seconds) else {
-            refuse("ttl", "is seconds, or a span such as \"90m\", \"8h\" or \"7d\"; a year at most")
+            entry.refuse("ttl", "is seconds, or a span such as \"90m\", \"8h\" or \"7d\"; a year at most")
             return nil
         }
         return seconds
@@ -118,11 +74,11 @@ struct FileReader {
     ) -> String? {
         guard let word = table.string(key) else { return nil }
         if format != owner {
-            refuse(key, "is only for format = \"\(owner.rawValue)\"")
+            entry.refuse(key, "is only for format = \"\(owner.rawValue)\"")
         } else if word.isEmpty || word.utf8.count > FileReader.longestName || word.hasPrefix("#")
             || !word.utf8.allSatisfy({ (0x21...0x7E).contains($0) && !"\"'\\".utf8.contains($0) })
         {
-            refuse(key, "is printable ASCII without spaces, quotes, backslashes and a number sign at the start")
+            entry.refuse(key, "is printable ASCII without spaces, quotes, backslashes and a number sign at the start")
         }
         return word
     }

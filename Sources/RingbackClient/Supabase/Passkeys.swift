@@ -6,17 +6,16 @@ public struct Passkey: Sendable, Equatable {
     /// What ``BrokerClient/renamePasskey(_:_:to:)`` and ``BrokerClient/removePasskey(_:_:)`` take.
     public var id: String
     public var name: String?
-    /// As the project writes it (RFC 3339).
-    public var createdAt: String?
-    /// As the project writes it (RFC 3339); nil before the first sign-in by it.
-    public var lastUsedAt: String?
+    public var createdAt: WallInstant?
+    /// Nil before the first sign-in by it.
+    public var lastUsedAt: WallInstant?
 
     package init(reading json: JSON) throws(RingbackError) {
         guard let id = json["id"]?.string else { throw .missing("id", in: "passkey") }
         self.id = id
         name = json["friendly_name"]?.string
-        createdAt = json["created_at"]?.string
-        lastUsedAt = json["last_used_at"]?.string
+        createdAt = WallInstant(text: json["created_at"])
+        lastUsedAt = WallInstant(text: json["last_used_at"])
     }
 }
 

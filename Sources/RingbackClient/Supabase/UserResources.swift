@@ -23,8 +23,7 @@ public struct Factor: Sendable, Equatable {
     public var name: String?
     /// With its plus sign.
     public var phone: String?
-    /// As the project writes it (RFC 3339).
-    public var createdAt: String?
+    public var createdAt: WallInstant?
 
     package init(reading json: JSON) throws(RingbackError) {
         guard let id = json["id"]?.string else { throw .missing("id", in: "factor") }
@@ -33,7 +32,7 @@ public struct Factor: Sendable, Equatable {
         isVerified = json["status"]?.string == "verified"
         name = json["friendly_name"]?.string
         phone = json["phone"]?.string
-        createdAt = json["created_at"]?.string
+        createdAt = WallInstant(text: json["created_at"])
     }
 }
 
@@ -64,18 +63,16 @@ public struct Identity: Sendable, Equatable {
     /// `google`, `apple`, `email`, …
     public var provider: String
     public var email: String?
-    /// As the project writes it (RFC 3339).
-    public var createdAt: String?
-    /// As the project writes it (RFC 3339).
-    public var lastSignInAt: String?
+    public var createdAt: WallInstant?
+    public var lastSignInAt: WallInstant?
 
     package init(reading json: JSON) throws(RingbackError) {
         guard let id = json["identity_id"]?.string else { throw .missing("identity_id", in: "identity") }
         self.id = id
         provider = json["provider"]?.string ?? ""
         email = json["email"]?.string ?? json["identity_data"]?["email"]?.string
-        createdAt = json["created_at"]?.string
-        lastSignInAt = json["last_sign_in_at"]?.string
+        createdAt = WallInstant(text: json["created_at"])
+        lastSignInAt = WallInstant(text: json["last_sign_in_at"])
     }
 }
 

@@ -237,13 +237,13 @@ struct AccountAdd: ParsableCommand {
             return showNext()
         }
         let isProject = account?["provider"]?.string == "supabase"
-        if !uris.isEmpty {
+        if !uris.isEmpty, !description.isSandbox {
             let place = isProject ? "Add to the project's redirect URLs:" : "Register at the provider, as redirect URI:"
             Output.line(place)
-        }
-        for uri in uris { Output.line("  " + Sanitizer.line(uri, limit: 2_000)) }
-        if uris.contains(where: { $0.contains("{port}") }) {
-            Output.note("({port} stands for any port. If the provider wants one, choose it with --redirect-uri.)")
+            for uri in uris { Output.line("  " + Sanitizer.line(uri, limit: 2_000)) }
+            if uris.contains(where: { $0.contains("{port}") }) {
+                Output.note("({port} stands for any port. If the provider wants one, choose it with --redirect-uri.)")
+            }
         }
         for note in notes { Output.note(Sanitizer.line(note, limit: 600)) }
         showNext()

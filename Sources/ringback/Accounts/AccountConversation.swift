@@ -18,6 +18,8 @@ struct AccountConversation {
     let config: String?
     let calls: BrokerCalls
     let questions: Questions
+    /// The account's text about which the provider was asked last, without finding a mistake.
+    var asked: String?
 
     /// What has to be said and is not, as options.
     static func missing(_ name: String?, _ description: AccountDescription, registers: Bool) -> [String] {
@@ -27,7 +29,7 @@ struct AccountConversation {
         if description.provider == "microsoft", description.tenant == nil { missing.append("--tenant") }
         if description.provider == "supabase" {
             if description.url == nil { missing.append("--url") }
-            if description.apiKey == nil { missing.append("--api-key") }
+            if description.apiKey == nil, !description.isBare { missing.append("--api-key, or --no-gateway") }
         } else if description.clientID == nil, !registers {
             missing.append("--client-id")
         }
@@ -85,7 +87,12 @@ struct AccountConversation {
             if description.url == nil {
                 description.url = try questions.text("The project's URL, such as https://abcdefgh.supabase.co")
             }
-            if description.apiKey == nil {
+            // The provider's own projects have a gateway.
+            if description.apiKey == nil, !description.isBare, description.url?.contains(".supabase.co") == false {
+                description.isBare = try questions.confirm(
+                    "Is it the URL of an Auth server itself, without a gateway?", byDefault: false)
+            }
+            if description.apiKey == nil, !description.isBare {
                 Output.note("Its publishable key: https://supabase.com/dashboard/project/_/settings/api-keys")
                 description.apiKey = try questions.text("Publishable key")
             }
@@ -120,10 +127,12 @@ struct AccountConversation {
         while !offline {
             Output.note("Asking the provider …")
             do throws(RingbackError) {
-                guard try ProviderCheck.run(name ?? "", draft(choice), calls).checks != nil else {
+                let draft = draft(choice)
+                guard try ProviderCheck.run(name ?? "", draft, calls).checks != nil else {
                     offline = true
                     return
                 }
+                asked = draft.text(for: name ?? "")
                 return Output.note("\(Mark.good.text(on: .errors)) The provider responds.")
             } catch {
                 guard let choice, error.kind != .cancelled, !questions.interruption.isInterrupted else {
@@ -132,7 +141,7 @@ struct AccountConversation {
                 Output.note("\(Mark.bad.text(on: .errors)) \(Sanitizer.line(error.detail, limit: 600))")
                 switch choice {
                 case .openid, .sandbox: description.issuer = nil
-                case .supabase: (description.url, description.apiKey) = (nil, nil)
+                case .supabase: (description.url, description.apiKey, description.isBare) = (nil, nil, false)
                 case .google, .microsoft, .github, .gitlab:
                     guard try questions.confirm("Go on without asking the provider?", byDefault: false) else {
                         throw RingbackError(.cancelled, questions.ending)
@@ -198,7 +207,7 @@ struct AccountConversation {
             }
             do throws(RingbackError) {
                 _ = try check(description)
-                guard !offline, let name else { return }
+                guard !offline, let name, description.text(for: name) != asked else { return }
                 _ = try ProviderCheck.run(name, description, calls)
                 return
             } catch {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Glibc
+import RingbackClient
 
 /// The options of `account add` that describe an account. The daemon's check decides whether they make sense.
 struct AccountDescription: ParsableArguments {
@@ -17,6 +18,11 @@ struct AccountDescription: ParsableArguments {
 
     @Option(help: ArgumentHelp("The publishable key of a supabase project.", valueName: "key"))
     var apiKey: String?
+
+    @Flag(
+        name: .customLong("no-gateway"),
+        help: "The URL of a supabase account is an Auth server's own, without a gateway; it needs no key.")
+    var isBare = false
 
     @Option(help: ArgumentHelp("The client id from the provider.", valueName: "id"))
     var clientID: String?
@@ -76,6 +82,7 @@ struct AccountDescription: ParsableArguments {
         case "issuer", "provider", "tenant", "url", "api_key", "client_id", "client_secret_file", "client_key_file",
             "client_authentication", "redirect_uri", "response_mode", "ca_file":
             "--" + key.replacing("_", with: "-")
+        case "gateway": "--no-gateway"
         case "scopes": "--scope"
         case "client_secret": "--client-secret-fd"
         case "endpoints.authorization": "--authorization-endpoint"
@@ -92,6 +99,12 @@ struct AccountDescription: ParsableArguments {
 
     /// No provider is named yet.
     var isOpen: Bool { issuer == nil && provider == nil && authorizationEndpoint == nil && tokenEndpoint == nil }
+
+    /// True for the sandbox's own client, which may have its callbacks at every loopback address: there is nothing to
+    /// register.
+    var isSandbox: Bool {
+        clientID == ProviderChoice.sandboxClient && issuer.flatMap { LoopbackURL($0) } != nil && redirectURI == nil
+    }
 
     /// An account has one kind of provider. One that is not named yet is no mistake here.
     func check() throws {
@@ -120,10 +133,11 @@ struct AccountDescription: ParsableArguments {
         text.add("tenant", tenant)
         text.add("url", url)
         text.add("api_key", apiKey)
+        if isBare { text.add("gateway", is: false) }
         text.add("client_id", registered?.clientID ?? clientID)
         text.add("client_secret", clientSecret)
         text.add("client_secret_file", clientSecretFile.map(AccountDescription.absolute))
-        text.add("client_secret_registered", isTrue: registered?.hasSecret == true)
+        if registered?.hasSecret == true { text.add("client_secret_registered", is: true) }
         text.add("client_key_file", clientKeyFile.map(AccountDescription.absolute))
         text.add("client_authentication", registered?.authentication ?? clientAuthentication)
         // The user did not choose the usual scopes. Those that the provider did not register are left out.

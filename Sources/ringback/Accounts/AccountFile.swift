@@ -94,9 +94,7 @@ struct AccountText {
         text += "\(key) = [\(values.map(AccountText.quoted).joined(separator: ", "))]\n"
     }
 
-    mutating func add(_ key: String, isTrue: Bool) {
-        if isTrue { text += "\(key) = true\n" }
-    }
+    mutating func add(_ key: String, is value: Bool) { text += "\(key) = \(value)\n" }
 
     mutating func addTable(_ table: String, _ pairs: [(String, String?)]) {
         guard pairs.contains(where: { $0.1 != nil }) else { return }

@@ -78,6 +78,9 @@ enum ProviderChoice: String, CaseIterable {
         self == .gitlab ? "http://127.0.0.1:8400/callback/\(account)" : nil
     }
 
+    /// The client that every sandbox has.
+    static let sandboxClient = "ringback-demo"
+
     /// False where clients of programs on a user's machine have no secret.
     var mayHaveSecret: Bool {
         switch self {

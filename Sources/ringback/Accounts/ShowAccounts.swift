@@ -35,7 +35,7 @@ struct ShowAccounts: ParsableCommand {
                 if cells[5].isEmpty, let notice = ShowAccounts.notice(document, account) { cells[5] = notice }
                 table.add(cells)
             }
-            Output.table(table)
+            Output.table(table, below: 1)
         }
     }
 

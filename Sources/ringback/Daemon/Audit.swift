@@ -65,7 +65,7 @@ struct Audit: ParsableCommand {
             if !shown.isEmpty {
                 var table = Table(columns: ["TIME", "EVENT", "ACCOUNT", "COUNT", "PID", "PROGRAM", "DETAILS"])
                 for entry in shown { table.add(Audit.cells(entry)) }
-                Output.table(table)
+                Output.table(table, below: 2)
             }
             let omitted = entries.count - shown.count
             guard omitted > 0 else { return }

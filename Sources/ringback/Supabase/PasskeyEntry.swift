@@ -76,7 +76,7 @@ struct PasskeyEntry {
         error.advice =
             (descriptor ?? 0) == 0
             ? "A credential is JSON on standard input, or on a descriptor (--credential-fd)."
-            : "Descriptor \(descriptor ?? 0) held none."
+            : "Nothing could be read from descriptor \(descriptor ?? 0). A credential is JSON."
         return error
     }
 

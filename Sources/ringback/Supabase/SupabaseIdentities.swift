@@ -1,5 +1,4 @@
 import ArgumentParser
-import Encodings
 import RingbackAPI
 import RingbackClient
 import StrictJSON
@@ -28,9 +27,8 @@ struct SupabaseIdentities: ParsableCommand {
         var table = Table(columns: ["PROVIDER", "WHO", "LAST SIGN-IN", "ID"])
         for json in list {
             let identity = try Identity(reading: json)
-            let time = identity.lastSignInAt
-            let shown = time.flatMap { Timestamp.seconds(of: $0) }.map(TimeText.dateAndTime) ?? time ?? "-"
-            table.add([identity.provider, identity.email ?? "-", shown, identity.id])
+            let time = identity.lastSignInAt.map { TimeText.dateAndTime($0.secondsSince1970) }
+            table.add([identity.provider, identity.email ?? "-", time ?? "-", identity.id])
         }
         Output.table(table)
     }

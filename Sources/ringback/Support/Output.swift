@@ -17,8 +17,10 @@ enum Output {
     static func json(_ json: JSON) { line(json.visibleText) }
 
     /// Prints a result in columns, their names in bold.
-    static func table(_ table: Table) {
-        for (index, line) in table.lines.enumerated() {
+    ///
+    /// - Parameter below: how many of the last cells are put below their row on a terminal that is too narrow.
+    static func table(_ table: Table, below: Int = 0) {
+        for (index, line) in table.lines(columns: Console.Stream.output.columns, below: below).enumerated() {
             self.line(index == 0 ? Style.bold.apply(line, on: .output) : line)
         }
     }

@@ -99,6 +99,7 @@ private func word(_ outcome: LaneState.Outcome) -> String {
     case .networkReturned: "network returned"
     case .mended: "mended"
     case .reloaded: "reloaded"
+    case .settingMended: "setting mended"
     }
 }
 
@@ -169,6 +170,7 @@ private func word(_ outcome: LaneState.Outcome) -> String {
         .networkReturned,
         .mended,
         .reloaded(isChanged: true),
+        .settingMended(UnusableSetting("It is missing.", setting: "client_secret_file")),
     ]
 
     /// The presence that is left, where an outcome changes it. How many sign-outs are in progress has no part in it.
@@ -236,6 +238,18 @@ private func word(_ outcome: LaneState.Outcome) -> String {
                 #expect(word(state) == "alice stored")
                 #expect((state.renewal.backoff.error != nil) == backsOff)
             }
+        }
+    }
+
+    @Test func `a setting that can be used again clears its own problem, and the wait of the refresh that it failed`() {
+        let setting = UnusableSetting("It is missing.", setting: "client_secret_file")
+        for (problem, isCleared) in [(BrokerError.unusableSetting(setting), true), (.accessDenied(name), false)] {
+            var state = reached(held(.stored))
+            _ = state.take(.failed(problem, isOfRequest: false), of: name, at: now)
+            _ = state.take(.settingMended(setting), of: name, at: now)
+            #expect((state.problem == nil) == isCleared)
+            #expect((state.renewal.backoff.refusal(at: now) == nil) == isCleared)
+            #expect(word(state) == "alice stored")
         }
     }
 

@@ -132,6 +132,28 @@ private struct Way: Sendable, CustomTestStringConvertible {
         }
     }
 
+    @Test func `in a file that cannot be used is the account's problem until it can`() async throws {
+        try await play("client_secret_file = \"{stage}/secret\"") { stage in
+            try await stage.signIn()
+            let file = "\(stage.directory)/secret"
+            FileTree.remove(file)
+            let refused = try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true])
+            #expect(refused.status == 400 && refused["setting"] == "client_secret_file", "\(refused)")
+            for _ in 0..<2 {
+                #expect(try await stage.account()["error"]?["code"] == "invalid_configuration")
+                #expect(try await stage.ringback("accounts").out.contains("does not exist"))
+            }
+            // Nothing is asked of the provider, and no reload is needed.
+            let asked = try await stage.sandbox.counters().requests("token")
+            try stage.write(Way.secret, to: file)
+            let accounts = try await stage.ringback("accounts")
+            #expect(accounts.status == 0 && !accounts.out.contains("does not exist"), "\(accounts)")
+            #expect(try await stage.account()["error"] == nil)
+            #expect(try await stage.sandbox.counters().requests("token") == asked)
+            #expect(try await stage.ringback("refresh", "work", "--force").status == 0)
+        }
+    }
+
     @Test func `of a client that has none is not sent`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()

@@ -122,6 +122,26 @@ import Testing
         }
     }
 
+    @Test func `an Auth server without a gateway is added by account add, and asked without a key`() async throws {
+        try await Stage.playProject(["api_keys": [], "users": mira], configuration: "") { stage in
+            let options = ["--provider", "supabase", "--url", "\(stage.sandbox.origin)/supabase/auth/v1"]
+            let missing = try await stage.run("ringback", ["account", "add", "app"] + options)
+            #expect(missing.status == 64 && missing.err.contains("--api-key"), "\(missing)")
+            let added = try await stage.run("ringback", ["account", "add", "app"] + options + ["--no-gateway"])
+            #expect(added.status == 0, "\(added)")
+            #expect(FileTree.text(of: "\(stage.dropIns)/app.toml")?.contains("gateway = false\n") == true)
+            let log = try await stage.sandbox.log(issuer: "/supabase")
+            #expect(log.contains { $0["path"]?.string?.hasSuffix("/auth/v1/settings") == true }, "\(log)")
+            #expect(!log.contains { $0["headers"]?["apikey"] != nil }, "\(log)")
+            let login = try await password(stage)
+            #expect(login.status == 0 && login.out == "Signed in to app as mira@example.org\n", "\(login)")
+            let other = try await stage.ringback(
+                "account", "add", "work", "--issuer", stage.sandbox.origin, "--client-id", "x", "--no-gateway")
+            #expect(other.status == 64 || other.status == 78, "\(other)")
+            #expect(other.err.contains("--no-gateway"), "\(other)")
+        }
+    }
+
     @Test func `a session that another sign-in replaces is ended there`() async throws {
         try await Stage.playProject(["users": mira]) { stage in
             #expect(try await password(stage).status == 0)

@@ -47,6 +47,49 @@ import Testing
         }
     }
 
+    @Test func `asks the sandbox once, and names no redirect URI for its client`() async throws {
+        try await Stage.play("") { stage in
+            let add = try begin(stage)
+            try await answer(
+                add,
+                [
+                    ("Number, or the URL of an OpenID Connect provider: ", "7"),
+                    ("The sandbox's URL [http://127.0.0.1:8123]: ", stage.sandbox.origin),
+                    ("A name for the account [play]: ", ""), ("Sign in when the account is added? [Y/n] ", "n"),
+                ])
+            let ended = try await add.end()
+            #expect(ended.status == 0 && ended.text.contains("Then run: ringback login play"), "\(ended)")
+            #expect(!ended.text.contains("Register") && !ended.text.contains("{port}"), "\(ended)")
+            #expect(try await stage.sandbox.counters().requests("discovery") == 1)
+
+            let script = try await stage.ringback(
+                "account", "add", "work", "--issuer", stage.sandbox.origin, "--client-id", "ringback-demo")
+            #expect(script.status == 0 && !script.out.contains("Register"), "\(script)")
+            let fixed = try await stage.ringback(
+                "account", "add", "home", "--issuer", stage.sandbox.origin, "--client-id", "ringback-demo",
+                "--redirect-uri", "http://localhost:8400/cb")
+            #expect(fixed.status == 0 && fixed.out.contains("Register at the provider"), "\(fixed)")
+        }
+    }
+
+    @Test func `asks whether the URL of a project is an Auth server's own, which needs no key`() async throws {
+        try await Stage.playProject(["api_keys": []], configuration: "") { stage in
+            let add = try begin(stage)
+            try await answer(
+                add,
+                [
+                    ("an OpenID Connect provider: ", "5"),
+                    ("The project's URL", "\(stage.sandbox.origin)/supabase/auth/v1"),
+                    ("Is it the URL of an Auth server itself, without a gateway? [y/N] ", "y"),
+                    ("A name for the account [app]: ", ""), ("Sign in when the account is added? [Y/n] ", "n"),
+                ])
+            let ended = try await add.end()
+            #expect(ended.status == 0 && !ended.text.contains("Publishable key"), "\(ended)")
+            let text = FileTree.text(of: "\(stage.dropIns)/app.toml") ?? ""
+            #expect(text.contains("gateway = false\n") && !text.contains("api_key"), "\(text)")
+        }
+    }
+
     @Test func `asks again for a URL and a client that the provider does not know`() async throws {
         try await Stage.play("") { stage in
             let add = try begin(stage)

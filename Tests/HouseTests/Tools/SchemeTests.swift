@@ -216,20 +216,6 @@ extension Stage {
         }
     }
 
-    @Test func `redirect_flow_key "none" sends the address unchanged, and its code finds the flow`() async throws {
-        let keyless = Stage.withSchemes + "redirect_flow_key = \"none\"\n"
-        try await Stage.playSchemes(keyless) { stage in
-            #expect(try await stage.ringback("scheme", "register", "swisscoin").status == 0)
-            let flow = try await stage.begin("app", ["oauth_provider": "github"])
-            #expect(flow.redirectURI == "swisscoin://auth-callback")
-            let callback = try await stage.callback(of: flow)
-            #expect(callback.hasPrefix("swisscoin://auth-callback?") && !callback.contains("flow="))
-            let opened = try await stage.run("/usr/bin/xdg-open", [callback], environment: ["DISPLAY": ":99"])
-            #expect(opened.status == 0, "\(opened)")
-            #expect(try await stage.ended(flow)["status"] == "completed")
-        }
-    }
-
     @Test(arguments: Opener.installed) private func `SC-03: whatever a link holds arrives as one argument, verbatim`(
         opener: Opener
     ) async throws {
@@ -264,7 +250,7 @@ extension Stage {
 
 extension Stage {
     /// The address with which a sign-in comes back, from the provider that approves by itself.
-    fileprivate func callback(of flow: PendingFlow) async throws -> String {
+    func callback(of flow: PendingFlow) async throws -> String {
         var url = flow.authorizationURL
         for _ in 0..<6 where url.hasPrefix("http") {
             guard let location = try await Browser.load(LocalURL(url)).location else { break }

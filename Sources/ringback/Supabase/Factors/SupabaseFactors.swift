@@ -28,7 +28,7 @@ struct SupabaseFactors: ParsableCommand {
                 table.add([
                     factor.kind.rawValue, factor.name ?? factor.phone ?? "-",
                     factor.isVerified ? "verified" : "unverified",
-                    factor.createdAt ?? "-", factor.id,
+                    factor.createdAt.map { TimeText.dateAndTime($0.secondsSince1970) } ?? "-", factor.id,
                 ])
             }
             Output.table(table)

@@ -24,7 +24,10 @@ struct SupabasePasskeys: ParsableCommand {
             var table = Table(columns: ["NAME", "SINCE", "LAST USED", "ID"])
             for entry in entries {
                 let passkey = try Passkey(reading: entry)
-                table.add([passkey.name ?? "-", passkey.createdAt ?? "-", passkey.lastUsedAt ?? "-", passkey.id])
+                let times = [passkey.createdAt, passkey.lastUsedAt].map { time in
+                    time.map { TimeText.dateAndTime($0.secondsSince1970) } ?? "-"
+                }
+                table.add([passkey.name ?? "-"] + times + [passkey.id])
             }
             Output.table(table)
         }
