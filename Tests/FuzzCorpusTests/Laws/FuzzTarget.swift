@@ -41,6 +41,7 @@ public struct FuzzTarget: Sendable {
         FuzzTarget(name: "git-credential", check: GitCredentialLaw.check),
         FuzzTarget(name: "kubectl-credential", check: KubectlCredentialLaw.check),
         FuzzTarget(name: "docker-credential", check: DockerCredentialLaw.check),
+        FuzzTarget(name: "accept-language", check: AcceptLanguageLaw.check),
     ]
 }
 
