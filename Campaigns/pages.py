@@ -153,9 +153,11 @@ class Walk:
         seen = self.browser.visit(url)
         right = heading in seen["text"] and "secret" not in seen["url"] and "code=" not in seen["url"]
         self.report.note(right, f"the page “{heading}”", f"{seen['url']}: {seen['text']!r}")
-        again = self.browser.visit(seen["url"])
+        # Without the empty fragment, with which the browser would only jump within the page.
+        address = seen["url"].rstrip("#")
+        again = self.browser.visit(address)
         self.report.note(again["text"] == seen["text"], f"a reload of “{heading}”", f"{again['text']!r}")
-        return seen["url"]
+        return address
 
 
 def check(walk, name, url, account, chosen, script):
