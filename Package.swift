@@ -84,7 +84,7 @@ let package = Package(
         library("Adapters", ["Encodings", "HTTPMessages", "StrictJSON"]),
         // Level 2
         library("OAuth", ["Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
-        library("CallbackListener", ["LocalHTTP", "HTTPMessages", "CLinux", lifecycle]),
+        library("CallbackListener", ["LocalHTTP", "HTTPMessages", "Cryptography", "Encodings", "CLinux", lifecycle]),
         library(
             "Sandbox",
             ["LocalHTTP", "HTTPMessages", "Cryptography", "Encodings", "Secrets", "StrictJSON", "Terminal"]
@@ -195,7 +195,10 @@ let package = Package(
         ),
         tests(
             "CallbackListenerTests",
-            ["TestSupport", "CallbackListener", "LocalHTTP", "HTTPMessages", "CLinux", lifecycle]
+            [
+                "TestSupport", "CallbackListener", "LocalHTTP", "HTTPMessages", "Cryptography", "Encodings", "CLinux",
+                lifecycle,
+            ]
         ),
         tests(
             "SandboxTests",

@@ -7,6 +7,8 @@ from .desk import Website
 DONE = "You can close this tab and go back to the program that asked you to sign in."
 USED = "This address works once"
 NOTHING = "This page belongs to no sign-in that is in progress."
+# At the head of each page of Ringback.
+PRODUCT = "Ringback"
 
 
 class Walk:
@@ -28,7 +30,7 @@ class Walk:
         handles = {tab.handle for tab in beside}
         last = self.browser.page(told)
         tabs = [tab for tab in self.browser.tabs() if tab.handle not in handles]
-        self.note(len(tabs) == 1 and "Not found" not in last.text, f"{where}: the tab that is left", str([*map(str, tabs)]))
+        self.note(len(tabs) == 1 and NOTHING not in last.text, f"{where}: the tab that is left", str([*map(str, tabs)]))
         self.desk.keep(self.browser, last, where)
         return last
 
@@ -65,9 +67,10 @@ class Walk:
         self.desk.forget("work")
         self.browser.prepare()
         last = self.sign_in("cold start", "work")
-        self.note(DONE in last.text and last.url.rstrip("#").endswith("/done"), "the last page, whole", str(last))
-        self.note(last.text.split("\n")[0] == "Signed in" and "Ringback" in last.title and "Ringback" in last.text,
-                  "it names the product", f"{last.title}: {last}")
+        self.note(DONE in last.text and "/done/" in last.url, "the last page, whole", str(last))
+        lines = [line for line in last.text.split("\n") if line]
+        self.note(lines[:2] == [PRODUCT, "Signed in"] and PRODUCT in last.title, "it names the product", f"{last.title}: {last}")
+        self.note("work" in lines and "127.0.0.1" in lines, "it names the account and the provider", str(last))
 
     def running(self):
         """A browser with tabs of its own gets one more; two accounts one after another."""
@@ -162,7 +165,7 @@ class Walk:
         last = self.browser.page(DONE)
         self.browser.reload(last)
         last = self.browser.page(DONE)
-        self.note(last.url.rstrip("#").endswith("/done"), "reload of the last page", str(last))
+        self.note("/done/" in last.url, "reload of the last page", str(last))
         history = self.browser.history(last)
         secret = [url for url in history if "code=" in url or "/start/" in url]
         self.note(not secret, "the history holds neither code nor key", str(history))
@@ -174,7 +177,7 @@ class Walk:
         self.browser.approve(page, "bob")
         end = self.browser.find("what follows", lambda tab: tab.handle == last.handle and "Sign in as" not in tab.text)
         self.desk.keep(self.browser, end, "another sign-in after back")
-        self.note("Not found" in end.text or "used already" in end.text, "another sign-in after back", str(end))
+        self.note(NOTHING in end.text or "used already" in end.text, "another sign-in after back", str(end))
         self.note(self.desk.subject("work") == "alice" and self.desk.sandbox.counters["token_requests"] == before,
                   "it changes nothing", f"{self.desk.subject('work')}")
 
@@ -183,9 +186,9 @@ class Walk:
         self.browser.close_all()
         run = self.desk.start("login", "work", browser=self.browser)
         self.browser.click(self.browser.sign_in_page(), "button[value=deny]")
-        last = self.browser.page("Sign-in failed")
+        last = self.browser.page("Sign-in declined")
         self.desk.keep(self.browser, last, "a denial")
-        self.note(run.end() == 4 and last.url.rstrip("#").endswith("/failed"), "a denial", f"{run} {last}")
+        self.note(run.end() == 4 and "/failed/" in last.url, "a denial", f"{run} {last}")
 
     def other_redirects(self):
         """A redirect URI of localhost, and an answer that the browser posts."""

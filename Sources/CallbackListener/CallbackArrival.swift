@@ -30,16 +30,67 @@ public enum EntranceVisit: Sendable, Equatable {
     case foreign(key: String, uid: UInt32?)
 }
 
+/// What became of a request for a start address.
+public enum EntranceOutcome: Sendable, Equatable {
+    /// The browser is redirected to this URL.
+    case redirected(to: String)
+    /// The sign-in has succeeded already: the browser is shown the page that says so.
+    case completed(SignInLabel)
+    /// The address is no longer valid.
+    case spent
+}
+
+/// Whose sign-in a page is about. A page shows the names escaped, whatever is in them.
+public struct SignInLabel: Sendable, Hashable {
+    /// The account's name, as configured.
+    public let account: String
+    /// The host of the provider; nil if it is not known.
+    public let providerHost: String?
+
+    public init(account: String, providerHost: String?) {
+        self.account = account
+        self.providerHost = providerHost
+    }
+}
+
 /// The result of a callback, as far as the browser's page shows it.
-public enum CallbackOutcome: Sendable, Equatable {
-    /// The sign-in is done.
-    case completed
-    /// The sign-in has ended without a session.
-    case failed
-    /// The first of two confirmations that are needed, for example when an e-mail address is changed.
-    case noted
-    /// It came from a link in an older message; the flow waits for the link in a newer one.
-    case outdated
-    /// It matched no pending flow and changed nothing.
-    case unknown
+public struct CallbackOutcome: Sendable, Equatable {
+    public enum Result: Sendable {
+        /// The sign-in is done.
+        case completed
+        /// The sign-in has ended without a session.
+        case failed
+        /// The same, since the user or the provider declined.
+        case denied
+        /// The flow had expired before the callback came.
+        case expired
+        /// The first of two confirmations that are needed, for example when an e-mail address is changed.
+        case noted
+        /// It came from a link in an older message; the flow waits for the link in a newer one.
+        case outdated
+        /// It matched no pending flow and changed nothing.
+        case unknown
+    }
+
+    public let result: Result
+    /// Nil if it is not known.
+    public let signIn: SignInLabel?
+
+    public init(_ result: Result, of signIn: SignInLabel? = nil) {
+        self.result = result
+        self.signIn = signIn
+    }
+
+    /// What the page says; nil if it belongs to no flow.
+    var content: PageContent? {
+        switch result {
+        case .completed: PageContent(.done, of: signIn)
+        case .failed: PageContent(.failed, of: signIn)
+        case .denied: PageContent(.denied, of: signIn)
+        case .expired: PageContent(.expired, of: signIn)
+        case .noted: PageContent(.noted, of: signIn)
+        case .outdated: PageContent(.outdated, of: signIn)
+        case .unknown: nil
+        }
+    }
 }

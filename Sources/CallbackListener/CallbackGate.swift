@@ -2,6 +2,7 @@
 // address (DNS rebinding); a page that loads the address as an image or a frame; a browser that prefetches. The
 // responses do not show whether a flow is pending or where.
 
+internal import Cryptography
 internal import HTTPMessages
 internal import LocalHTTP
 
@@ -42,13 +43,29 @@ struct CallbackPort: Sendable {
     /// The Host fields of all redirect URIs since the port was opened, with the address families that they were bound
     /// on.
     var authorities: [String: Set<Family>] = [:]
+    /// The paths of pages that name an account, kept until the port is closed: a reload or another tab is told the same.
+    /// There is one for each account, provider and result, so the configuration bounds their number.
+    private(set) var results: [String: PageContent] = [:]
+
+    /// The path of a page. One that names an account has a key that nobody can guess: only browsers that delivered a
+    /// callback of the account are told of it.
+    mutating func path(of content: PageContent) -> String? {
+        guard let path = content.page.path, content.signIn != nil else { return content.page.path }
+        if let known = results.first(where: { $0.value == content }) { return known.key }
+        let own = "\(path)/\(RandomToken.identifier())"
+        results[own] = content
+        return own
+    }
+
+    /// The page of the listener at a path.
+    func page(at path: String) -> PageContent? { results[path] ?? CallbackPages.own[path] }
 }
 
 /// Checks the requests to one port.
 struct CallbackGate {
     enum Verdict {
         case refused(Int)
-        case page(ServerResponse)
+        case page(PageContent)
         case callback(CallbackArrival)
         case entrance(EntranceVisit)
         /// A request with a query to a path without a pending flow. The query may contain a code, so the browser is
@@ -87,7 +104,7 @@ struct CallbackGate {
         // 404, not 403: a page that probes must not learn from the status where a flow is pending.
         guard isTopLevelNavigation(request.fields), !isPrefetch(request.fields) else { return .refused(404) }
         guard let waiting else {
-            if let page = CallbackPages.own[place.path] { return .page(page) }
+            if let page = port.page(at: place.path) { return .page(page) }
             return request.query == nil ? .refused(404) : .unmatched
         }
         if let key = waiting.entranceKey { return .entrance(.opened(key: key)) }
@@ -104,7 +121,7 @@ struct CallbackGate {
     /// page, which no flow waits for: the pages are served to every user whose callbacks are accepted on this port.
     private func peerUIDs(at path: String, _ waiting: CallbackPort.Waiting?) -> Set<UInt32> {
         if let waiting { return waiting.peerUIDs }
-        guard CallbackPages.own[path] != nil else { return [] }
+        guard port.page(at: path) != nil else { return [] }
         return port.waiting.values.reduce(into: []) { $0.formUnion($1.peerUIDs) }
     }
 

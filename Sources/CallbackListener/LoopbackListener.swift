@@ -11,12 +11,8 @@ public final class LoopbackListener: Service {
     /// task of its own.
     public typealias Delivery = @Sendable (CallbackArrival) async -> CallbackOutcome
 
-    /// Handles a visit of a start address. Returns the URL to redirect the browser to, or ``signedInPage``; nil if the
-    /// address is no longer valid.
-    public typealias Visit = @Sendable (EntranceVisit) async -> String?
-
-    /// For a start address whose sign-in has succeeded already: the page that says so.
-    public static let signedInPage = CallbackPages.donePath
+    /// Handles a visit of a start address.
+    public typealias Visit = @Sendable (EntranceVisit) async -> EntranceOutcome
 
     /// Serializes opening and closing. ``PendingCallbacks`` has a separate lock: binding waits for the server's thread,
     /// and that thread may need ``listeners`` meanwhile.
@@ -34,12 +30,13 @@ public final class LoopbackListener: Service {
     ///   - deliver: see ``Delivery``.
     public init(
         linger: Duration = .seconds(60), ownerOf: @escaping @Sendable (Peer) -> UInt32? = SocketOwner.uid(of:),
-        visit: @escaping Visit = { _ in nil }, deliver: @escaping Delivery
+        visit: @escaping Visit = { _ in .spent }, deliver: @escaping Delivery
     ) {
         self.linger = linger
         pending = PendingCallbacks(visit: visit, deliver: deliver)
         server = HTTPServer(
-            limits: LoopbackListener.limits, ownerOf: ownerOf, refusal: CallbackPages.refusal, handler: pending.answer)
+            limits: LoopbackListener.limits, ownerOf: ownerOf,
+            refusal: { CallbackPages.refusal($0, in: .english) }, handler: pending.answer)
         (releases, released) = AsyncStream.makeStream()
     }
 

@@ -119,29 +119,35 @@ final class PendingCallbacks: Sendable {
 
     /// The response to a request.
     func answer(_ request: ServerRequest) async -> ServerResponse {
+        let language = PageLanguage(of: request)
         guard case .network(_, _, _, let number) = request.peer,
             let port = state.withLock({ $0.ports[Int(number)] })
-        else { return CallbackPages.notFound }
+        else { return CallbackPages.refusal(404, in: language) }
         switch CallbackGate(port: port, user: getuid()).judge(request, owner: request.owner) {
-        case .refused(let status): return CallbackPages.refusal(status)
-        case .page(let page): return page
+        case .refused(let status): return CallbackPages.refusal(status, in: language)
+        case .page(let content): return CallbackPages.response(content, in: language)
         case .callback(let arrival):
-            switch await deliver(arrival) {
-            case .completed: return CallbackPages.seePage(CallbackPages.donePath)
-            case .failed: return CallbackPages.seePage(CallbackPages.failedPath)
-            case .noted: return CallbackPages.seePage(CallbackPages.notedPath)
-            case .outdated: return CallbackPages.seePage(CallbackPages.outdatedPath)
-            case .unknown:
-                // Without a query too: a fragment, which no server sees, may hold a token.
-                return request.method == "GET" || request.query != nil ? CallbackPages.away : CallbackPages.notFound
+            if let content = await deliver(arrival).content { return see(content, at: port.number) }
+            // Without a query too: a fragment, which no server sees, may hold a token.
+            guard request.method == "GET" || request.query != nil else {
+                return CallbackPages.refusal(404, in: language)
             }
+            return CallbackPages.away
         case .entrance(let visited):
-            guard let page = await visit(visited) else {
-                if case .foreign = visited { return CallbackPages.notFound }
-                return CallbackPages.used
+            switch await visit(visited) {
+            case .redirected(let page): return CallbackPages.seeOther(page)
+            case .completed(let signIn): return see(PageContent(.done, of: signIn), at: port.number)
+            case .spent:
+                if case .foreign = visited { return CallbackPages.refusal(404, in: language) }
+                return CallbackPages.response(PageContent(.used), in: language)
             }
-            return CallbackPages.seeOther(page)
         case .unmatched: return CallbackPages.away
         }
+    }
+
+    /// Redirects the browser to a page, also if the port was closed meanwhile: the address with the code is left.
+    private func see(_ content: PageContent, at port: Int) -> ServerResponse {
+        let path = state.withLock { $0.ports[port]?.path(of: content) } ?? content.page.path
+        return path.map(CallbackPages.seePage) ?? CallbackPages.away
     }
 }

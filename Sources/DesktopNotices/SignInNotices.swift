@@ -99,7 +99,7 @@ public actor SignInNotices {
             case .completed: .signedIn(as: nil)
             case .failed, .outdated: .signInFailed(message: message)
             case .noted: .changeConfirmed(message: message)
-            case .ignored, .ended: .linkUnusable
+            case .ignored, .ended, .expired: .linkUnusable
             }
         let isShown = Promise<Bool>()
         put(.say(subject, subject == .linkUnusable ? nil : account, isShown))

@@ -53,15 +53,31 @@ extension BrokerError {
     }
 }
 
-extension CallbackOutcome {
-    /// The page that the browser gets.
-    init(_ verdict: CallbackVerdict) {
-        switch verdict {
-        case .completed: self = .completed
-        case .failed: self = .failed
-        case .noted: self = .noted
-        case .outdated: self = .outdated
-        case .ignored, .ended: self = .unknown
+extension CallbackVerdict {
+    /// The flow that it belongs to.
+    var flow: String? {
+        switch self {
+        case .completed(let flow), .failed(let flow, _), .noted(let flow), .outdated(let flow), .expired(let flow): flow
+        case .ignored, .ended: nil
         }
+    }
+
+    /// What the browser's page says.
+    var result: CallbackOutcome.Result {
+        switch self {
+        case .completed: .completed
+        case .failed(_, .accessDenied): .denied
+        case .failed(_, .flowExpired), .expired: .expired
+        case .failed: .failed
+        case .noted: .noted
+        case .outdated: .outdated
+        case .ignored, .ended: .unknown
+        }
+    }
+}
+
+extension SignInLabel {
+    init(_ view: FlowView) {
+        self.init(account: view.account.rawValue, providerHost: view.providerHost)
     }
 }

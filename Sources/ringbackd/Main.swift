@@ -277,20 +277,24 @@ final class Arrivals: Sendable {
     func connect(_ broker: Broker) { self.broker.set(broker) }
 
     func deliver(_ arrival: CallbackArrival) async -> CallbackOutcome {
-        guard let broker = broker.value else { return .unknown }
+        guard let broker = broker.value else { return CallbackOutcome(.unknown) }
         let accounts = Set(arrival.owners.compactMap { AccountName($0) })
-        return CallbackOutcome(await broker.receive(arrival.url, form: arrival.form, for: accounts))
+        let verdict = await broker.receive(arrival.url, form: arrival.form, for: accounts)
+        guard let id = verdict.flow, let flow = try? await broker.flow(id) else {
+            return CallbackOutcome(verdict.result)
+        }
+        return CallbackOutcome(verdict.result, of: SignInLabel(flow))
     }
 
-    func visit(_ visit: EntranceVisit) async -> String? {
+    func visit(_ visit: EntranceVisit) async -> EntranceOutcome {
         switch visit {
         case .opened(let key):
-            guard let broker = broker.value else { return nil }
-            if let page = await broker.pageBehind(entrance: key) { return page }
-            return await broker.isCompleted(entrance: key) ? LoopbackListener.signedInPage : nil
+            guard let broker = broker.value else { return .spent }
+            if let page = await broker.pageBehind(entrance: key) { return .redirected(to: page) }
+            return await broker.completedFlow(entrance: key).map { .completed(SignInLabel($0)) } ?? .spent
         case .foreign(let key, let uid):
             await broker.value?.noteForeign(entrance: key, uid: uid)
-            return nil
+            return .spent
         }
     }
 }

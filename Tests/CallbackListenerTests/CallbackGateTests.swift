@@ -35,7 +35,7 @@ private let host = ("Host", "127.0.0.1:5000")
     private func verdict(_ gate: CallbackGate, _ request: ServerRequest, owner: UInt32? = us) -> String {
         switch gate.judge(request, owner: owner) {
         case .refused(let status): "\(status)"
-        case .page(let page): "page \(page.status)"
+        case .page(let content): "page \(content.page.status)"
         case .entrance(.opened(let key)): "opened \(key)"
         case .entrance(.foreign(let key, let uid)): "foreign \(key) \(uid.map(String.init) ?? "nobody")"
         case .unmatched: "unmatched"

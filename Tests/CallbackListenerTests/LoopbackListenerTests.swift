@@ -1,8 +1,9 @@
-import CallbackListener
 import Glibc
 import LocalHTTP
 import Synchronization
 import Testing
+
+@testable import CallbackListener
 
 @Suite(.timeLimit(.minutes(5))) struct `The loopback listener` {
     // MARK: The walk
@@ -87,7 +88,8 @@ import Testing
                 #expect(answer.status == status, "\(text.prefix(60))")
                 #expect(
                     answer.fields["content-security-policy"]
-                        == "default-src 'none'; frame-ancestors 'none'; form-action 'none'; base-uri 'none'")
+                        == "default-src 'none'; style-src '\(PageStyle.source)'; frame-ancestors 'none'; "
+                        + "form-action 'none'; base-uri 'none'")
                 #expect(answer.fields["cache-control"] == "no-store")
                 #expect(answer.fields["referrer-policy"] == "no-referrer")
                 #expect(answer.fields["x-content-type-options"] == "nosniff")
@@ -138,9 +140,9 @@ import Testing
                 visits.append(visit)
                 return visits.count == 1
             }
-            return isFirst ? "https://id.example/authorize?state=s" : nil
+            return isFirst ? .redirected(to: "https://id.example/authorize?state=s") : .spent
         }
-        let listener = LoopbackListener(linger: .seconds(600), visit: visit) { _ in .unknown }
+        let listener = LoopbackListener(linger: .seconds(600), visit: visit) { _ in CallbackOutcome(.unknown) }
         let running = Task { try await listener.run() }
         let redirectURI = try listener.open(CallbackBinding(path: "/callback/work"))
         let url = try listener.openEntrance(key: "K", beside: redirectURI)
@@ -318,7 +320,7 @@ import Testing
     }
 
     @Test func `the end of the service closes everything`() async throws {
-        let listener = LoopbackListener { _ in .unknown }
+        let listener = LoopbackListener { _ in CallbackOutcome(.unknown) }
         let port = try listener.openPort()
         let running = Task { try await listener.run() }
         #expect(await Visitor.get("/callback/work", at: port).status == 303)

@@ -165,7 +165,7 @@ enum Visitor {
 
 /// What was delivered, and what is answered.
 final class Deliveries: Sendable {
-    let outcome: CallbackOutcome
+    private let outcome: CallbackOutcome
     private let arrivals = Mutex<[CallbackArrival]>([])
 
     init(_ outcome: CallbackOutcome) {
@@ -186,11 +186,11 @@ final class Deliveries: Sendable {
 
 /// Runs a listener for the time of a test.
 func withListener(
-    _ outcome: CallbackOutcome = .completed, linger: Duration = .seconds(600),
+    _ result: CallbackOutcome.Result = .completed, of signIn: SignInLabel? = nil, linger: Duration = .seconds(600),
     ownerOf: @escaping @Sendable (Peer) -> UInt32? = SocketOwner.uid(of:),
     _ body: (LoopbackListener, Deliveries) async throws -> Void
 ) async throws {
-    let deliveries = Deliveries(outcome)
+    let deliveries = Deliveries(CallbackOutcome(result, of: signIn))
     let listener = LoopbackListener(linger: linger, ownerOf: ownerOf) { deliveries.take($0) }
     let running = Task { try await listener.run() }
     do {

@@ -1,5 +1,5 @@
 // Every verb that opens a page starts one browser, once: a second tab would bring the authorization response of a flow
-// that has ended, and show "Not found".
+// that has ended, and show "No sign-in here".
 
 import Glibc
 import Testing

@@ -265,7 +265,7 @@ import Testing
             throw Unexpected()
         }
         #expect(words.contains("swisscoin://auth-callback?*"))
-        #expect(await house.broker.receive(callback) == .ended)
+        #expect(await house.broker.receive(callback) == .expired(flow: flow.id))
         #expect(house.project.count(FakeSupabase.exchange) == 0)
     }
 }

@@ -33,7 +33,7 @@ struct CallbackResource: Resource {
         case .completed(let id), .failed(let id, _), .noted(let id), .outdated(let id):
             let view = try await call.ask { () throws(BrokerError) in try await broker.flow(id) }
             return ServerResponse(json: await answer(view, after: verdict, isTold: isTold, call))
-        case .ignored, .ended: throw await problem(after: verdict, isTold: isTold, call)
+        case .ignored, .ended, .expired: throw await problem(after: verdict, isTold: isTold, call)
         }
     }
 

@@ -31,6 +31,7 @@ extension Broker {
         case .noted(let flow): return .noted(flow: flow)
         case .outdated(let flow): return .outdated(flow: flow)
         case .ended: return .ended
+        case .expired(let flow): return .expired(flow: flow)
         case .repeated(let verdict): return await verdict.wait() ?? .ignored("The caller disconnected.")
         case .claimed(let flow, let verdict):
             // The user may close the browser's tab: the exchange goes on.

@@ -13,6 +13,7 @@ extension FlowRegistry {
         /// Another callback of the flow is being worked on, and may turn out not to be genuine.
         case busy(Promise<CallbackVerdict>)
         case ended
+        case expired(flow: String)
         case ignored(String)
         /// It says that another confirmation is awaited, and nothing else.
         case noted(flow: String)
@@ -65,7 +66,10 @@ extension FlowRegistry {
         case .busy(let verdict):
             return recognition == .likely
                 ? .busy(verdict) : .ignored("Another callback of this sign-in is being worked on.")
-        case .ended: return .ended
+        case .ended:
+            // Read again: it may have expired in `take`.
+            if case .expired? = entries[entry.flow.id]?.status { return .expired(flow: entry.flow.id) }
+            return .ended
         }
     }
 

@@ -81,10 +81,12 @@ extension FlowRegistry {
         return owner.flow
     }
 
-    /// True if the flow that the entrance belongs to has ended with a session.
-    func isCompleted(entrance key: String) -> Bool {
-        guard let (id, _) = place(ofEntrance: key) else { return false }
-        return entries[id]?.status == .completed
+    /// The flow that the entrance belongs to, if it has ended with a session.
+    func completedFlow(entrance key: String) -> FlowView? {
+        guard let (id, _) = place(ofEntrance: key), let entry = entries[id], entry.status == .completed else {
+            return nil
+        }
+        return view(of: entry)
     }
 
     /// Notes that another user requested it.
@@ -164,8 +166,10 @@ extension Broker {
         return page
     }
 
-    /// True if the entrance's flow has completed: the user who opens it late is signed in already.
-    public func isCompleted(entrance key: String) async -> Bool { await flowRegistry.isCompleted(entrance: key) }
+    /// The entrance's flow, if it has completed: the user who opens the entrance late is signed in already.
+    public func completedFlow(entrance key: String) async -> FlowView? {
+        await flowRegistry.completedFlow(entrance: key)
+    }
 
     /// Notes that another user, or a user who is not known, requested an entrance.
     public func noteForeign(entrance key: String, uid: UInt32?) async {

@@ -48,6 +48,12 @@ public struct Flow: Sendable {
     /// What the browser opens; empty where there is nothing to open.
     public var authorizationURL: String { awaited.authorizationURL }
 
+    /// The host of the page where the user signs in, otherwise of the issuer or the endpoints; nil if there is none.
+    var providerHost: String? {
+        [authorizationURL, account.issuer ?? "", account.binding.provider].lazy
+            .compactMap { try? WebURL(parsing: $0).host }.first { !$0.isEmpty }
+    }
+
     /// What a browser that opens one of its entrances goes on to: the sign-in page, or the page where the code for
     /// another device is entered. Empty where there is no page.
     var page: String {
@@ -120,6 +126,8 @@ public struct FlowView: Sendable {
     public var challenge: AuthenticatorChallenge?
     /// A change of the user who is signed in. It uses a flow, but is no sign-in.
     public var changesUser = false
+    /// The host of the page where the user signs in, otherwise of the issuer or the endpoints; nil if there is none.
+    public var providerHost: String?
 }
 
 /// The result of a callback.
@@ -134,6 +142,8 @@ public enum CallbackVerdict: Sendable, Equatable {
     case ignored(String)
     /// The state belonged to a flow that has ended.
     case ended
+    /// The state belonged to a flow that had expired.
+    case expired(flow: String)
 }
 
 /// Where redirect URIs are received. Opened per flow, closed when the flow ends.

@@ -64,6 +64,7 @@ extension FlowRegistry {
             resendAfter: entry.resendAt.map { flow.startedAt + ($0 - flow.beganAt) })
         view.openAddresses = entry.entrances.map { OpenAddress(url: $0.url, visit: $0.visit) }
         view.changesUser = flow.request.changesUser
+        view.providerHost = flow.providerHost
         let details = flow.awaited.details
         view.device = details.device
         view.challenge = details.challenge

@@ -71,7 +71,8 @@ import Testing
         _ = try await house.broker.cancel(withdrawn.id, isForAll: true)
         let late = try await house.broker.signIn(House.name, SignInRequest()).flow
         house.clock.advance(by: 700)
-        #expect(await house.broker.receive(try house.provider.consent(late.authorizationURL)) == .ended)
+        #expect(
+            await house.broker.receive(try house.provider.consent(late.authorizationURL)) == .expired(flow: late.id))
         _ = try await house.broker.signIn(House.name, SignInRequest()).flow
         await house.broker.configure([])
         let outcomes = house.facts.all.compactMap { fact -> BrokerFact.Outcome? in

@@ -140,7 +140,7 @@ import Testing
         let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
         let callback = try house.provider.consent(flow.authorizationURL)
         house.clock.advance(by: 601)
-        #expect(await house.broker.receive(callback) == .ended)
+        #expect(await house.broker.receive(callback) == .expired(flow: flow.id))
         #expect(house.provider.count(.token) == 0)
     }
 

@@ -42,6 +42,7 @@ public struct FuzzTarget: Sendable {
         FuzzTarget(name: "kubectl-credential", check: KubectlCredentialLaw.check),
         FuzzTarget(name: "docker-credential", check: DockerCredentialLaw.check),
         FuzzTarget(name: "docker-configuration", check: DockerConfigurationLaw.check),
+        FuzzTarget(name: "accept-language", check: AcceptLanguageLaw.check),
     ]
 }
 

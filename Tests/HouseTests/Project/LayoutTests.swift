@@ -14,7 +14,7 @@ private let allowed: [String: Set<String>] = [
     "Launcher": ["CLinux", "DesktopBus", "Secrets", "StrictJSON"],
     "OAuth": ["Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"],
     "SupabaseAuth": ["OAuth", "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"],
-    "CallbackListener": ["LocalHTTP", "HTTPMessages", "CLinux", "ServiceLifecycle"],
+    "CallbackListener": ["LocalHTTP", "HTTPMessages", "Cryptography", "Encodings", "CLinux", "ServiceLifecycle"],
     "Sandbox": ["LocalHTTP", "HTTPMessages", "Cryptography", "Encodings", "Secrets", "StrictJSON", "Terminal"],
     "SessionVault": ["CLinux", "Cryptography", "Encodings", "Secrets", "StrictJSON"],
     "Records": ["CLinux", "Encodings", "StrictJSON"],

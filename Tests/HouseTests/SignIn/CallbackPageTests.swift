@@ -99,6 +99,7 @@ import Testing
             // A page for people: its language and its words are there without styles and scripts.
             let text = page?.text ?? ""
             #expect(text.contains("<html lang=\"en\">") && text.contains("<h1>Signed in</h1>"))
+            #expect(text.contains("<bdi>work</bdi>") && text.contains("<bdi>127.0.0.1</bdi>"), "\(text)")
         }
     }
 
@@ -111,17 +112,70 @@ import Testing
             for path in ["/done", "/failed", "/noted", "/older", "/unknown"] {
                 pages[path] = try await port.send(port.request("GET", path)).text
             }
-            for (path, text) in pages {
+            for (path, page) in pages {
+                let text = try #require(page.split(separator: "</style>").last)
                 // No word of the protocol, and no sentence without an end.
                 for word in ["answer", "callback", "redirect", "flow", "..", " ."] {
                     #expect(!text.contains(word), "\(path): \(text)")
                 }
                 #expect(text.contains(".</p>"), "\(path): \(text)")
-                let isOfSignIn = ["/done", "/failed", "/noted", "/older"].contains(path)
-                #expect(text.contains(" - Ringback</title>") == isOfSignIn, "\(path): \(text)")
+                #expect(page.contains(" - Ringback</title>") && text.contains(">Ringback<"), "\(path): \(page)")
             }
             #expect(pages["/done"]?.contains("has signed you in") == true)
             #expect(pages["/failed"]?.contains("has changed nothing") == true)
+        }
+    }
+
+    @Test func `a result is told again to a reload and a second tab, and to nobody who only guesses`() async throws {
+        try await Stage.play { stage in
+            let port = try await CallbackPort(stage)
+            let (answer, page) = try await Browser.deliver(port.genuine)
+            let destination = try #require(answer.destination)
+            #expect(destination.hasPrefix("/done/") && destination != "/done/")
+            // The flow has ended, and its port stays open for the page.
+            for _ in 0..<3 {
+                let again = try await Browser.load(port.genuine.following(destination))
+                #expect(again.status == 200 && again.body == page?.body, "\(again)")
+            }
+            // A second tab brings the same callback.
+            #expect(try await Browser.load(port.genuine).destination == destination)
+            let guess = try await Browser.load(port.genuine.following("/done/0123456789012345678901"))
+            #expect(guess.status == 404 && !guess.text.contains("<bdi>"), "\(guess)")
+        }
+    }
+
+    @Test func `says that the user declined, or that the time was over`() async throws {
+        try await Stage.play { stage in
+            let flow = try await stage.begin()
+            let (answer, page) = try await Browser.deliver(Browser.deny(at: flow.authorizationURL))
+            #expect(
+                answer.location == "/failed" && page?.text.contains("<h1>Sign-in declined</h1>") == true, "\(answer)")
+            // The port stays open, since another sign-in waits there.
+            _ = try await stage.begin("home")
+            let short = try await stage.begin("work", ["timeout": 1])
+            let late = try await Browser.signIn(at: short.authorizationURL)
+            #expect(try await stage.ended(short)["status"]?.string == "expired")
+            let (expired, over) = try await Browser.deliver(late)
+            #expect(expired.location == "/failed", "\(expired)")
+            #expect(over?.text.contains("<h1>The sign-in took too long</h1>") == true, "\(over ?? .nothing)")
+            #expect(over?.text.contains("<bdi>work</bdi>") == true)
+            #expect(try await stage.sandbox.counters().requests("token") == 0)
+        }
+    }
+
+    @Test func `every unknown request with a query leads to a page in words, in the browser's language`() async throws {
+        try await CallbackPort.attack { port in
+            for target in [
+                "/?code=secret", "/other?code=secret&state=x", "/done/x?code=secret", "/callback/nobody?code=secret",
+            ] {
+                let answer = try await port.send(port.request("GET", target))
+                #expect(answer.status == 303 && answer.fields["location"] == "/unknown#", "\(target): \(answer)")
+                let language = [("Accept-Language", "ru-RU,ru;q=0.9,en;q=0.8")]
+                let page = try await port.send(port.request("GET", "/unknown", fields: language))
+                #expect(page.text.contains("<html lang=\"ru\">") && page.text.contains("<h1>Здесь нет входа</h1>"))
+                #expect(page.text.contains("Ringback") && !page.text.contains("secret"))
+                CallbackPort.expectFields(of: page, to: "/unknown")
+            }
         }
     }
 }

@@ -54,8 +54,8 @@ struct Browser: Sendable {
     /// Follows a callback as a browser does. Gives the listener's answer and, after a 303, the page behind it.
     static func deliver(_ callback: LocalURL) async throws -> (answer: Answer, page: Answer?) {
         let answer = try await load(callback)
-        guard let location = answer.location else { return (answer, nil) }
-        return (answer, try await load(callback.following(location)))
+        guard let destination = answer.destination else { return (answer, nil) }
+        return (answer, try await load(callback.following(destination)))
     }
 
     private static func value(of attribute: String, in html: String) -> String? {

@@ -1,5 +1,7 @@
 // The listener of a pending flow, as somebody sees it who has come to break in.
 
+import Cryptography
+import Encodings
 import StrictJSON
 import Testing
 
@@ -38,9 +40,19 @@ struct CallbackPort: Sendable {
         let expected = [
             "cache-control": "no-store", "referrer-policy": "no-referrer", "x-content-type-options": "nosniff",
             "connection": "close",
-            "content-security-policy":
-                "default-src 'none'; frame-ancestors 'none'; form-action 'none'; base-uri 'none'",
         ]
+        // One stylesheet is allowed, the page's own.
+        let policy = (answer.fields["content-security-policy"] ?? "").split(separator: "; ").map(String.init)
+        let source = policy.first { $0.hasPrefix("style-src ") } ?? ""
+        let others = ["default-src 'none'", "frame-ancestors 'none'", "form-action 'none'", "base-uri 'none'"]
+        #expect(
+            policy.filter { $0 != source } == others && source.hasPrefix("style-src 'sha256-"), "\(what): \(policy)",
+            sourceLocation: sourceLocation)
+        if let style = answer.style {
+            #expect(
+                source == "style-src 'sha256-\(Base64.encode(Digest.sha256(style)))'", "the style of \(what)",
+                sourceLocation: sourceLocation)
+        }
         for (name, value) in expected {
             #expect(answer.fields[name] == value, "\(name) of the answer to \(what)", sourceLocation: sourceLocation)
         }

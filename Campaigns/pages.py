@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+"""The pages of the callback listener in real Chromium: sizes, zoom, light and dark, both languages, axe-core.
+
+Each page is reached as a user reaches it, at a real daemon and the sandbox. `--pictures DIR` keeps a picture of every page
+at 320, 768 and 1280 pixels, light and dark. axe-core (from PyPI, kept below .build) looks for what keyboards and screen
+readers need, and for the contrast of every text.
+"""
+
+import base64
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+import zipfile
+
+sys.dont_write_bytecode = True
+from browsers.chromium import Chromium  # noqa: E402
+from browsers.driving import Gone  # noqa: E402
+from house import ROOT, House, until  # noqa: E402
+from report import Report, options, progress, table  # noqa: E402
+from stage import Trouble  # noqa: E402
+
+AXE = "axe-playwright-python==0.1.8"
+LONG = "a-long-name." * 5 + "abcd"
+ACCOUNTS = """
+[accounts.work]
+issuer = "{issuer}"
+client_id = "ringback-demo"
+scopes = ["openid"]
+
+[accounts.home]
+issuer = "{issuer}"
+client_id = "ringback-demo"
+scopes = ["openid"]
+
+[accounts."{long}"]
+issuer = "{issuer}"
+client_id = "ringback-demo"
+scopes = ["openid"]
+"""
+LANGUAGES = {"en": "en-US,en;q=0.9", "ru": "ru-RU,ru;q=0.9,en;q=0.8"}
+SIZES = [(320, 640), (768, 1024), (1280, 900)]
+MEASURE = """(() => {
+    const seen = document.querySelector('main'), root = document.documentElement
+    return {lang: root.lang, title: document.title, headings: document.querySelectorAll('h1').length,
+            mains: document.querySelectorAll('main').length, text: document.body.innerText,
+            width: root.scrollWidth, window: root.clientWidth, border: seen ? getComputedStyle(seen).borderTopWidth : '',
+            ground: getComputedStyle(document.body).backgroundColor, url: location.href}
+})()"""
+
+
+class Headless(Chromium):
+    """Chromium without a display."""
+
+    flags = [*Chromium.flags, "--headless=new", "--hide-scrollbars"]
+
+    def begin(self, url="about:blank"):
+        super().begin(url)
+        # A headless browser may be there before its first tab.
+        self.handle = until("a tab", lambda: next(iter(self.handles()), None))
+        self.agent = self.call("Browser.getVersion")["userAgent"]
+
+    def ask(self, method, **parameters):
+        return self.call(method, self.session(self.handle), **parameters)
+
+    def wear(self, width, height, scheme, language, factor=1):
+        """The size of the window in CSS pixels, the colours and the language that the user prefers."""
+        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=factor, mobile=False)
+        self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.ask("Network.setUserAgentOverride", userAgent=self.agent, acceptLanguage=LANGUAGES[language])
+
+    def visit(self, url):
+        """What the page is like that the address leads to."""
+        failure = self.ask("Page.navigate", url=url).get("errorText")
+        if failure:
+            raise Trouble(f"Chromium cannot open {url}: {failure}")
+        until("the page", lambda: self.run(self.handle, "document.readyState == 'complete' && location.href != 'about:blank'"))
+        return self.run(self.handle, MEASURE)
+
+    def photograph(self, path):
+        content = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=False)["data"]
+        with open(path, "wb") as file:
+            file.write(base64.b64decode(content))
+
+
+def axe():
+    """The text of axe-core, from a package that ships it; None without PyPI."""
+    path = os.path.join(ROOT, ".build/axe/axe.min.js")
+    if not os.path.exists(path):
+        with tempfile.TemporaryDirectory() as place:
+            words = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--dest",
+                     place, AXE]
+            try:
+                if subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60).returncode != 0:
+                    return None
+            except subprocess.TimeoutExpired:
+                return None
+            wheel = zipfile.ZipFile(os.path.join(place, os.listdir(place)[0]))
+            name = next(name for name in wheel.namelist() if name.endswith("/axe.min.js"))
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb") as file:
+                file.write(wheel.read(name))
+    with open(path) as file:
+        return file.read()
+
+
+class Walk:
+    """Reaches each page, and gives the address at which it can be loaded again."""
+
+    def __init__(self, house, browser, report):
+        self.house, self.browser, self.report = house, browser, report
+
+    def begin(self, account, **more):
+        status, flow = self.house.api("POST", f"/v1/accounts/{account}/sign-in", {"method": "browser", **more})
+        if "authorization_url" not in flow:
+            raise Trouble(f"a sign-in of {account} did not begin: {status} {flow}")
+        return flow
+
+    def error(self, flow, error):
+        """The callback with which the provider says no."""
+        asked = urllib.parse.parse_qs(urllib.parse.urlsplit(flow["authorization_url"]).query)
+        answer = {"error": error, "state": asked["state"][0], "iss": self.house.sandbox.issuer}
+        return f"{flow['redirect_uri']}?{urllib.parse.urlencode(answer)}"
+
+    def pages(self):
+        """(name, address, account that is named) of each page; the port stays open, since a sign-in waits there."""
+        waiting = self.begin("home")
+        base = waiting["redirect_uri"].split("/callback")[0]
+        self.browser.wear(1280, 900, "light", "en")
+        approve, flow = self.house.sandbox.approve, self.begin("work")
+        code = approve(flow["authorization_url"])
+        yield "done", self.follow(code, "Signed in"), "work"
+        self.house.api("DELETE", "/v1/accounts/work/session")
+        yield "denied", self.follow(self.error(self.begin("work"), "access_denied"), "Sign-in declined"), "work"
+        yield "failed", self.follow(self.error(self.begin("work"), "server_error"), "Sign-in failed"), "work"
+        flow = self.begin("work", timeout=1)
+        code = approve(flow["authorization_url"])
+        self.house.api("GET", f"/v1/flows/{flow['id']}?wait=20", timeout=40)
+        yield "expired", self.follow(code, "The sign-in took too long"), "work"
+        flow = self.begin(LONG)
+        yield "long-name", self.follow(approve(flow["authorization_url"]), "Signed in"), LONG
+        yield "noted", base + "/noted", None
+        yield "older", base + "/older", None
+        spent = self.begin("work")["open_url"]
+        self.browser.visit(spent)
+        yield "used", spent, None
+        yield "not-found", self.follow(base + "/other?code=secret#access_token=secret", "No sign-in here"), None
+
+    def follow(self, url, heading):
+        seen = self.browser.visit(url)
+        right = heading in seen["text"] and "secret" not in seen["url"] and "code=" not in seen["url"]
+        self.report.note(right, f"the page “{heading}”", f"{seen['url']}: {seen['text']!r}")
+        # Without the empty fragment, with which the browser would only jump within the page.
+        address = seen["url"].rstrip("#")
+        again = self.browser.visit(address)
+        self.report.note(again["text"] == seen["text"], f"a reload of “{heading}”", f"{again['text']!r}")
+        return address
+
+
+def check(walk, name, url, account, chosen, script):
+    browser, note = walk.browser, walk.report.note
+    grounds = set()
+    for language in LANGUAGES:
+        # The short form: light in English, dark in Russian.
+        schemes = [["light"], ["dark"]][language == "ru"] if chosen.short else ["light", "dark"]
+        for scheme in schemes:
+            for width, height in SIZES[:1] if chosen.short else SIZES:
+                where = f"{name}, {language}, {scheme}, {width}"
+                browser.wear(width, height, scheme, language)
+                seen = browser.visit(url)
+                grounds.add((scheme, seen["ground"]))
+                note(seen["lang"] == language and seen["headings"] == 1 and seen["mains"] == 1, where, str(seen))
+                note("Ringback" in seen["title"] and "Ringback" in seen["text"], f"{where}: the product's name", str(seen))
+                note(seen["border"] not in ("", "0px"), f"{where}: the stylesheet is allowed", str(seen))
+                note(seen["width"] <= seen["window"], f"{where}: no horizontal scrolling", f"{seen['width']} > {seen['window']}")
+                if account:
+                    note(account in seen["text"] and "127.0.0.1" in seen["text"], f"{where}: whose it is", str(seen))
+                if chosen.pictures:
+                    browser.photograph(os.path.join(chosen.pictures, f"{name}-{language}-{scheme}-{width}.png"))
+            if script:
+                browser.run(browser.handle, script + "; true")
+                found = browser.run(browser.handle, "axe.run(document, {resultTypes: ['violations']}).then(found => "
+                                    "JSON.stringify([found.violations.map(one => [one.id, one.nodes.map(node => node.html)]), "
+                                    "found.passes.length]))")
+                violations, passed = json.loads(found)
+                note(not violations and passed > 0, f"{name}, {language}, {scheme}: axe-core", str(violations))
+        # 400 % of a window of 1280 pixels, and letters of double size in a small one.
+        browser.wear(320, 225, "light", language, factor=4)
+        browser.visit(url)
+        browser.run(browser.handle, "document.documentElement.style.fontSize = '200%'; true")
+        seen = browser.run(browser.handle, MEASURE)
+        note(seen["width"] <= seen["window"], f"{name}, {language}: 400 % with large letters",
+             f"{seen['width']} > {seen['window']}")
+    note(len(grounds) == 2, f"{name}: light and dark", str(grounds))
+
+
+def main():
+    chosen = options(__doc__.split("\n")[0], pictures=("", "a directory for a picture of each page"))
+    report, house, browser = Report(), None, None
+    try:
+        house = House(chosen.bin, shimmed=False)
+        with open(os.open(house.configuration, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+            file.write(ACCOUNTS.format(issuer=house.sandbox.issuer, long=LONG))
+        house.sandbox.control(reset=True, auto_approve="alice")
+        house.start()
+        browser = Headless(house, "chromium")
+        browser.begin()
+        if chosen.pictures:
+            os.makedirs(chosen.pictures, exist_ok=True)
+        script = axe()
+        if script is None:
+            report.skip("axe-core", "PyPI is out of reach, and .build/axe is not there")
+        walk, rows = Walk(house, browser, report), []
+        # All of them first: the port of the pages is kept open by a sign-in, which has an end.
+        for name, url, account in list(walk.pages()):
+            started = time.monotonic()
+            check(walk, name, url, account, chosen, script)
+            rows.append((name, f"{time.monotonic() - started:.1f}"))
+        table("the pages", ["page", "s"], rows)
+        if chosen.pictures:
+            progress(f"the pictures are in {chosen.pictures}")
+    except (Trouble, Gone, OSError, subprocess.SubprocessError) as trouble:
+        report.note(False, "the stage", f"{type(trouble).__name__} {trouble}")
+    finally:
+        if browser:
+            browser.quit()
+        if house:
+            house.close(chosen.keep)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

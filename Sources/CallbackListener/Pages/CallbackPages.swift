@@ -1,0 +1,99 @@
+// All responses that the listener sends have the same security fields. A page has no text from a request or a provider,
+// except the names of a ``SignInLabel``. Clear-Site-Data is not sent: browsers would delete what other programs store for
+// 127.0.0.1, and with no-store nothing of ours is stored.
+
+internal import HTTPMessages
+internal import LocalHTTP
+
+/// A page of the listener.
+enum Page: Sendable, Hashable, CaseIterable {
+    case done, failed, denied, expired, noted, outdated
+    /// The response at a start address that was used already or has expired.
+    case used
+    /// The response to every request that is not a genuine callback. It does not tell whether a flow is pending.
+    case notFound
+
+    var status: Int {
+        switch self {
+        case .done, .failed, .denied, .expired, .noted, .outdated: 200
+        case .used: 410
+        case .notFound: 404
+        }
+    }
+
+    /// Where the browser gets the page; nil where it is the response to a request for another address.
+    var path: String? {
+        switch self {
+        case .done: CallbackPaths.done
+        case .failed, .denied, .expired: CallbackPaths.failed
+        case .noted: CallbackPaths.noted
+        case .outdated: CallbackPaths.outdated
+        case .used, .notFound: nil
+        }
+    }
+}
+
+/// What a page says.
+struct PageContent: Sendable, Hashable {
+    let page: Page
+    var signIn: SignInLabel?
+
+    init(_ page: Page, of signIn: SignInLabel? = nil) {
+        self.page = page
+        self.signIn = signIn
+    }
+}
+
+enum CallbackPages {
+    /// The pages that name no account, by their paths.
+    static let own = [
+        CallbackPaths.done: PageContent(.done), CallbackPaths.failed: PageContent(.failed),
+        CallbackPaths.noted: PageContent(.noted), CallbackPaths.outdated: PageContent(.outdated),
+    ]
+
+    /// The response with a page.
+    static func response(_ content: PageContent, in language: PageLanguage) -> ServerResponse {
+        let html = PageDocument(content, in: language).html
+        let type = [("Content-Type", "text/html; charset=utf-8"), ("Content-Language", language.rawValue)]
+        return ServerResponse(status: content.page.status, fields: fields(type), body: Array(html.utf8))
+    }
+
+    /// Redirects the browser to an address without the query and the fragment, where it gets ``Page/notFound``.
+    static let away = seePage("/unknown")
+
+    /// Redirects the browser from the address with the code, so that the code is in no history and no Referer field. The
+    /// empty fragment replaces the one of the callback, which may hold a token: without it a browser keeps that one
+    /// (RFC 9110 section 10.2.2).
+    static func seePage(_ path: String) -> ServerResponse { seeOther(path + "#") }
+
+    /// Redirects the browser to another address.
+    static func seeOther(_ location: String) -> ServerResponse {
+        ServerResponse(status: 303, fields: fields([("Location", location)]))
+    }
+
+    /// The response to a request that failed a check.
+    static func refusal(_ status: Int, in language: PageLanguage) -> ServerResponse {
+        switch status {
+        case 404: response(PageContent(.notFound), in: language)
+        case 405: ServerResponse(status: 405, fields: fields([("Allow", "GET")]))
+        default: ServerResponse(status: status, fields: fields([]))
+        }
+    }
+
+    private static func fields(_ own: [(String, String)]) -> HTTPFields {
+        HTTPFields(
+            own + [
+                ("Cache-Control", "no-store"),
+                ("Content-Security-Policy", policy),
+                ("Cross-Origin-Opener-Policy", "same-origin"),
+                ("Referrer-Policy", "no-referrer"),
+                ("X-Content-Type-Options", "nosniff"),
+                ("X-Frame-Options", "DENY"),
+            ])
+    }
+
+    /// Allows the pages' own stylesheet and nothing else (Content Security Policy Level 3).
+    private static let policy =
+        "default-src 'none'; style-src '\(PageStyle.source)'; frame-ancestors 'none'; form-action 'none'; "
+        + "base-uri 'none'"
+}

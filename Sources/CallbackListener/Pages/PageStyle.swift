@@ -1,0 +1,31 @@
+// The look of the pages. It names no address, so that the policy can forbid every request. Sizes are in rem, so that the
+// browser's font size and zoom hold; at 320 pixels (1280 at a zoom of 400 %) nothing is wider than the window.
+
+internal import Cryptography
+internal import Encodings
+
+enum PageStyle {
+    /// The text of the pages' `style` element.
+    static let text = """
+        :root{color-scheme:light dark;--page:#f2f3f6;--card:#fff;--text:#1b2030;--soft:#4a5263;--line:#d3d7df;--good:#1a7f45;--bad:#b3261e}
+        @media(prefers-color-scheme:dark){:root{--page:#14161b;--card:#1e2128;--text:#eceef2;--soft:#b9bfcb;--line:#3b414d;--good:#4cc38a;--bad:#ff8a80}}
+        *{box-sizing:border-box}
+        body{margin:0;padding:2rem 1rem;background:var(--page);color:var(--text);font:1rem/1.55 system-ui,sans-serif;overflow-wrap:anywhere}
+        header,main{max-width:34rem;margin:0 auto}
+        header{display:flex;align-items:center;gap:.6rem;padding:0 .25rem 1rem;font-weight:600}
+        svg{width:1.75rem;height:1.75rem;flex:none}
+        main{padding:1.5rem;background:var(--card);border:1px solid var(--line);border-top:.3rem solid var(--soft);border-radius:.6rem}
+        main.good{border-top-color:var(--good)}
+        main.bad{border-top-color:var(--bad)}
+        h1{margin:0;font-size:1.6rem;line-height:1.25}
+        p{margin:1rem 0 0}
+        dl{margin:1.25rem 0 0;padding:.25rem 0;border:1px solid var(--line);border-width:1px 0}
+        dl div{padding:.35rem 0}
+        dt{color:var(--soft);font-size:.9rem}
+        dd{margin:0;font-weight:600}
+
+        """
+
+    /// The source expression by which a policy allows the stylesheet: the digest of its text.
+    static let source = "sha256-\(Base64.encode(Digest.sha256(text)))"
+}
