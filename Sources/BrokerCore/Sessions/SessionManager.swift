@@ -194,8 +194,9 @@ actor SessionManager {
             try await write(session, in: account.slot)
             return (.stored, nil)
         } catch {
-            if lanes[account.name]?.account.slot != account.slot {
-                // No lane has it any more: the lane was set aside meanwhile.
+            if lanes[account.name]?.account.slot != account.slot || lanes[account.name]?.state.isLoaded != true {
+                // No lane has it any more: the lane was set aside meanwhile. A lane that has taken its place has not been
+                // loaded yet, and takes the session up from here.
                 residue.keep(unwritten: session, in: account.slot)
                 schedule.set(.save(account.name), at: clock.bootInstant + Schedule.saveRetryInterval)
             }

@@ -64,6 +64,27 @@ import Testing
         #expect(house.provider.presented == ["refresh-2"])
     }
 
+    @Test func `a refreshed session that cannot be stored is kept for an account that left and came back meanwhile`()
+        async throws
+    {
+        let house = try await house()
+        try await house.signIn()
+        house.clock.advance(by: 3_600)
+        house.provider.hold(.token)
+        let reading = Task { await house.failure() }
+        #expect(await house.provider.arrived(.token, 2))
+        await house.broker.configure([])
+        await house.broker.configure([House.account()])
+        await house.vault.failStoring(with: .unwritable(reason: "No space left on device."))
+        house.provider.release(.token)
+        _ = await reading.value
+        #expect(try await house.token() == "access-3")
+        await house.vault.failStoring(with: nil)
+        house.clock.advance(by: 3_600)
+        #expect(try await house.token() == "access-4")
+        #expect(house.provider.presented == ["refresh-2", "refresh-3"])
+    }
+
     @Test func `a dead grant of a binding that is gone does not touch the new one`() async throws {
         let house = try await house()
         try await house.signIn()
