@@ -47,7 +47,8 @@ enum ConfigurationCheck {
         let place = config.map { ["--config", $0] } ?? []
         let (status, output) = try Programs.run(
             [Programs.path("ringbackd"), "--check-config", "--json"] + place + arguments)
-        guard let report = try? JSON(parsing: output) else {
+        // The largest configuration that is allowed has about 15,000 accounts.
+        guard let report = try? JSON(parsing: output, maxValues: 1_000_000) else {
             throw RingbackError(.badResponse, "ringbackd --check-config ended with status \(status) and no report.")
         }
         return report

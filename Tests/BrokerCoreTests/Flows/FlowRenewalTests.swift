@@ -158,7 +158,7 @@ import Testing
     @Test func `the deadline's error says how long the address counted`() async throws {
         let (house, flow) = try await open()
         house.clock.advance(by: 601)
-        guard case .ended = await house.broker.receive(try house.provider.consent(flow.authorizationURL)) else {
+        guard case .expired = await house.broker.receive(try house.provider.consent(flow.authorizationURL)) else {
             throw Unexpected()
         }
         guard case .expired(.flowExpired(let words)) = try await house.broker.flow(flow.id, waiting: .zero).status
