@@ -99,12 +99,20 @@ public struct SocketAPI: Sendable {
         _ = Router.shared
     }
 
+    /// Programs may keep connections open, which cost less than a kilobyte and up to two descriptors each. 1,024
+    /// stay for everything else.
+    private static var maxConnections: Int {
+        var limit = rlimit()
+        guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 256 }
+        return min(16_384, max(64, (Int(clamping: limit.rlim_cur) - 1_024) / 2))
+    }
+
     /// A server of this API. Only the owner of the process and root connect.
     public func server() -> HTTPServer {
         var limits = ServerLimits()
         limits.cancelsAtShutdown = true
-        // Programs may keep connections open, which cost less than a kilobyte each.
-        limits.maxConnections = 16_384
+        limits.maxConnections = SocketAPI.maxConnections
+        PeerProcess.prepare()
         return HTTPServer(
             limits: limits,
             accepts: { [owner] peer in

@@ -84,11 +84,12 @@ enum Hardening {
         return names
     }
 
-    /// Thousands of programs may keep a connection open.
+    /// Thousands of programs may keep a connection open, each with the descriptor of its process. Others are needed for the
+    /// vault and the programs that the daemon starts.
     private static func raiseDescriptorLimit() {
         var limit = rlimit()
         guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
-        limit.rlim_cur = min(limit.rlim_max, 16_384)
+        limit.rlim_cur = min(limit.rlim_max, 65_536)
         unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
 }

@@ -181,7 +181,7 @@ struct LeaseKeeper: Service {
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
-            while (try? await Task.sleep(for: lock.renewalInterval)) != nil {
+            while (try? await Task.sleep(for: StateLock.renewalInterval)) != nil {
                 do {
                     try lock.renew()
                 } catch {

@@ -78,14 +78,14 @@ extension KeySourceError {
     }
 }
 
-/// Tells that something has happened in the broker: once, however much it was since the last time.
+/// Signals that the broker did something. Many changes before the signal is taken are one signal.
 struct Activity: Sendable {
     let stream: AsyncStream<Void>
     private let continuation: AsyncStream<Void>.Continuation
 
     init() {
         (stream, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
-        // What was read at the start is freed, too.
+        // One signal at the start, so that memory used for starting is given back too.
         note()
     }
 
@@ -117,7 +117,7 @@ struct Freshness: Service {
     }
 
     /// Many small changes fragment the memory. Only this returns the free parts to the system; half a minute after a
-    /// change, so that an idle daemon does not wake up.
+    /// change, so that this causes no wake-ups while nothing happens.
     private func giveMemoryBack() async {
         for await _ in activity.stream {
             guard (try? await Task.sleep(for: .seconds(30))) != nil else { return }

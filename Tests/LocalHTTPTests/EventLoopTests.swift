@@ -17,27 +17,34 @@ import Testing
         let time: Counter64
         /// How many calls of `accept4` fail for want of a descriptor.
         let failures: Counter64
+        /// With so many open connections no descriptor is left; 0: there is no limit.
+        let most: Counter64
         let waiting: Box
+        /// The listening socket's descriptor, which the loop closes.
+        let listening: Int32
 
         final class Counter64: Sendable { let value = Atomic<Int64>(0) }
         final class Box: Sendable { let exchanges = Mutex<[Exchange]>([]) }
 
         init(in directory: String) throws {
-            let (time, failures, waiting) = (Counter64(), Counter64(), Box())
-            (self.time, self.failures, self.waiting) = (time, failures, waiting)
+            let (time, failures, most, waiting) = (Counter64(), Counter64(), Counter64(), Box())
+            (self.time, self.failures, self.most, self.waiting) = (time, failures, most, waiting)
             loop = try EventLoop { time.value.load(ordering: .relaxed) }
-            rules = ConnectionRules(
-                limits: ServerLimits(), accepts: { _ in true }, ownerOf: nil, refusal: { ServerResponse(status: $0) },
+            let rules = ConnectionRules(
+                limits: ServerLimits(), accepts: { _ in true }, ownerOf: nil,
+                refusal: { ServerResponse(status: $0, body: [UInt8](repeating: 0x72, count: 9_000)) },
                 immediate: { $0.path == "/now" ? .text("now") : nil },
                 handOver: { exchange in
                     waiting.exchanges.withLock { $0.append(exchange) }
                     return true
                 })
+            self.rules = rules
             let path = directory + "/steps.sock"
             place = .unix(path)
-            let listener = Listener(
-                Descriptor(try ListeningSocket.open(.unix(path: path)).descriptor), port: 0, server: rules
-            ) { socket in
+            listening = try ListeningSocket.open(.unix(path: path)).descriptor
+            let listener = Listener(Descriptor(listening), port: 0, server: rules) { socket in
+                let limit = most.value.load(ordering: .relaxed)
+                if limit > 0, rules.registry.count >= limit { return -EMFILE }
                 guard failures.value.load(ordering: .relaxed) > 0 else { return clinux_accept(socket) }
                 failures.value.wrappingSubtract(1, ordering: .relaxed)
                 return -EMFILE
@@ -76,6 +83,81 @@ import Testing
             younger.get("/now")
             #expect(steps.settle())
             #expect(try younger.answer().text == "now")
+        }
+    }
+
+    @Test func `makes room for a client behind many that send nothing, without a pause`() async throws {
+        try await TestServer.withDirectory { directory in
+            let steps = try Steps(in: directory)
+            let open = try (0..<20).map { _ in try RawClient(steps.place) }
+            #expect(steps.settle())
+            steps.most.value.store(20, ordering: .relaxed)
+            let silent = try (0..<30).map { _ in try RawClient(steps.place) }
+            let genuine = try RawClient(steps.place)
+            genuine.get("/now")
+            #expect(steps.settle())
+            #expect(try genuine.answer().text == "now")
+            // As many have given way as were accepted, the oldest first.
+            #expect(steps.rules.registry.count == 20)
+            #expect(try open.allSatisfy { try $0.readToEnd().isEmpty })
+            withExtendedLifetime(silent) {}
+        }
+    }
+
+    @Test func `drops nobody when no descriptor is left and nobody waits`() async throws {
+        try await TestServer.withDirectory { directory in
+            let steps = try Steps(in: directory)
+            // Several connections at once, so that more than one is accepted at a time later.
+            let clients = try (0..<30).map { _ in try RawClient(steps.place) }
+            #expect(steps.settle())
+            steps.most.value.store(31, ordering: .relaxed)
+            let last = try RawClient(steps.place)
+            #expect(steps.settle())
+            #expect(steps.rules.registry.count == 31 && steps.loop.isAtRest)
+            withExtendedLifetime((clients, last)) {}
+        }
+    }
+
+    @Test func `rests when a listening socket was shut down by another process`() async throws {
+        try await TestServer.withDirectory { directory in
+            let steps = try Steps(in: directory)
+            let first = try RawClient(steps.place)
+            #expect(steps.settle())
+            shutdown(steps.listening, Int32(SHUT_RDWR))
+            #expect(steps.settle() && steps.loop.isAtRest)
+            first.get("/now")
+            #expect(steps.settle())
+            #expect(try first.answer().text == "now")
+        }
+    }
+
+    @Test func `notices the end of a client that has sent more than is read`() async throws {
+        try await TestServer.withDirectory { directory in
+            let steps = try Steps(in: directory)
+            let client = try RawClient(steps.place)
+            client.send("GET /later HTTP/1.1\r\n")
+            #expect(steps.settle())
+            client.send("Host: a\r\n\r\n")
+            client.sendUntilFull([UInt8](repeating: 0x78, count: 4_096))
+            client.leave()
+            #expect(steps.settle())
+            #expect(steps.rules.registry.count == 0)
+        }
+    }
+
+    @Test func `leaves no deadline of one client to the next`() async throws {
+        try await TestServer.withDirectory { directory in
+            let steps = try Steps(in: directory)
+            let gone = try RawClient(steps.place)
+            gone.send("nonsense\r\n\r\n")
+            gone.leave()
+            #expect(steps.settle())
+            let next = try RawClient(steps.place)
+            #expect(steps.settle())
+            #expect(steps.pass(milliseconds: 3_000))
+            next.get("/now")
+            #expect(steps.settle())
+            #expect(try next.answer().text == "now")
         }
     }
 

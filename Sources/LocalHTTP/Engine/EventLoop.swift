@@ -122,7 +122,7 @@ final class EventLoop: @unchecked Sendable {
             if token == EventLoop.bellToken {
                 runJobs()
             } else if token & Listener.mark != 0 {
-                accept(token)
+                if events.isDisjoint(with: .hangUp) { accept(token) } else { removeBroken(token) }
             } else {
                 let number = Int(token & 0xFFFF_FFFF)
                 guard number < registrations.count, registrations[number].generation == UInt32(token >> 32),
@@ -189,12 +189,21 @@ final class EventLoop: @unchecked Sendable {
             oldest.drop()
             outcome = listener.accept(for: self)
         }
-        if case .accepted = outcome { return }
+        switch outcome {
+        case .accepted: return
+        case .broken: return removeBroken(token)
+        case .exhausted: break
+        }
         // The listener would be reported as ready all the time. It is watched again when a connection closes, or after a
         // pause.
         poller.change(listener.number, [], token: token)
         paused.append(token)
         pauseEnds = clock() + EventLoop.pause
+    }
+
+    /// Whoever opened the socket has shut it down. It would be reported as ready all the time.
+    private func removeBroken(_ token: UInt64) {
+        if let listener = listeners.withLock({ $0[token] }) { remove(listener) }
     }
 
     private func resumeListeners() {

@@ -42,6 +42,8 @@ extension HTTPConnection {
 
     /// Discards what the client still sends, see ``Phase/lingering(_:)``.
     func linger() {
+        // The write may have found that the client has disconnected.
+        guard number >= 0 else { return }
         phase = .lingering(HTTPConnection.maxLingering)
         startDeadline(in: HTTPConnection.lingerTimeout)
         reader.discard()

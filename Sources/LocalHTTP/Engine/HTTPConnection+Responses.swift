@@ -117,7 +117,9 @@ extension HTTPConnection {
 
     /// Sends what was written in this turn, and a body after it.
     func flush(with body: [UInt8] = []) {
-        guard number >= 0, !loop.output.isEmpty || !body.isEmpty else { return finishWrite() }
+        // The buffer is the loop's: what is left in it would reach the next client.
+        guard number >= 0 else { return loop.output.clear() }
+        guard !loop.output.isEmpty || !body.isEmpty else { return finishWrite() }
         if isBlocked {
             // An error response to a client that has not read the one before.
             unsent.append(loop.output.bytes(from: 0) + body)

@@ -115,6 +115,7 @@ final class HTTPConnection: @unchecked Sendable {
         hasInput = true
         mustReadEnd = false
         endsOutput = false
+        (deadline, writeDeadline) = (nil, nil)
         age = loop.nextAge()
         // On a single-request listener a client must send its request before the deadline.
         if server.limits.isSingleRequest {
@@ -204,6 +205,9 @@ final class HTTPConnection: @unchecked Sendable {
             receive()
             guard number >= 0 else { return }
         }
+        // No further event reports the end that is behind what is not read.
+        if holdsReads, mustReadEnd { inputEnded() }
+        guard number >= 0 else { return }
         reader.release(to: &loop.spare)
         watch()
     }

@@ -55,7 +55,11 @@ final class Listener: @unchecked Sendable {
                 continue
             }
             switch -descriptor {
-            case EMFILE, ENFILE, ENOBUFS, ENOMEM: return .exhausted
+            case EMFILE, ENFILE, ENOBUFS, ENOMEM:
+                // One at a time from now on: each may need another connection to give way.
+                (share, fullShares) = (1, 0)
+                // The kernel reserves the descriptor before it looks whether a client waits.
+                return hasClient ? .exhausted : .accepted
             // The client has gone already, or a signal came.
             case ECONNABORTED, EINTR, EPROTO, EPERM: continue
             case EAGAIN:
@@ -68,6 +72,12 @@ final class Listener: @unchecked Sendable {
         // One client alone fills the smallest share each time.
         if fullShares > 7 { (share, fullShares) = (min(share * 2, Listener.mostAtATime), 0) }
         return .accepted
+    }
+
+    /// True if a client waits to be accepted.
+    private var hasClient: Bool {
+        var question = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
+        return unsafe poll(&question, 1, 0) > 0
     }
 
     private func serve(_ socket: consuming Descriptor, for loop: EventLoop) {

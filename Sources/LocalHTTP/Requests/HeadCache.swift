@@ -52,6 +52,7 @@ final class HeadCache {
 
     /// Notes a head that was parsed from the bytes.
     func propose(_ head: RequestHead, _ bytes: Span<UInt8>) {
+        candidateHead = nil
         guard head.method == "GET", head.query == nil, head.contentLength == 0, bytes.count <= HeadCache.longest,
             head.fields.lines.allSatisfy({ field in HeadCache.harmless.contains { HTTPFields.isSame($0, field.name) } })
         else { return }

@@ -27,6 +27,9 @@ public final class PeerProcess: Sendable {
         return unsafe poll(&question, 1, 0) == 0
     }
 
+    /// Asks the kernel what it supports, once and for all. To be called while there are free descriptors.
+    public static func prepare() { _ = (isSupported, isNumbered) }
+
     /// This kernel tells processes by descriptor.
     public static let isSupported: Bool = {
         var ends: [Int32] = [-1, -1]
