@@ -17,6 +17,7 @@ private let commandsForPeople = [
     "sudo make install": "writes to the system; run with a DESTDIR by the tests of the manual",
     "systemctl --user daemon-reload": "changes the user's own service manager",
     "systemctl --user enable --now ringback.socket": "changes the user's own service manager",
+    "systemctl --user enable --now ringback-metrics.timer": "the same",
     "make build": "builds the debug executables",
     "make check": "is a part of what runs this",
     "make": "prints the list of targets",
