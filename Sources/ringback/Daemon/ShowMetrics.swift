@@ -6,7 +6,7 @@ import Terminal
 struct ShowMetrics: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "metrics", abstract: "Print the daemon's metrics, in Prometheus's text format.",
-        discussion: "For node_exporter's textfile collector: ringback metrics > FILE.prom")
+        discussion: "For node_exporter's textfile collector: ringback metrics > FILE.new && mv FILE.new FILE.prom")
 
     @OptionGroup var daemon: DaemonOptions
 

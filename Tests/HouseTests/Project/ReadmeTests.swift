@@ -17,6 +17,7 @@ private let commandsForPeople = [
     "sudo make install": "writes to the system; run with a DESTDIR by the tests of the manual",
     "systemctl --user daemon-reload": "changes the user's own service manager",
     "systemctl --user enable --now ringback.socket": "changes the user's own service manager",
+    "systemctl --user enable --now ringback-metrics.timer": "the same",
     "make build": "builds the debug executables",
     "make check": "is a part of what runs this",
     "make": "prints the list of targets",
@@ -70,9 +71,12 @@ private let commandsForPeople = [
 private let pagePaths =
     ["README.md"]
     + [
-        "sign-in", "sessions", "configuration", "api", "command-line", "services", "tools", "supabase", "sandbox",
-        "desktop", "troubleshooting", "contributing", "architecture", "performance",
+        "sign-in", "sessions", "configuration", "api", "command-line", "services", "tools", "supabase", "coming-from",
+        "sandbox", "desktop", "troubleshooting", "contributing", "architecture", "performance",
     ].map { "docs/\($0).md" }
+
+/// The verbs of `ringback` that have verbs below them.
+private let verbsWithVerbs: Set<String> = ["account", "config", "vault", "supabase", "scheme", "expose", "origin"]
 
 @Suite struct `README and docs` {
     let readme: Document
@@ -167,10 +171,7 @@ private let pagePaths =
                 var help = ""
                 for span in spans where span.hasPrefix("ringback ") {
                     let words = span.split(separator: " ").dropFirst().map(String.init)
-                    let hasVerbs = [
-                        "account", "config", "vault", "supabase", "scheme", "expose", "origin",
-                    ].contains(words[0])
-                    let verb = Array(words.prefix(hasVerbs ? 2 : 1))
+                    let verb = Array(words.prefix(verbsWithVerbs.contains(words[0]) ? 2 : 1))
                     let answer = try await stage.run("ringback", verb + ["--help"])
                     #expect(answer.status == 0, "\(span)")
                     help += answer.out
@@ -182,6 +183,28 @@ private let pagePaths =
             }
             let verbs = try await stage.verbs()
             #expect(named == Set(verbs))
+        }
+    }
+
+    @Test func `the commands for those who come from another program exist, with their options`() async throws {
+        let spans = try Document(path: "docs/coming-from.md").codeSpans.filter { $0.hasPrefix("ringback ") }
+        #expect(spans.count > 40)
+        try await Stage.play("", startsDaemon: false) { stage in
+            var helps: [[String]: String] = [:]
+            for span in spans {
+                // What follows `--` is the other program's.
+                let words = Array(span.split(separator: " ").dropFirst().map(String.init).prefix { $0 != "--" })
+                let verb = Array(words.prefix(verbsWithVerbs.contains(words[0]) ? 2 : 1))
+                if helps[verb] == nil {
+                    let answer = try await stage.run("ringback", verb + ["--help"])
+                    #expect(answer.status == 0, "\(span)")
+                    helps[verb] = answer.out
+                }
+                let help = helps[verb] ?? ""
+                for option in words where option.hasPrefix("--") {
+                    #expect(help.contains(option), "\(option) of \(span)")
+                }
+            }
         }
     }
 
