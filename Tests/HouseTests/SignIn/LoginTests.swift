@@ -86,8 +86,8 @@ import Testing
             #expect(flow["status"]?.string == "expired")
             #expect(flow["error"]?["code"]?.string == "flow_expired")
             #expect(flow["error"]?["detail"]?.string?.contains("/callback/work") == true)
-            // Too late: the listener knows nothing of it, the API says that it is over.
-            #expect(try await Browser.load(callback).location == "/unknown")
+            // Too late: the browser's page says so, and so does the API.
+            #expect(try await Browser.load(callback).location == "/failed")
             let late = try await stage.ringback("complete", callback.text)
             #expect(late.status == 6, "\(late)")
             try await stage.expectNothingHeld(error: "flow_expired")
