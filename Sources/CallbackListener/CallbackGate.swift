@@ -43,7 +43,8 @@ struct CallbackPort: Sendable {
     /// The Host fields of all redirect URIs since the port was opened, with the address families that they were bound
     /// on.
     var authorities: [String: Set<Family>] = [:]
-    /// The paths of pages that name an account, kept until the port is closed: a reload or another tab is told the same.
+    /// Pages that name an account, by path. Kept until the port is closed, so that a reload or another tab gets the same
+    /// page.
     /// There is one for each account, provider and result, so the configuration bounds their number.
     private(set) var results: [String: PageContent] = [:]
 

@@ -14,8 +14,8 @@ public struct LanguagePreference: Sendable {
         ranges = values.flatMap { $0.utf8.split(separator: UInt8(ascii: ",")) }.compactMap(LanguagePreference.range)
     }
 
-    /// The language with the highest weight; of equal ones the one that is named first. Nil if the user named none of
-    /// them, or refuses those that are named.
+    /// The language with the highest weight; of equal ones the one that is named first. Nil if the user names none of
+    /// them, or only with the weight 0.
     ///
     /// - Parameter offered: primary subtags in lower case. `ru-RU` fits `ru`, as in a lookup (RFC 4647 section 3.4).
     public func best(of offered: [String]) -> String? {

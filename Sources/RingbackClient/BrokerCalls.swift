@@ -33,7 +33,7 @@ package struct BrokerCalls: Sendable {
         return try call(endpoint, at: target, body: body, timeout: timeout, onTick: onTick)
     }
 
-    /// The same, at the endpoint's target.
+    /// Calls an endpoint at a target that is already built.
     func call(
         _ endpoint: Endpoint, at target: RequestTarget, body: JSON? = nil, timeout: Duration,
         onTick: (() -> Void)? = nil

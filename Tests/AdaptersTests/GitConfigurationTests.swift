@@ -98,13 +98,50 @@ import Testing
         let url = "https://git.example.org/team"
         let changes = read([]).changes(for: [team], value: Self.value, in: read([]))
         #expect(
-            changes == [add("\(url).helper", ""), add("\(url).helper", Self.value), add("\(url).useHttpPath", "true")])
-        let written = read([("\(url).helper", ""), ("\(url).helper", Self.value), ("\(url).usehttppath", "true")])
+            changes == [
+                add("\(url).helper", ""), add("\(url).helper", Self.value), add("\(url).useHttpPath", "true"),
+                add("\(url).ringbackPath", "true"),
+            ])
+        let written = read([
+            ("\(url).helper", ""), ("\(url).helper", Self.value), ("\(url).usehttppath", "true"),
+            ("\(url).ringbackpath", "true"),
+        ])
         #expect(written.changes(for: [team], value: Self.value, in: written).isEmpty)
         #expect(
-            written.removals(of: nil).changes == [
+            written.removals(of: nil) == [
                 remove("\(url).helper", ""), remove("\(url).helper", Self.value), remove("\(url).useHttpPath", "true"),
+                .removeAll(key: "credential.\(url).ringbackPath"),
             ])
+    }
+
+    @Test func `useHttpPath of the user stays, and ours goes without a helper too`() throws {
+        let url = "https://git.example.org/team"
+        let own = read([("\(url).usehttppath", "true"), ("\(url).helper", ""), ("\(url).helper", Self.value)])
+        #expect(own.removals(of: nil) == [remove("\(url).helper", ""), remove("\(url).helper", Self.value)])
+        let all = read([(key, ""), (key, Self.value)])
+        let changes = try all.changes(
+            for: [origin(), origin("https://git.example.org/team/*")], value: Self.value, in: all)
+        #expect(changes == [add("\(url).useHttpPath", "true"), add("\(url).ringbackPath", "true")])
+        let marked = read([("\(url).usehttppath", "true"), ("\(url).ringbackpath", "true")])
+        let removals = [
+            remove("\(url).useHttpPath", "true"), .removeAll(key: "credential.\(url).ringbackPath"),
+        ]
+        #expect(marked.removals(of: nil) == removals)
+        let changed = read([("\(url).usehttppath", "false"), ("\(url).ringbackpath", "true")])
+        #expect(changed.removals(of: nil) == Array(removals.dropFirst()))
+    }
+
+    @Test func `of several empty values only the one before ours is removed`() {
+        func removals(_ values: String...) -> [GitConfiguration.Change] {
+            read(values.map { (key, $0) }).removals(of: nil)
+        }
+        let all = GitConfiguration.Change.removeAll(key: "credential.\(key)")
+        #expect(removals("", "store", "", Self.value) == [all, add(key, ""), add(key, "store")])
+        #expect(removals("", "store", "", Self.value, "cache") == [all] + ["", "store", "cache"].map { add(key, $0) })
+        #expect(removals("", "store", Self.value) == [remove(key, Self.value)])
+        #expect(removals("store", "", Self.value) == [remove(key, ""), remove(key, Self.value)])
+        #expect(removals("", "", Self.value) == [all, add(key, "")])
+        #expect(removals("", "store").isEmpty)
     }
 
     @Test func `only what is still ours is removed`() throws {
@@ -114,11 +151,9 @@ import Testing
             ("https://x.example.org.helper", ""),
             ("https://x.example.org.helper", "cache"),
         ])
-        #expect(all.removals(of: nil).changes == [remove(key, ""), remove(key, Self.value)])
-        #expect(try all.removals(of: [origin()]).changes == [remove(key, ""), remove(key, Self.value)])
-        #expect(try all.removals(of: [origin("https://other.example.org")]).changes.isEmpty)
-        let two = read([(key, ""), (key, "cache"), (key, ""), (key, Self.value)]).removals(of: nil)
-        #expect(two.changes == [remove(key, Self.value)] && two.left == ["credential.\(key)"])
+        #expect(all.removals(of: nil) == [remove(key, ""), remove(key, Self.value)])
+        #expect(try all.removals(of: [origin()]) == [remove(key, ""), remove(key, Self.value)])
+        #expect(try all.removals(of: [origin("https://other.example.org")]).isEmpty)
     }
 
     @Test func `mail servers are asked for, other protocols are not`() throws {

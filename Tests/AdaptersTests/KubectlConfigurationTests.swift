@@ -32,6 +32,22 @@ import Testing
         #expect(KubectlConfiguration.plugin("/opt/ringback", account: "work") == read.users.last?.plugin)
     }
 
+    @Test func `another name or another argument is somebody's own`() throws {
+        func isWritten(_ name: String, _ arguments: String...) throws -> Bool {
+            let list = arguments.map { "\"\($0)\"" }.joined(separator: ", ")
+            let view =
+                #"{"users": [{"name": "\#(name)", "user": {"exec": {"command": "/usr/bin/ringback", "#
+                + #""args": [\#(list)]}}}]}"#
+            return try #require(KubectlConfiguration(view: view.utf8)?.users.first).isWritten
+        }
+        let verb = "kubectl-credential"
+        #expect(try isWritten("ringback", verb) && isWritten("ringback-work", verb, "--account=work"))
+        #expect(try !isWritten("me-at-corp", verb) && !isWritten("me-at-corp", verb, "--account=work"))
+        #expect(try !isWritten("ringback-work", verb, "--account=work", "--kind=access_token"))
+        #expect(try !isWritten("ringback-work", verb, "--account=home") && !isWritten("ringback-work", verb))
+        #expect(try !isWritten("ringback", verb, "--account=work") && !isWritten("ringback"))
+    }
+
     @Test func `an empty kubeconfig has no users`() throws {
         let empty = try #require(KubectlConfiguration(view: #"{"users": null, "contexts": null}"#.utf8))
         #expect(empty.users.isEmpty && empty.contexts.isEmpty)

@@ -20,9 +20,23 @@ public struct GitConfiguration: Sendable, Equatable {
             self.value = value
         }
 
+        /// Nil for what is no variable of credentials.
+        init?(key: String, value: String) {
+            guard let first = key.firstIndex(of: "."), let last = key.lastIndex(of: "."), key[..<first] == "credential"
+            else { return nil }
+            url = first == last ? nil : String(key[key.index(after: first)..<last])
+            name = key[key.index(after: last)...].lowercased()
+            self.value = value
+        }
+
         /// The variable's whole name.
         public var key: String {
-            let shown = name == GitConfiguration.usesPath ? "useHttpPath" : name
+            let shown =
+                switch name {
+                case GitConfiguration.usesPath: "useHttpPath"
+                case GitConfiguration.marker: "ringbackPath"
+                default: name
+                }
             return "credential." + (url.map { $0 + "." } ?? "") + shown
         }
     }
@@ -33,6 +47,8 @@ public struct GitConfiguration: Sendable, Equatable {
         case add(key: String, value: String)
         /// Removes each of the variable's values that is this one.
         case remove(key: String, value: String)
+        /// Removes all values of the variable.
+        case removeAll(key: String)
     }
 
     /// Which helpers git asks for a server.
@@ -50,6 +66,9 @@ public struct GitConfiguration: Sendable, Equatable {
 
     private static let helper = "helper"
     private static let usesPath = "usehttppath"
+    /// A variable of our own, which git ignores. It says that ``changes(for:value:in:)`` wrote the section's
+    /// `useHttpPath`.
+    private static let marker = "ringbackpath"
 
     /// In the order of the configuration.
     public private(set) var entries: [Entry]
@@ -58,12 +77,8 @@ public struct GitConfiguration: Sendable, Equatable {
     public init(listing: some Collection<UInt8>) {
         entries = listing.split(separator: 0).compactMap { part in
             let pieces = part.split(separator: 0x0A, maxSplits: 1, omittingEmptySubsequences: false)
-            let key = String(decoding: pieces[0], as: UTF8.self)
-            guard let first = key.firstIndex(of: "."), let last = key.lastIndex(of: "."), key[..<first] == "credential"
-            else { return nil }
             return Entry(
-                url: first == last ? nil : String(key[key.index(after: first)..<last]),
-                name: key[key.index(after: last)...].lowercased(),
+                key: String(decoding: pieces[0], as: UTF8.self),
                 value: pieces.count > 1 ? String(decoding: pieces[1], as: UTF8.self) : "")
         }
     }
@@ -163,8 +178,9 @@ public struct GitConfiguration: Sendable, Equatable {
                 $0.url == url && GitConfiguration.isWritten($0.value) && $0.value != value
             }
             guard isMoved || !all.standing(for: origin).isComplete else { continue }
-            // In a section that is there already, new lines would not come after what follows it.
-            for change in file.removals(of: url).changes {
+            // git adds lines to an existing section, which may stand before other helpers. So our old lines are removed
+            // first, and the section is made anew at the end.
+            for change in file.removals(of: url) {
                 changes.append(change)
                 all.apply(change)
                 file.apply(change)
@@ -174,7 +190,11 @@ public struct GitConfiguration: Sendable, Equatable {
             if !standing.isAsked || !standing.before.isEmpty || !standing.after.isEmpty {
                 added = ["", value].map { Entry(url: url, name: GitConfiguration.helper, value: $0) }
             }
-            if !standing.namesPath { added.append(Entry(url: url, name: GitConfiguration.usesPath, value: "true")) }
+            if !standing.namesPath {
+                added += [GitConfiguration.usesPath, GitConfiguration.marker].map {
+                    Entry(url: url, name: $0, value: "true")
+                }
+            }
             for entry in added {
                 changes.append(.add(key: entry.key, value: entry.value))
                 all.entries.append(entry)
@@ -187,45 +207,56 @@ public struct GitConfiguration: Sendable, Equatable {
     /// What removes the values that ``changes(for:value:in:)`` made, of the user's own file, as far as they are there.
     ///
     /// - Parameter origins: only of the sections of these; nil for all.
-    /// - Returns: the changes, and the variables with several empty values, of which ours is not known.
-    public func removals(of origins: [OriginPattern]?) -> (changes: [Change], left: [String]) {
+    public func removals(of origins: [OriginPattern]?) -> [Change] {
         let wanted = origins?.map(GitConfiguration.url)
-        var (changes, left, seen) = ([Change](), [String](), Set<String>())
+        var (changes, seen) = ([Change](), Set<String>())
         for url in entries.compactMap(\.url) where wanted?.contains(url) != false && seen.insert(url).inserted {
-            let removals = removals(of: url)
-            changes += removals.changes
-            if let key = removals.left { left.append(key) }
+            changes += removals(of: url)
         }
-        return (changes, left)
+        return changes
     }
 
-    private func removals(of url: String) -> (changes: [Change], left: String?) {
-        let section = entries.filter { $0.url == url }
-        let helpers = section.filter { $0.name == GitConfiguration.helper }
-        guard helpers.contains(where: { GitConfiguration.isWritten($0.value) }) else { return ([], nil) }
+    private func removals(of url: String) -> [Change] {
+        helperRemovals(entries.filter { $0.url == url && $0.name == GitConfiguration.helper })
+            + pathRemovals(entries.filter { $0.url == url })
+    }
+
+    /// - Parameter helpers: those of one section. The empty value directly before ours is ours too.
+    private func helperRemovals(_ helpers: [Entry]) -> [Change] {
+        let ours = helpers.indices.filter { GitConfiguration.isWritten(helpers[$0].value) }
+        guard let key = helpers.first?.key, !ours.isEmpty else { return [] }
+        let kept = helpers.indices.filter { index in
+            !ours.contains(index) && !(helpers[index].value.isEmpty && ours.contains(index + 1))
+        }
+        // Of several empty values git cannot remove one.
+        guard !kept.contains(where: { helpers[$0].value.isEmpty }) || !ours.contains(where: { isPair(helpers, $0) })
+        else {
+            return [.removeAll(key: key)] + kept.map { .add(key: key, value: helpers[$0].value) }
+        }
         var changes: [Change] = []
-        for entry in helpers where GitConfiguration.isWritten(entry.value) {
-            let change = Change.remove(key: entry.key, value: entry.value)
+        for (index, entry) in helpers.enumerated() where !kept.contains(index) {
+            let change = Change.remove(key: key, value: entry.value)
             if !changes.contains(change) { changes.append(change) }
         }
-        let empty = helpers.filter(\.value.isEmpty)
-        if empty.count == 1 { changes.insert(.remove(key: empty[0].key, value: ""), at: 0) }
-        if GitConfiguration.hasPath(url),
-            let path = section.first(where: { $0.name == GitConfiguration.usesPath && $0.value == "true" })
-        {
-            changes.append(.remove(key: path.key, value: path.value))
-        }
-        return (changes, empty.count > 1 ? empty[0].key : nil)
+        return changes
     }
 
-    private static func hasPath(_ url: String) -> Bool {
-        guard let mark = url.firstRange(of: "://") else { return false }
-        return url[mark.upperBound...].contains("/")
+    /// True if an empty value is directly before this one.
+    private func isPair(_ helpers: [Entry], _ index: Int) -> Bool { index > 0 && helpers[index - 1].value.isEmpty }
+
+    private func pathRemovals(_ section: [Entry]) -> [Change] {
+        guard let marker = section.first(where: { $0.name == GitConfiguration.marker }) else { return [] }
+        let path = section.first { $0.name == GitConfiguration.usesPath && $0.value == "true" }
+        return (path.map { [.remove(key: $0.key, value: $0.value)] } ?? []) + [.removeAll(key: marker.key)]
     }
 
     private mutating func apply(_ change: Change) {
-        guard case .remove(let key, let value) = change else { return }
-        entries.removeAll { $0.key == key && $0.value == value }
+        switch change {
+        case .add(let key, let value):
+            if let entry = Entry(key: key, value: value) { entries.append(entry) }
+        case .remove(let key, let value): entries.removeAll { $0.key == key && $0.value == value }
+        case .removeAll(let key): entries.removeAll { $0.key == key }
+        }
     }
 
     /// The servers whose sections have values that ``changes(for:value:in:)`` made.

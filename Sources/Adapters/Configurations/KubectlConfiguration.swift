@@ -8,12 +8,19 @@ public struct KubectlConfiguration: Sendable, Equatable {
         /// The credential plugin and its arguments; empty without one.
         public let plugin: [String]
 
-        /// True for a plugin that ``KubectlConfiguration/plugin(_:account:)`` makes of an absolute path of Ringback.
+        /// True for a name of ``KubectlConfiguration/userName(account:)`` whose plugin is exactly what
+        /// ``KubectlConfiguration/plugin(_:account:)`` makes for it, of an absolute path of Ringback.
         public var isWritten: Bool {
             guard let program = plugin.first, program.hasPrefix("/"), program.hasSuffix("/ringback") else {
                 return false
             }
-            return plugin.dropFirst().first == KubectlConfiguration.verb
+            var account: String?
+            if name != KubectlConfiguration.userName(account: nil) {
+                let start = KubectlConfiguration.userName(account: "")
+                guard name.hasPrefix(start) else { return false }
+                account = String(name.dropFirst(start.count))
+            }
+            return plugin == KubectlConfiguration.plugin(program, account: account)
         }
 
         /// True for a plugin that is Ringback, whoever wrote it.

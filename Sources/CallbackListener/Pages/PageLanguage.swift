@@ -65,7 +65,7 @@ enum PageLanguage: String, Sendable, CaseIterable {
         case .expired:
             Sentences(
                 heading: "The sign-in took too long",
-                event: "It was not finished before its time was over. \(nothing)", advice: again)
+                event: "It was not finished in time. \(nothing)", advice: again)
         case .noted:
             Sentences(
                 heading: "Confirmed", event: "One of the two addresses is confirmed.",

@@ -1,7 +1,6 @@
 internal import HTTPMessages
 
-/// One table of an array of tables that says which token of an account is wanted (`[[file]]`, `[[origin]]`), while it is
-/// read, and the errors that were found in it.
+/// Reads what `[[file]]` and `[[origin]]` tables have in common: which token of which account. Collects the errors.
 struct TokenTable {
     let members: TOMLTableReader
     let node: TOMLDocument.Node

@@ -3,8 +3,8 @@ package import RingbackAPI
 /// Builds the request targets of the socket API. What comes from outside is escaped, or refused where the API has no
 /// escapes, so that a name or a scope can never become another path or parameter.
 ///
-/// It is made of bytes, and its parameters are added one by one: at the first use of a generic function or of an array of
-/// tuples the runtime looks for its types, which takes longer than the request of `ringback token`.
+/// It is made of bytes, and its parameters are added one by one. The first use of a generic function or of an array of
+/// tuples makes Swift's runtime search for types, which takes longer than the whole request of `ringback token`.
 package struct RequestTarget {
     private static let account = Array("account".utf8)
     private var bytes: [UInt8] = []

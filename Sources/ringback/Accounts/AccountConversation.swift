@@ -18,7 +18,7 @@ struct AccountConversation {
     let config: String?
     let calls: BrokerCalls
     let questions: Questions
-    /// The account's text about which the provider was asked last, without finding a mistake.
+    /// The text that the provider was last asked about and found right; it is not asked about the same text again.
     var asked: String?
 
     /// What has to be said and is not, as options.
@@ -90,7 +90,8 @@ struct AccountConversation {
             // The provider's own projects have a gateway.
             if description.apiKey == nil, !description.isBare, description.url?.contains(".supabase.co") == false {
                 description.isBare = try questions.confirm(
-                    "Is it the URL of an Auth server itself, without a gateway?", byDefault: false)
+                    "Does this URL lead straight to a Supabase Auth server, with no API gateway before it?",
+                    byDefault: false)
             }
             if description.apiKey == nil, !description.isBare {
                 Output.note("Its publishable key: https://supabase.com/dashboard/project/_/settings/api-keys")

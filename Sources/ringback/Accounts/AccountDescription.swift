@@ -21,7 +21,7 @@ struct AccountDescription: ParsableArguments {
 
     @Flag(
         name: .customLong("no-gateway"),
-        help: "The URL of a supabase account is an Auth server's own, without a gateway; it needs no key.")
+        help: "--url is a Supabase Auth server itself, with no API gateway before it; no --api-key is needed.")
     var isBare = false
 
     @Option(help: ArgumentHelp("The client id from the provider.", valueName: "id"))

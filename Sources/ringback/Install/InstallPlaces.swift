@@ -51,7 +51,7 @@ struct InstallPlaces {
 
     /// Under `sudo`, HOME may belong to another user. That user could not change or remove what root writes there, and
     /// `systemctl` would talk to root's manager.
-    private static func refuseForeign(_ home: String) throws(RingbackError) {
+    static func refuseForeign(_ home: String) throws(RingbackError) {
         var status = stat()
         guard unsafe stat(home, &status) == 0, status.st_uid != geteuid() else { return }
         throw RingbackError(

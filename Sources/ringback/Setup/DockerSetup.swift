@@ -2,27 +2,30 @@ import Adapters
 import HTTPMessages
 import RingbackClient
 
-/// docker: an entry of `credHelpers` for each registry, in its `config.json`, for which docker has no command. podman and
-/// skopeo read the same file if they have none of their own. They start the helper by its name, so there is a link.
+/// docker: an entry of `credHelpers` for each registry. docker has no command that writes `credHelpers`, so its
+/// `config.json` is changed here. docker starts the helper as `docker-credential-ringback`, so a link of that name is
+/// made. podman and skopeo read the same file if they have none of their own.
 struct DockerSetup: ToolSetup {
     let programs = ["docker", "podman", "skopeo"]
     private let path: String
-    private let former: [UInt8]?
-    private let configuration: DockerConfiguration
     private let link: HelperLink
 
     init() throws(RingbackError) {
         link = try HelperLink(named: "docker-credential-ringback", target: try DockerSetup.program())
         let folder = SocketPlace.variable("DOCKER_CONFIG").flatMap { $0.isEmpty ? nil : $0 } ?? "\(link.home)/.docker"
         path = folder + "/config.json"
-        former = try HomeFile.contents(of: path)
+    }
+
+    /// - Returns: the file's bytes, nil if there is none, and what they say.
+    private func read() throws(RingbackError) -> (former: [UInt8]?, configuration: DockerConfiguration) {
+        let former = try HomeFile.contents(of: path)
         do throws(DockerConfiguration.Failure) {
-            configuration = try DockerConfiguration(reading: former)
+            return (former, try DockerConfiguration(reading: former))
         } catch {
             let reason =
                 switch error {
                 case .notAnObject: "is not a JSON object without repeated members"
-                case .helpersUnreadable: "has credHelpers that are no object of texts"
+                case .helpersUnreadable: "has a credHelpers whose values are not all texts"
                 }
             throw RingbackError("setup_failed", "\(path) \(reason). Nothing was changed.")
         }
@@ -34,6 +37,7 @@ struct DockerSetup: ToolSetup {
             throw DockerSetup.noOrigin(
                 of: account, "docker can ask for: one with https, without a path and a user name")
         }
+        let (former, configuration) = try read()
         var (changed, plan, added) = (configuration, SetupPlan(), [String]())
         for registry in registries {
             if let other = configuration.otherHelper(of: registry) {
@@ -43,38 +47,47 @@ struct DockerSetup: ToolSetup {
                 added.append(registry)
             }
         }
-        guard added.isEmpty else {
-            plan.steps = try link.change()
+        guard registries.contains(where: changed.registries.contains) else { return plan }
+        var record = try SetupRecord()
+        plan.steps = try link.change()
+        if !plan.steps.isEmpty { record.add(link: link.path) }
+        if !added.isEmpty {
+            for registry in added { record.add(registry: registry, of: path) }
             plan.steps.append(
                 .replace(path: path, former: former, changed.bytes, text: text("add", added)))
-            plan.notes += link.notes
-            return plan
         }
-        if registries.contains(where: configuration.registries.contains) {
-            plan.steps = try link.change()
-            plan.notes += link.notes
-        }
+        plan.record = record
+        plan.notes += link.notes
         return plan
     }
 
     func removal(for origins: [OriginEntry]?, account: String?) throws(RingbackError) -> SetupPlan {
         let wanted = origins.map(DockerSetup.registries)
-        let removed = configuration.registries.filter { wanted?.contains($0) != false }
-        var (changed, plan) = (configuration, SetupPlan())
-        for registry in removed { changed.remove(registry) }
+        let (former, configuration) = try read()
+        var (changed, plan, record, removed) = (configuration, SetupPlan(), try SetupRecord(), [String]())
+        for registry in configuration.registries where wanted?.contains(registry) != false {
+            guard record.remove(registry: registry, of: path) else {
+                plan.notes.append("\(path) names Ringback for \(registry), which this command did not write. It stays.")
+                continue
+            }
+            changed.remove(registry)
+            removed.append(registry)
+        }
         if !removed.isEmpty {
             plan.steps.append(.replace(path: path, former: former, changed.bytes, text: text("remove", removed)))
         }
         // Others may still need it.
-        if changed.registries.isEmpty { plan.steps += link.removal() }
+        if changed.registries.isEmpty, record.remove(link: link.path) { plan.steps += link.removal() }
+        plan.record = record
         return plan
     }
 
     func standing(for origins: [OriginEntry]) throws(RingbackError) -> ToolStanding {
         let registries = DockerSetup.registries(of: origins)
+        let configuration = try read().configuration
         let servers = configuration.registries
         var notes = servers.filter { !registries.contains($0) }.map {
-            "\(path) names Ringback for \($0), which is no origin."
+            "\(path) names Ringback for \($0), but no [[origin]] table names that server."
         }
         let others = registries.compactMap { registry in
             configuration.otherHelper(of: registry).map { "\(path) has another helper for \(registry): \($0)" }
@@ -82,7 +95,7 @@ struct DockerSetup: ToolSetup {
         if !servers.isEmpty {
             notes += others
             if !link.isFound {
-                notes.append("No docker-credential-ringback is in PATH, so the helper cannot be started.")
+                notes.append("docker-credential-ringback in PATH is missing or is another program.")
             }
         }
         let missing = registries.count { !servers.contains($0) }
@@ -116,7 +129,7 @@ struct HelperLink {
         self.target = target
     }
 
-    private var path: String { "\(home)/.local/bin/\(name)" }
+    var path: String { "\(home)/.local/bin/\(name)" }
 
     /// True if the tool finds this program by the name.
     var isFound: Bool { Tool.place(of: name).map(Programs.isSelf) == true }

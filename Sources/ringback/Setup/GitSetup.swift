@@ -23,10 +23,7 @@ struct GitSetup: ToolSetup {
     }
 
     func removal(for origins: [OriginEntry]?, account: String?) throws(RingbackError) -> SetupPlan {
-        let (changes, left) = try file().removals(of: origins?.map(\.rule.pattern))
-        return SetupPlan(
-            steps: changes.map(GitSetup.step),
-            notes: left.map { "\($0) has several empty values. They stay." })
+        SetupPlan(steps: try file().removals(of: origins?.map(\.rule.pattern)).map(GitSetup.step))
     }
 
     func standing(for origins: [OriginEntry]) throws(RingbackError) -> ToolStanding {
@@ -51,13 +48,15 @@ struct GitSetup: ToolSetup {
                 hasOther = true
             }
             if !standing.namesPath {
-                notes.append("git does not name the path of \(text): credential.useHttpPath is not set.")
+                notes.append(
+                    "git asks without the path of \(text), so Ringback finds no token. Set credential.useHttpPath."
+                )
                 missing += 1
             }
         }
         let known = Set(origins.map { String($0.rule.pattern.text.dropLast("/*".count)) })
         for url in all.writtenURLs where !known.contains(url) {
-            notes.append("git asks Ringback for \(url), which is no origin.")
+            notes.append("git asks Ringback for \(url), but no [[origin]] table names that server.")
         }
         return ToolStanding(servers: servers, missing: missing, hasOther: hasOther, notes: notes)
     }
@@ -71,6 +70,7 @@ struct GitSetup: ToolSetup {
         switch change {
         case .add(let key, let value): .command(config + ["--add", key, value])
         case .remove(let key, let value): .command(config + ["--fixed-value", "--unset-all", key, value])
+        case .removeAll(let key): .command(config + ["--unset-all", key])
         }
     }
 

@@ -26,8 +26,7 @@ struct KubectlSetup: ToolSetup {
             )
         }
         if known?.plugin != plugin {
-            // An old one would keep what is not named anew.
-            if known != nil { plan.steps.append(.command(["kubectl", "config", "delete-user", name])) }
+            // Of a user that is there, kubectl replaces the command and all of its arguments.
             plan.steps.append(
                 .command(
                     [
@@ -36,9 +35,10 @@ struct KubectlSetup: ToolSetup {
                         "--exec-interactive-mode=IfAvailable", "--exec-provide-cluster-info",
                     ] + plugin.dropFirst().map { "--exec-arg=\($0)" }))
         }
-        for context in configuration.contexts(for: origins.map(\.rule.pattern)) where !configuration.isAsked(context) {
-            plan.notes.append("To use it: kubectl config set-context \(Shell.sh.quoted(context.name)) --user=\(name)")
-        }
+        var contexts = configuration.contexts(for: origins.map(\.rule.pattern)).filter { $0.user != name }
+            .map { Shell.sh.quoted($0.name) }
+        if contexts.isEmpty, !configuration.contexts.contains(where: { $0.user == name }) { contexts = ["CONTEXT"] }
+        plan.notes += contexts.map { "To use it: kubectl config set-context \($0) --user=\(name)" }
         return plan
     }
 

@@ -20,7 +20,7 @@ struct Setup: ParsableCommand {
 
     @Option(
         help:
-            "Only servers whose origin is of this account; for kubectl the account whose token it is, instead of an origin.",
+            "Only the origins of this account. For kubectl: always this account's token, whatever the server.",
         completion: Completions.accounts)
     var account: String?
 
@@ -51,6 +51,7 @@ struct Setup: ParsableCommand {
                 throw RingbackError(
                     "setup_failed", "\(setup.programs.joined(separator: ", ")): not installed. Nothing was changed.")
             }
+            if !onlyPrints, let home = SocketPlace.variable("HOME") { try InstallPlaces.refuseForeign(home) }
             let plan = try plan(of: setup)
             for step in plan.steps { Output.line(Sanitizer.line(step.text, limit: 4_000)) }
             guard !plan.steps.isEmpty else {
@@ -59,12 +60,15 @@ struct Setup: ParsableCommand {
             }
             guard !onlyPrints else { return Setup.show(plan.notes) }
             try confirm(tool)
+            // An entry that the list has and the tool has not does no harm; the reverse would never be removed.
+            if !undo { try plan.record?.write() }
             for step in plan.steps { try step.run() }
+            if undo { try plan.record?.write() }
             Output.note(undo ? "Removed." : "Done.")
             Setup.show(plan.notes)
             guard tool == .git, !undo else { return }
             // A variable that comes later in the configuration counts more than what was written.
-            Setup.show(try setup.standing(for: try origins()).notes)
+            Setup.show(try setup.standing(for: OriginEntry.all(in: try config.file().report())).notes)
         }
     }
 
@@ -92,7 +96,8 @@ struct Setup: ParsableCommand {
             throw RingbackError(
                 .cancelled,
                 "Without a terminal nothing is changed unless you confirm it: ringback setup \(tool.rawValue)"
-                    + "\(account.map { " --account \(Shell.sh.quoted($0))" } ?? "")\(undo ? " --undo" : "") --yes")
+                    + "\(account.map { " --account \(Shell.sh.quoted($0))" } ?? "")\(undo ? " --undo" : "")"
+                    + "\(config.path.map { " --config \(Shell.sh.quoted($0))" } ?? "") --yes")
         }
         guard Prompt.confirm(undo ? "Remove this?" : "Make this change?") else {
             throw RingbackError(.cancelled, "Nothing was changed.")
@@ -103,7 +108,12 @@ struct Setup: ParsableCommand {
         let origins = try origins()
         var (table, notes, tools) = (Table(columns: ["TOOL", "STATE", "SERVERS"]), [String](), [JSON]())
         for tool in ToolName.allCases {
-            let standing = try tool.standing(for: origins)
+            let standing: ToolStanding
+            do throws(RingbackError) {
+                standing = try tool.standing(for: origins)
+            } catch {
+                standing = .unreadable("\(tool.rawValue): \(error.detail)")
+            }
             table.add([tool.rawValue, standing.state.rawValue, standing.servers.joined(separator: " ")])
             notes += standing.notes
             tools.append([

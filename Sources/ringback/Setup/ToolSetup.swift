@@ -24,6 +24,8 @@ struct SetupPlan {
     var steps: [SetupStep] = []
     /// Sentences for the user.
     var notes: [String] = []
+    /// The list of what was written, as it is after the change; nil if the tool needs none.
+    var record: SetupRecord?
 }
 
 /// For which servers a tool asks Ringback.
@@ -36,6 +38,8 @@ struct ToolStanding {
         case inPart = "set up in part"
         /// Another helper is asked, before Ringback or in its place.
         case otherAnswers = "something else answers"
+        /// Its configuration cannot be read; the notes say why.
+        case unreadable = "cannot be read"
     }
 
     var state: State
@@ -45,7 +49,7 @@ struct ToolStanding {
     var notes: [String] = []
 
     /// - Parameters:
-    ///   - missing: the number of servers for which Ringback is not asked.
+    ///   - missing: the number of things that are missing: servers, and docker's link.
     ///   - hasOther: something else is asked.
     init(servers: [String], missing: Int, hasOther: Bool, notes: [String]) {
         state =
@@ -58,9 +62,14 @@ struct ToolStanding {
         self.notes = notes
     }
 
-    private init() { state = .notInstalled }
+    private init(_ state: State, notes: [String] = []) {
+        self.state = state
+        self.notes = notes
+    }
 
-    static let notInstalled = ToolStanding()
+    static let notInstalled = ToolStanding(.notInstalled)
+
+    static func unreadable(_ reason: String) -> ToolStanding { ToolStanding(.unreadable, notes: [reason]) }
 }
 
 /// The tools that can be set up.

@@ -80,7 +80,10 @@ import Testing
                 [
                     ("an OpenID Connect provider: ", "5"),
                     ("The project's URL", "\(stage.sandbox.origin)/supabase/auth/v1"),
-                    ("Is it the URL of an Auth server itself, without a gateway? [y/N] ", "y"),
+                    (
+                        "Does this URL lead straight to a Supabase Auth server, with no API gateway before it? [y/N] ",
+                        "y"
+                    ),
                     ("A name for the account [app]: ", ""), ("Sign in when the account is added? [Y/n] ", "n"),
                 ])
             let ended = try await add.end()

@@ -1,0 +1,199 @@
+// `ringback setup` where the user, or another program, has written something for the same tool.
+
+import Glibc
+import Testing
+
+@Suite struct `ringback setup beside what others wrote` {
+    private static func origins(_ tables: (url: String, account: String)...) -> String {
+        Stage.twoAccounts
+            + tables.map { "[[origin]]\nurl = \"\($0.url)\"\naccount = \"\($0.account)\"\n\n" }.joined()
+    }
+
+    private static let git = ["GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_NOSYSTEM": "1"]
+
+    private func setUp(_ stage: Stage, _ arguments: String..., added: [String: String] = [:]) async throws -> Output {
+        try await stage.run("ringback", ["setup"] + arguments, environment: Self.git.merging(added) { $1 })
+    }
+
+    private func values(_ stage: Stage, _ key: String) async throws -> [String] {
+        let found = try await stage.run(
+            "/usr/bin/git", ["config", "--global", "--get-all", key], environment: Self.git)
+        return found.out.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
+    }
+
+    // MARK: git
+
+    @Test(.enabled(if: `ringback setup`.hasGit, "git is not installed"))
+    func `git's own helpers for the server are asked again after --undo`() async throws {
+        try await Stage.play(Self.origins(("https://git.example.org/*", "work")), startsDaemon: false) { stage in
+            let file = "\(stage.directory)/home/.gitconfig"
+            try stage.write("[credential \"https://git.example.org\"]\n\thelper =\n\thelper = store\n", to: file)
+            #expect(try await setUp(stage, "git", "--yes").status == 0)
+            let key = "credential.https://git.example.org.helper"
+            #expect(try await values(stage, key).count == 4)
+            let undone = try await setUp(stage, "git", "--undo", "--yes")
+            #expect(undone.status == 0 && undone.err.contains("Removed."), "\(undone)")
+            #expect(try await values(stage, key) == ["", "store"])
+        }
+    }
+
+    @Test(.enabled(if: `ringback setup`.hasGit, "git is not installed"))
+    func `--undo removes useHttpPath only where setup wrote it`() async throws {
+        let origins = Self.origins(
+            ("https://git.example.org/*", "work"), ("https://git.example.org/team/*", "home"),
+            ("https://code.example.org/team/*", "home"))
+        try await Stage.play(origins, startsDaemon: false) { stage in
+            let file = "\(stage.directory)/home/.gitconfig"
+            let former = "[credential \"https://code.example.org/team\"]\n\tuseHttpPath = true\n"
+            try stage.write(former, to: file)
+            #expect(try await setUp(stage, "git", "--yes").status == 0)
+            // The helper of the whole server is asked for `/team` too; only the path was missing.
+            #expect(try await values(stage, "credential.https://git.example.org/team.helper").isEmpty)
+            #expect(try await values(stage, "credential.https://git.example.org/team.useHttpPath") == ["true"])
+            #expect(try await setUp(stage, "git", "--undo", "--yes").status == 0)
+            #expect(FileTree.text(of: file) == former)
+        }
+    }
+
+    @Test(.enabled(if: `ringback setup`.hasGit, "git is not installed"))
+    func `an origin of another account is an origin`() async throws {
+        let origins = Self.origins(("https://git.example.org/*", "work"), ("https://r.example.org/*", "home"))
+        try await Stage.play(origins, startsDaemon: false) { stage in
+            #expect(try await setUp(stage, "git", "--account", "home", "--yes").status == 0)
+            let done = try await setUp(stage, "git", "--account", "work", "--yes")
+            #expect(done.status == 0 && done.err.contains("Done.") && !done.err.contains("r.example.org"), "\(done)")
+            #expect(try await stage.ringback("origin", "remove", "https://r.example.org").status == 0)
+            let list = try await setUp(stage)
+            #expect(list.err.contains("https://r.example.org, but no [[origin]] table names that server"), "\(list)")
+        }
+    }
+
+    @Test(.enabled(if: `ringback setup`.hasGit, "git is not installed"))
+    func `the refusal without a terminal repeats --config`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            let path = "\(stage.directory)/other file.toml"
+            let text = Self.origins(("https://git.example.org/*", "work"))
+            try stage.write(text.replacing("{sandbox}", with: stage.sandbox.origin), to: path)
+            let refused = try await setUp(stage, "git", "--config", path)
+            #expect(
+                refused.status == 4 && refused.err.contains("ringback setup git --config '\(path)' --yes"), "\(refused)"
+            )
+        }
+    }
+
+    @Test(.enabled(if: `ringback setup`.hasGit && geteuid() == 0, "only root can give a home to somebody else"))
+    func `changes nothing in a home of somebody else, as sudo would`() async throws {
+        try await Stage.play(Self.origins(("https://git.example.org/*", "work")), startsDaemon: false) { stage in
+            #expect(unsafe chown("\(stage.directory)/home", 65_534, 65_534) == 0)
+            for arguments in [["git", "--yes"], ["git", "--undo", "--yes"]] {
+                let refused = try await stage.run("ringback", ["setup"] + arguments, environment: Self.git)
+                #expect(refused.status == 1 && refused.err.contains("belongs to uid 65534"), "\(refused)")
+            }
+            #expect(FileTree.text(of: "\(stage.directory)/home/.gitconfig") == nil)
+        }
+    }
+
+    // MARK: docker
+
+    @Test func `entries of docker and a link that were made by hand stay`() async throws {
+        let origins = Self.origins(
+            ("https://registry.hand.org/*", "work"), ("https://r.example.org/*", "work"))
+        try await Stage.play(origins, startsDaemon: false) { stage in
+            let home = "\(stage.directory)/home"
+            try stage.write("#!/bin/sh\n", to: "\(stage.directory)/bin/docker", mode: 0o700)
+            for name in [".docker", ".local", ".local/bin"] { FileTree.makeDirectory("\(home)/\(name)") }
+            let (file, link) = ("\(home)/.docker/config.json", "\(home)/.local/bin/docker-credential-ringback")
+            let former = #"{"credHelpers":{"registry.hand.org":"ringback"}}"#
+            try stage.write(former, to: file)
+            #expect(unsafe symlink(Programs.path("ringback"), link) == 0)
+
+            let nothing = try await setUp(stage, "docker", "--undo", "--yes")
+            #expect(nothing.status == 0 && nothing.out.isEmpty, "\(nothing)")
+            #expect(nothing.err.contains("registry.hand.org, which this command did not write"), "\(nothing)")
+            #expect(FileTree.text(of: file) == former && FileTree.target(of: link) != nil)
+
+            #expect(try await setUp(stage, "docker", "--yes").status == 0)
+            #expect(FileTree.text(of: file)?.contains("r.example.org") == true)
+            // What was written is known without the origin.
+            #expect(try await stage.ringback("origin", "remove", "https://r.example.org").status == 0)
+            let undone = try await setUp(stage, "docker", "--undo", "--yes")
+            #expect(undone.status == 0 && undone.out.contains("r.example.org"), "\(undone)")
+            #expect(FileTree.text(of: file) == former && FileTree.target(of: link) != nil)
+        }
+    }
+
+    @Test(.enabled(if: `ringback setup`.hasGit, "git is not installed"))
+    func `a broken file of docker hides no other tool`() async throws {
+        try await Stage.play(Self.origins(("https://git.example.org/*", "work")), startsDaemon: false) { stage in
+            FileTree.makeDirectory("\(stage.directory)/home/.docker")
+            try stage.write("{\"a\":1,}", to: "\(stage.directory)/home/.docker/config.json")
+            try stage.write("#!/bin/sh\n", to: "\(stage.directory)/bin/docker", mode: 0o700)
+            #expect(try await setUp(stage, "git", "--yes").status == 0)
+            let list = try await setUp(stage)
+            #expect(
+                list.status == 0 && list.lines.contains { $0.hasPrefix("git ") && $0.contains("set up") }, "\(list)")
+            #expect(list.lines.contains { $0.hasPrefix("docker ") && $0.contains("cannot be read") }, "\(list)")
+            #expect(list.err.contains("config.json is not a JSON object"), "\(list)")
+        }
+    }
+
+    // MARK: kubectl
+
+    private func kubeconfig(_ stage: Stage, users: String, uses: String) throws -> String {
+        let file = "\(stage.directory)/kubeconfig"
+        try stage.write(
+            """
+            {"apiVersion": "v1", "kind": "Config", "users": [\(users)],
+             "contexts": [{"name": "c", "context": {"cluster": "k", "user": "\(uses)"}}],
+             "clusters": [{"name": "k", "cluster": {"server": "https://k8s.example.org:6443"}}]}
+            """, to: file)
+        return file
+    }
+
+    private func plugin(_ name: String, _ program: String, _ arguments: String) -> String {
+        #"{"name": "\#(name)", "user": {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "#
+            + #""\#(program)", "args": [\#(arguments)], "interactiveMode": "IfAvailable"}}}"#
+    }
+
+    @Test(.enabled(if: `ringback setup`.hasKubectl, "kubectl or openssl is not installed"))
+    func `a user of the kubeconfig that was written by hand stays`() async throws {
+        try await Stage.play(Self.origins(("https://k8s.example.org:6443/*", "work")), startsDaemon: false) { stage in
+            let hand = plugin(
+                "me-at-corp", "/usr/bin/ringback",
+                #""kubectl-credential", "--account=work", "--kind=access_token""#)
+            let file = try kubeconfig(stage, users: hand, uses: "me-at-corp")
+            let former = FileTree.text(of: file)
+            let undone = try await setUp(stage, "kubectl", "--undo", "--yes", added: ["KUBECONFIG": file])
+            #expect(undone.status == 0 && undone.out.isEmpty && FileTree.text(of: file) == former, "\(undone)")
+        }
+    }
+
+    @Test(.enabled(if: `ringback setup`.hasKubectl, "kubectl or openssl is not installed"))
+    func `a user whose program has moved is changed in its place`() async throws {
+        try await Stage.play(Self.origins(("https://k8s.example.org:6443/*", "work")), startsDaemon: false) { stage in
+            let old = plugin("ringback", "/opt/old/ringback", #""kubectl-credential""#)
+            let file = try kubeconfig(stage, users: old, uses: "ringback")
+            let done = try await setUp(stage, "kubectl", "--yes", added: ["KUBECONFIG": file])
+            #expect(done.status == 0 && !done.out.contains("delete-user"), "\(done)")
+            #expect(!done.err.contains("set-context"), "\(done)")
+            let text = FileTree.text(of: file) ?? ""
+            #expect(!text.contains("/opt/old") && text.contains("/ringback\n"), "\(text)")
+            #expect(text.ranges(of: "kubectl-credential").count == 1, "\(text)")
+        }
+    }
+
+    @Test(.enabled(if: `ringback setup`.hasKubectl, "kubectl or openssl is not installed"))
+    func `the command for a context is named whenever none uses the user`() async throws {
+        try await Stage.play(Self.origins(("https://k8s.example.org:6443/*", "work")), startsDaemon: false) { stage in
+            let other = plugin("ringback", "/usr/bin/ringback", #""kubectl-credential""#)
+            let file = try kubeconfig(stage, users: other, uses: "ringback")
+            let place = ["KUBECONFIG": file]
+            // No origin of this account names a cluster.
+            let general = try await setUp(stage, "kubectl", "--account", "home", "--yes", added: place)
+            #expect(general.err.contains("kubectl config set-context CONTEXT --user=ringback-home"), "\(general)")
+            // The context asks Ringback already, by another user.
+            let own = try await setUp(stage, "kubectl", "--account", "work", "--yes", added: place)
+            #expect(own.err.contains("kubectl config set-context c --user=ringback-work"), "\(own)")
+        }
+    }
+}
