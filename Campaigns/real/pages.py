@@ -12,7 +12,8 @@ from providers import PASSWORD, PERSON
 CHROMIUM = "/usr/bin/chromium"
 # Of a page, in milliseconds: a busy machine and a provider that was just started.
 PATIENCE = 30_000
-ENDED = re.compile(r"^http://127\.0\.0\.1:[0-9]+/(done|failed)#?$")
+# The page of a result has a random key behind its kind.
+ENDED = re.compile(r"^http://127\.0\.0\.1:[0-9]+/(done|failed)/[^/?#]+#?$")
 
 
 class Chromium:
@@ -41,8 +42,7 @@ class Person:
     def ending(self):
         """The constant page on which the walk ends, and its text."""
         self.page.wait_for_url(ENDED)
-        # The address ends in an empty fragment: see the page after a callback in docs/api.md.
-        return self.page.url.rstrip("#").rsplit("/", 1)[-1], self.page.inner_text("body")
+        return ENDED.match(self.page.url).group(1), self.page.inner_text("body")
 
     def at_canaille(self, url, passwords=(PASSWORD,), answer="accept"):
         """Signs in (unless the profile is signed in) and answers the consent page (unless it was answered before)."""
