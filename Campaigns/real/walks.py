@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import secrets
 import time
 import urllib.parse
@@ -221,9 +222,15 @@ def mock_denial(stage):
     """This provider's denial comes back without the state: nobody can say whose it is, so it changes nothing."""
     status, flow = stage.house.api("POST", f"/v1/accounts/{stage.account}/sign-in", {"method": "browser"})
     expect(status == 201, f"sign-in answered {status} {flow}")
-    stage.person.ending = lambda: stage.person.page.wait_for_url(flow["redirect_uri"] + "?**")
+    came = {}
+
+    def note(request):
+        if request.url.startswith(flow["redirect_uri"] + "?"):
+            came.update(urllib.parse.parse_qs(urllib.parse.urlsplit(request.url).query))
+
+    stage.person.page.on("request", note)
+    stage.person.ending = lambda: stage.person.page.wait_for_url(re.compile(r"/unknown#?$"))
     stage.person.at_mock(flow["authorization_url"], "deny")
-    came = urllib.parse.parse_qs(urllib.parse.urlsplit(stage.person.page.url).query)
     expect(came.get("error") == ["access_denied"] and "state" not in came, f"the callback had {sorted(came)}")
     status, now = stage.house.api("GET", f"/v1/flows/{flow['id']}")
     expect(now["status"] == "pending", f"the flow is {now['status']}")
