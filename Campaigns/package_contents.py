@@ -13,7 +13,7 @@ MOVED = {"usr/share/zsh/site-functions/_ringback": "usr/share/zsh/vendor-complet
 NEEDED_DOCUMENTS = {DOC + name for name in [
     "copyright", "changelog.gz", "changelog.Debian.gz", "README.md", "SECURITY.md", "sbom.spdx.json.gz",
     "third-party.txt.gz"]}
-LICENCES = ["Apache License", "Runtime Library Exception", "GNU LESSER GENERAL PUBLIC LICENSE", "The SwiftNIO Project"]
+LICENCES = ["Apache License", "Runtime Library Exception", "GNU LESSER GENERAL PUBLIC LICENSE", "The ServiceLifecycle Project"]
 
 
 def run(*words, **more):
@@ -52,7 +52,7 @@ def check_package(report, package, binaries, directory):
     report.note(others == wanted, "the package has the files of make install", sorted(others ^ wanted))
     report.note(documents == NEEDED_DOCUMENTS, "and its documents", sorted(documents ^ NEEDED_DOCUMENTS))
     texts = run("gzip", "-dc", os.path.join(place, DOC, "third-party.txt.gz")).stdout
-    report.note(all(each in texts for each in LICENCES), "licences of Swift, SwiftNIO and the C library", len(texts))
+    report.note(all(each in texts for each in LICENCES), "licences of Swift, its packages and the C library", len(texts))
     # Owner, mode: root's, and nobody else writes; no program has another user's rights.
     listing = run("dpkg-deb", "-c", package).stdout.splitlines()
     modes = {(line.split()[0], line.split()[1]) for line in listing}
