@@ -25,6 +25,7 @@ let package = Package(
         library("Secrets"),
         library("StrictJSON"),
         library("Encodings"),
+        library("FilePaths"),
         library("HTTPMessages", ["Encodings", "Secrets"]),
         library("RingbackAPI", ["StrictJSON"]),
         library("Cryptography", ["COpenSSL", "Encodings", "Secrets"]),
@@ -34,16 +35,21 @@ let package = Package(
         library("Records", ["CLinux", "Encodings", "StrictJSON"]),
         library("OAuth", ["Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
         library("SupabaseAuth", ["OAuth", "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
-        library("SessionVault", ["CLinux", "Cryptography", "Encodings", "Secrets", "StrictJSON"]),
-        library("Configuration", ["OAuth", "SupabaseAuth", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
+        library("SessionVault", ["CLinux", "Cryptography", "Encodings", "FilePaths", "Secrets", "StrictJSON"]),
+        library(
+            "Configuration",
+            ["OAuth", "SupabaseAuth", "Encodings", "FilePaths", "HTTPMessages", "Secrets", "StrictJSON"]
+        ),
         // Only what tells links from callbacks: the desk behind it needs the whole broker.
         library("DeepLinks", ["HTTPMessages"]),
         library("SchemeRegistration", ["HTTPMessages"]),
         library("Adapters", ["Encodings", "HTTPMessages", "StrictJSON"]),
+        // Only the record: what writes the files needs the whole broker.
+        library("KeptFiles", ["Encodings", "StrictJSON"]),
         library(
             "FuzzLaws",
             [
-                "Adapters", "DeepLinks", "SchemeRegistration",
+                "Adapters", "DeepLinks", "KeptFiles", "SchemeRegistration",
                 "LocalHTTP", "RingbackClient", "Records", "OAuth", "SupabaseAuth", "SessionVault", "Configuration",
                 "HTTPMessages", "Secrets", "StrictJSON", "Cryptography", "RingbackAPI", "Encodings",
             ]

@@ -41,7 +41,12 @@ public struct FuzzTarget: Sendable {
         FuzzTarget(name: "git-credential", check: GitCredentialLaw.check),
         FuzzTarget(name: "kubectl-credential", check: KubectlCredentialLaw.check),
         FuzzTarget(name: "docker-credential", check: DockerCredentialLaw.check),
+        FuzzTarget(name: "tool-request", check: ToolRequestLaw.check),
         FuzzTarget(name: "docker-configuration", check: DockerConfigurationLaw.check),
+        FuzzTarget(name: "oidc-token", check: OIDCTokenLaw.check),
+        FuzzTarget(name: "foreign-account", check: ForeignAccountLaw.check),
+        FuzzTarget(name: "kept-files", check: KeptFilesLaw.check),
+        FuzzTarget(name: "setup", check: SetupLaw.check),
         FuzzTarget(name: "accept-language", check: AcceptLanguageLaw.check),
     ]
 }

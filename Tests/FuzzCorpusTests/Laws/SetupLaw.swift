@@ -1,0 +1,14 @@
+import Adapters
+
+/// The list of what `ringback setup` wrote, as it rests in the user's home.
+enum SetupLaw {
+    static func check(_ bytes: [UInt8]) throws {
+        guard var entries = SetupEntries(reading: bytes) else { return }
+        try hold("what is written is read as the same", SetupEntries(reading: entries.bytes) == entries)
+        let former = entries
+        let isNew = !entries.remove(link: "/a")
+        entries.add(link: "/a")
+        try hold("an entry is there once", entries.remove(link: "/a") && !entries.remove(link: "/a"))
+        try hold("the others stay", !isNew || entries == former)
+    }
+}
