@@ -21,8 +21,17 @@ public final class HTTPServer: Service {
         var isShuttingDown = false
     }
 
-    /// One thread serves every local socket of the process.
-    static let loop = EventLoop.started()
+    /// One thread serves every local socket of the process. It is started when the first one listens.
+    private static let started: Result<EventLoop, ServerError> = {
+        do throws(ServerError) {
+            return .success(try EventLoop.started())
+        } catch {
+            return .failure(error)
+        }
+    }()
+
+    /// Nil if the thread could not be started; then no server listens.
+    static var loop: EventLoop? { try? started.get() }
 
     /// - Parameters:
     ///   - limits: limits of size, time and number of connections.
@@ -52,15 +61,16 @@ public final class HTTPServer: Service {
     /// Binds and listens before it returns; may be called again for further addresses. Returns the port (0 for a Unix
     /// socket). Throws ``ServerError``.
     public func listen(at address: ListenAddress) throws(ServerError) -> Int {
+        let loop = try HTTPServer.started.get()
         let (descriptor, port) = try ListeningSocket.open(address)
         let listener = Listener(Descriptor(descriptor), port: port, server: rules)
-        try HTTPServer.loop.add(listener)
+        try loop.add(listener)
         let isOpen = state.withLock { state in
             guard !state.isShuttingDown else { return false }
             state.listeners.append(listener)
             return true
         }
-        if !isOpen { HTTPServer.loop.remove(listener) }
+        if !isOpen { loop.remove(listener) }
         return port
     }
 
@@ -71,14 +81,14 @@ public final class HTTPServer: Service {
             state.listeners.removeAll { $0.port == port }
             return found
         }
-        for listener in closing { HTTPServer.loop.remove(listener) }
+        for listener in closing { HTTPServer.loop?.remove(listener) }
     }
 
     /// Ends the server: accepts no further connection and closes all open ones; a last response that is being sent is
     /// still completed. The closing happens before any later work on the event loop. ``run()`` returns soon after.
     public func close() {
         stopListening()
-        HTTPServer.loop.execute { [rules] in rules.closeAll() }
+        HTTPServer.loop?.execute { [rules] in rules.closeAll() }
         exchanges.finish()
     }
 
@@ -108,7 +118,7 @@ public final class HTTPServer: Service {
             await unfinished.wait(atMost: HTTPServer.drainTimeout)
             group.cancelAll()
         }
-        HTTPServer.loop.execute { [rules] in rules.closeAll() }
+        HTTPServer.loop?.execute { [rules] in rules.closeAll() }
     }
 
     /// How long running handlers may take after the shutdown began. The broker wakes every waiting handler when it
@@ -121,7 +131,7 @@ public final class HTTPServer: Service {
             defer { state.listeners = [] }
             return state.listeners
         }
-        for listener in closing { HTTPServer.loop.remove(listener) }
-        HTTPServer.loop.execute { [rules] in rules.registry.isClosing = true }
+        for listener in closing { HTTPServer.loop?.remove(listener) }
+        HTTPServer.loop?.execute { [rules] in rules.registry.isClosing = true }
     }
 }

@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 import Synchronization
 import TestSupport
@@ -8,66 +7,6 @@ import Testing
 
 /// The loop in steps, with a clock of the test's own.
 @Suite(.timeLimit(.minutes(5))) struct `The loop of the sockets` {
-    /// A loop without a thread, which serves one Unix socket.
-    private final class Steps: Sendable {
-        let loop: EventLoop
-        let rules: ConnectionRules
-        let place: TestServer.Place
-        /// Nanoseconds.
-        let time: Counter64
-        /// How many calls of `accept4` fail for want of a descriptor.
-        let failures: Counter64
-        /// With so many open connections no descriptor is left; 0: there is no limit.
-        let most: Counter64
-        let waiting: Box
-        /// The listening socket's descriptor, which the loop closes.
-        let listening: Int32
-
-        final class Counter64: Sendable { let value = Atomic<Int64>(0) }
-        final class Box: Sendable { let exchanges = Mutex<[Exchange]>([]) }
-
-        init(in directory: String) throws {
-            let (time, failures, most, waiting) = (Counter64(), Counter64(), Counter64(), Box())
-            (self.time, self.failures, self.most, self.waiting) = (time, failures, most, waiting)
-            loop = try EventLoop { time.value.load(ordering: .relaxed) }
-            let rules = ConnectionRules(
-                limits: ServerLimits(), accepts: { _ in true }, ownerOf: nil,
-                refusal: { ServerResponse(status: $0, body: [UInt8](repeating: 0x72, count: 9_000)) },
-                immediate: { $0.path == "/now" ? .text("now") : nil },
-                handOver: { exchange in
-                    waiting.exchanges.withLock { $0.append(exchange) }
-                    return true
-                })
-            self.rules = rules
-            let path = directory + "/steps.sock"
-            place = .unix(path)
-            listening = try ListeningSocket.open(.unix(path: path)).descriptor
-            let listener = Listener(Descriptor(listening), port: 0, server: rules) { socket in
-                let limit = most.value.load(ordering: .relaxed)
-                if limit > 0, rules.registry.count >= limit { return -EMFILE }
-                guard failures.value.load(ordering: .relaxed) > 0 else { return clinux_accept(socket) }
-                failures.value.wrappingSubtract(1, ordering: .relaxed)
-                return -EMFILE
-            }
-            try loop.add(listener)
-        }
-
-        deinit { loop.forgetClosed() }
-
-        /// Turns until there is nothing to do. False if that does not end.
-        func settle() -> Bool {
-            for _ in 0..<1_000 where !loop.turn(waits: false) { return true }
-            return false
-        }
-
-        func pass(milliseconds: Int64) -> Bool {
-            time.value.wrappingAdd(milliseconds * 1_000_000, ordering: .relaxed)
-            return settle()
-        }
-
-        func fail(_ count: Int64) { failures.value.store(count, ordering: .relaxed) }
-    }
-
     @Test func `lets the oldest idle connection give way when there is no descriptor`() async throws {
         try await TestServer.withDirectory { directory in
             let steps = try Steps(in: directory)
@@ -234,6 +173,52 @@ import Testing
             exchange.connection.send(.text("first"), of: exchange, isHead: false)
             other.connection.send(.text("second"), of: other, isHead: false)
             #expect(try second.answer().text == "second")
+        }
+    }
+
+    @Test func `a closed connection is not kept until its deadline`() async throws {
+        try await TestServer.withDirectory { directory in
+            let steps = try Steps(in: directory)
+            for _ in 0..<3 {
+                // Each has a deadline for the rest of its request.
+                let clients = try (0..<20).map { _ in try RawClient(steps.place) }
+                for client in clients { client.send("GET /now HTTP/1.1\r\n") }
+                #expect(steps.settle())
+                #expect(!steps.loop.isAtRest)
+                withExtendedLifetime(clients) {}
+            }
+            #expect(steps.settle())
+            #expect(steps.rules.registry.count == 0 && steps.loop.isAtRest)
+        }
+    }
+
+    @Test func `a request whose bytes the kernel hands out in two parts is read as a whole`() async throws {
+        try await TestServer.withDirectory { directory in
+            let steps = try Steps(in: directory)
+            let client = try RawClient(steps.place)
+            client.send("GET /now HTTP/1.1\r\n")
+            // Reading stops at an urgent byte, which is not part of the stream. A kernel without it for Unix sockets
+            // (CONFIG_AF_UNIX_OOB) refuses to send one.
+            _ = unsafe Glibc.send(client.descriptor, "!", 1, Int32(MSG_OOB))
+            client.send("Host: ringback\r\n\r\n")
+            #expect(steps.settle())
+            #expect(try client.answer().text == "now")
+        }
+    }
+
+    @Test func `a request that waits does not keep the descriptor of its process once the connection is known`()
+        async throws
+    {
+        try await TestServer.withDirectory { directory in
+            let steps = try Steps(in: directory)
+            let (known, unknown) = (try RawClient(steps.place), try RawClient(steps.place))
+            known.get("/known")
+            unknown.get("/later")
+            #expect(steps.settle())
+            let kept = steps.waiting.exchanges.withLock { exchanges in
+                exchanges.filter { $0.request.process != nil }.map(\.request.path)
+            }
+            #expect(kept == (PeerProcess.isSupported ? ["/later"] : []))
         }
     }
 

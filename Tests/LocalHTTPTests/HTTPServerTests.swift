@@ -261,11 +261,17 @@ import Testing
         }
     }
 
+    private final class Count: Sendable {
+        let value: Int
+
+        init(value: Int) { self.value = value }
+    }
+
     @Test func `remembers what was kept for a connection, and for that one only`() async throws {
         let server = HTTPServer(immediate: { request in
-            let count = (request.memory.value as? Int ?? 0) + 1
-            request.memory.value = count
-            return .text("\(count)")
+            let count = (request.memory.value as? Count)?.value ?? 0
+            request.memory.value = Count(value: count + 1)
+            return .text("\(count + 1)")
         }) { _ in .text("never") }
         try await TestServer.run(server) { test in
             try await onThread {

@@ -2,7 +2,7 @@
 ///
 /// A connection is entered for the earliest moment at which one of its deadlines may have passed. When that moment comes,
 /// it is taken out and asked (``HTTPConnection/check(at:)``), and entered again if it still has a deadline. A cleared
-/// deadline therefore leaves its entry behind, and the loop wakes up once for nothing.
+/// deadline therefore leaves its entry behind, and the loop wakes up once for nothing. A connection that closes is removed.
 struct DeadlineWheel {
     /// How exact deadlines are, in nanoseconds. They are never early.
     static let tick: Int64 = 32_000_000
@@ -23,11 +23,40 @@ struct DeadlineWheel {
         // A deadline beyond the last slot is asked for in between.
         let wanted = min(due / DeadlineWheel.tick + 1, done + DeadlineWheel.count - 1)
         let tick = max(wanted, done + 1)
-        if let entered = connection.wheelTick, entered <= tick { return }
-        connection.wheelTick = tick
-        slots[Int(tick % DeadlineWheel.count)].append(connection)
+        if let place = connection.deadlinePlace {
+            if place.tick <= tick { return }
+            remove(connection)
+        }
+        let slot = Int(tick % DeadlineWheel.count)
+        connection.deadlinePlace = (tick, slots[slot].count)
+        slots[slot].append(connection)
         next = isEmpty ? tick : min(next, tick)
         entries += 1
+    }
+
+    /// Removes a connection, if it is entered: its object must not stay in memory until the deadline.
+    mutating func remove(_ connection: HTTPConnection) {
+        guard let place = connection.deadlinePlace else { return }
+        connection.deadlinePlace = nil
+        entries -= 1
+        let slot = Int(place.tick % DeadlineWheel.count)
+        let last = slots[slot].removeLast()
+        if last !== connection {
+            slots[slot][place.index] = last
+            last.deadlinePlace = place
+        }
+        advance()
+    }
+
+    mutating func removeAll() {
+        for connection in slots.joined() { connection.deadlinePlace = nil }
+        self = DeadlineWheel()
+    }
+
+    /// Moves `next` to the first tick with entries.
+    private mutating func advance() {
+        guard !isEmpty else { return }
+        while slots[Int(next % DeadlineWheel.count)].isEmpty { next += 1 }
     }
 
     /// Milliseconds until the next entry is due; -1 if there is none.
@@ -45,20 +74,14 @@ struct DeadlineWheel {
         // After a long pause every slot is looked at once.
         for tick in next...min(current, next + DeadlineWheel.count - 1) {
             let slot = Int(tick % DeadlineWheel.count)
-            for connection in slots[slot] {
-                entries -= 1
-                // It may have been entered for an earlier moment since.
-                guard let entered = connection.wheelTick, entered <= current else { continue }
-                connection.wheelTick = nil
-                due.append(connection)
-            }
+            for connection in slots[slot] { connection.deadlinePlace = nil }
+            entries -= slots[slot].count
+            due += slots[slot]
             slots[slot].removeAll(keepingCapacity: slots[slot].count < 16)
         }
         done = current
-        if !isEmpty {
-            next = current + 1
-            while slots[Int(next % DeadlineWheel.count)].isEmpty { next += 1 }
-        }
+        next = current + 1
+        advance()
         return due
     }
 }

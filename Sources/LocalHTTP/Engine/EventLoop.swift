@@ -173,6 +173,9 @@ final class EventLoop: @unchecked Sendable {
         deadlines.enter(connection, due: due, now: clock())
     }
 
+    /// The connection closes.
+    func unschedule(_ connection: HTTPConnection) { deadlines.remove(connection) }
+
     /// Lets the connection go on reading after the others.
     func postpone(_ connection: HTTPConnection) {
         waiting.append(connection)
@@ -238,7 +241,7 @@ final class EventLoop: @unchecked Sendable {
     /// Lets go of the closed connections. They hold the loop, which otherwise lives as long as the process.
     func forgetClosed() {
         free = []
-        deadlines = DeadlineWheel()
+        deadlines.removeAll()
     }
 
     /// Watches a connection's descriptor. Returns the token of its events, nil if the kernel has no memory for that.

@@ -30,6 +30,7 @@ extension HTTPConnection {
         }
         // Fewer bytes than asked for: there were no more. What comes now is reported by an edge.
         hasInput = isFull || mustReadEnd
+        wasShort = !hasInput
         switch phase {
         case .reading, .answering: break
         case .lingering(let remaining):

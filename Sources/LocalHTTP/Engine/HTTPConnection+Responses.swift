@@ -11,7 +11,7 @@ extension HTTPConnection {
     /// Starts handling a request: the immediate handler if it responds, otherwise an ``Exchange``.
     func answer(_ head: RequestHead, _ body: [UInt8]) {
         keepsAlive = head.keepsAlive && !server.limits.isSingleRequest
-        let request = ServerRequest(
+        var request = ServerRequest(
             head, body: body, peer: peer, owner: owner(of: peer, over: number),
             process: process(of: peer, over: number), memory: memory)
         if let response = server.immediate?(request) {
@@ -19,6 +19,8 @@ extension HTTPConnection {
             phase = .answering(nil)
             return begin(response, isHead: head.method == "HEAD", isImmediate: true)
         }
+        // What was to be learnt of the process has been learnt: a request that waits needs no second descriptor.
+        if memory.value != nil { request.process = nil }
         let exchange = Exchange(request: request, connection: self)
         phase = .answering(exchange)
         if !server.handOver(exchange) { refuse(503) }

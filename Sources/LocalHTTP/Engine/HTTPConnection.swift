@@ -47,6 +47,8 @@ final class HTTPConnection: @unchecked Sendable {
     var keepsAlive = true
     /// There may be input that was not read yet.
     var hasInput = false
+    /// The last read got less than there was room for.
+    var wasShort = false
     /// The kernel has reported the end of the input. It is behind the bytes that were not read yet.
     var mustReadEnd = false
     /// The output is to be shut down after the pending bytes, so that the client sees the end of the response.
@@ -73,7 +75,7 @@ final class HTTPConnection: @unchecked Sendable {
     var older: HTTPConnection?
     var younger: HTTPConnection?
     /// Its place in ``DeadlineWheel``.
-    var wheelTick: Int64?
+    var deadlinePlace: (tick: Int64, index: Int)?
     /// A larger number is younger.
     private(set) var age: UInt64 = 0
 
@@ -112,7 +114,7 @@ final class HTTPConnection: @unchecked Sendable {
         reader = RequestReader(limits: server.limits, cache: server.heads)
         stage = .none
         keepsAlive = true
-        hasInput = true
+        (hasInput, wasShort) = (true, false)
         mustReadEnd = false
         endsOutput = false
         (deadline, writeDeadline) = (nil, nil)
@@ -139,6 +141,7 @@ final class HTTPConnection: @unchecked Sendable {
 
     private func closeSocket() {
         if token != nil { loop.forget(number) }
+        if deadlinePlace != nil { loop.unschedule(self) }
         token = nil
         phase = .closed
         (deadline, writeDeadline) = (nil, nil)
@@ -222,7 +225,12 @@ final class HTTPConnection: @unchecked Sendable {
                 answer(head, body)
             case .expectsContinue: sendContinue()
             case .refusal(let status): refuse(status)
-            case .incomplete: return noteStage()
+            case .incomplete:
+                // Bytes with a descriptor, and urgent ones, end a read early. Behind them may be the rest, which the kernel
+                // does not report again.
+                if wasShort, reader.stage != .none { hasInput = true }
+                wasShort = false
+                return noteStage()
             }
         }
     }

@@ -2,19 +2,14 @@ internal import CLinux
 internal import Glibc
 
 extension EventLoop {
-    /// Starts the loop's thread. Without it no local socket can be served, so the process ends if the system has no thread
-    /// or no descriptor left for it.
-    static func started() -> EventLoop {
-        do throws(ServerError) {
-            let loop = try EventLoop()
-            guard loop.startThread() else { fatalError("no thread could be started for the local sockets") }
-            return loop
-        } catch {
-            fatalError("no local socket can be served: \(error)")
-        }
+    /// Starts the loop's thread. Throws ``ServerError`` if the system has no thread or no descriptor left for it.
+    static func started() throws(ServerError) -> EventLoop {
+        let loop = try EventLoop()
+        try loop.startThread()
+        return loop
     }
 
-    private func startThread() -> Bool {
+    private func startThread() throws(ServerError) {
         // The thread inherits a mask that blocks every signal: signals are handled by the thread that waits for them.
         var all = sigset_t()
         var previous = sigset_t()
@@ -29,11 +24,11 @@ extension EventLoop {
             unsafe clinux_name_thread("sockets")
             unsafe Unmanaged<EventLoop>.fromOpaque(context).takeRetainedValue().run()
         }
-        guard unsafe pthread_create(&thread, nil, entry, retained.toOpaque()) == 0 else {
+        let code = unsafe pthread_create(&thread, nil, entry, retained.toOpaque())
+        guard code == 0 else {
             unsafe retained.release()
-            return false
+            throw .system(call: "pthread_create", errno: code)
         }
         pthread_detach(thread)
-        return true
     }
 }

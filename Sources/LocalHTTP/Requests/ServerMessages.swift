@@ -16,7 +16,7 @@ public struct ServerRequest: Sendable {
     /// The uid that owns the client's TCP socket, if the server looks it up; nil if it is unknown.
     public let owner: UInt32?
     /// The process of a local peer. It is set only in the first request of a connection.
-    public let process: PeerProcess?
+    public internal(set) var process: PeerProcess?
     /// A value that is kept from one request of a connection to the next.
     public let memory: ConnectionMemory
 
@@ -60,12 +60,12 @@ public struct ServerRequest: Sendable {
 
 /// A value that lives as long as a connection: what was decided once need not be decided for every request.
 public final class ConnectionMemory: Sendable {
-    private let slot = Mutex<(any Sendable)?>(nil)
+    private let slot = Mutex<(any AnyObject & Sendable)?>(nil)
 
     public init() {}
 
-    /// What was kept, if anything.
-    public var value: (any Sendable)? {
+    /// What was kept, if anything. An object, since finding out the type of a value would take longer.
+    public var value: (any AnyObject & Sendable)? {
         get { slot.withLock { $0 } }
         set { slot.withLock { $0 = newValue } }
     }

@@ -1,0 +1,68 @@
+import CLinux
+import Glibc
+import Synchronization
+
+@testable import LocalHTTP
+
+/// A loop without a thread, which serves one Unix socket.
+final class Steps: Sendable {
+    let loop: EventLoop
+    let rules: ConnectionRules
+    let place: TestServer.Place
+    /// Nanoseconds.
+    let time: Counter64
+    /// How many calls of `accept4` fail for want of a descriptor.
+    let failures: Counter64
+    /// With so many open connections no descriptor is left; 0: there is no limit.
+    let most: Counter64
+    let waiting: Box
+    /// The listening socket's descriptor, which the loop closes.
+    let listening: Int32
+
+    final class Counter64: Sendable { let value = Atomic<Int64>(0) }
+    final class Box: Sendable { let exchanges = Mutex<[Exchange]>([]) }
+
+    init(in directory: String) throws {
+        let (time, failures, most, waiting) = (Counter64(), Counter64(), Counter64(), Box())
+        (self.time, self.failures, self.most, self.waiting) = (time, failures, most, waiting)
+        loop = try EventLoop { time.value.load(ordering: .relaxed) }
+        let rules = ConnectionRules(
+            limits: ServerLimits(), accepts: { _ in true }, ownerOf: nil,
+            refusal: { ServerResponse(status: $0, body: [UInt8](repeating: 0x72, count: 9_000)) },
+            immediate: { request in
+                if request.path == "/known" { request.memory.value = Box() }
+                return request.path == "/now" ? .text("now") : nil
+            },
+            handOver: { exchange in
+                waiting.exchanges.withLock { $0.append(exchange) }
+                return true
+            })
+        self.rules = rules
+        let path = directory + "/steps.sock"
+        place = .unix(path)
+        listening = try ListeningSocket.open(.unix(path: path)).descriptor
+        let listener = Listener(Descriptor(listening), port: 0, server: rules) { socket in
+            let limit = most.value.load(ordering: .relaxed)
+            if limit > 0, rules.registry.count >= limit { return -EMFILE }
+            guard failures.value.load(ordering: .relaxed) > 0 else { return clinux_accept(socket) }
+            failures.value.wrappingSubtract(1, ordering: .relaxed)
+            return -EMFILE
+        }
+        try loop.add(listener)
+    }
+
+    deinit { loop.forgetClosed() }
+
+    /// Turns until there is nothing to do. False if that does not end.
+    func settle() -> Bool {
+        for _ in 0..<1_000 where !loop.turn(waits: false) { return true }
+        return false
+    }
+
+    func pass(milliseconds: Int64) -> Bool {
+        time.value.wrappingAdd(milliseconds * 1_000_000, ordering: .relaxed)
+        return settle()
+    }
+
+    func fail(_ count: Int64) { failures.value.store(count, ordering: .relaxed) }
+}
