@@ -19,7 +19,7 @@ struct Call: Sendable {
     private let body: JSONObject
 
     /// The longest wait, in seconds.
-    static let longestWait = 600
+    static let longestWait: Duration = .seconds(600)
 
     init(
         _ request: ServerRequest, _ route: Route, _ parameters: [String: String], _ facts: ConnectionFacts
@@ -28,7 +28,7 @@ struct Call: Sendable {
         self.route = route
         self.parameters = parameters
         self.facts = facts
-        language = Language(accepting: request.fields["Accept-Language"])
+        language = Language(accepting: request.fields[all: "Accept-Language"])
         query = try Call.readQuery(request.query)
         body = try Call.readBody(request)
         try refuseUnknownMembers()
@@ -106,24 +106,24 @@ struct Call: Sendable {
         return word
     }
 
-    /// Seconds in the query, clamped to ``longestWait``.
-    func seconds(_ name: String) throws(Problem) -> Int? {
+    /// A time in the query, in seconds, clamped to ``longestWait``.
+    func duration(_ name: String) throws(Problem) -> Duration? {
         guard let text = query[name] else { return nil }
         guard !text.isEmpty, text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else {
             throw invalid(name, "must be a whole number of seconds")
         }
         // A number that is too large for an `Int` is clamped too.
-        return min(Int(text) ?? Int.max, Call.longestWait)
+        return min(.seconds(Int(text) ?? Int.max), Call.longestWait)
     }
 
-    /// An instant in the query, in Unix seconds: as such a number, or as RFC 3339 writes it.
-    func instant(_ name: String) throws(Problem) -> Int? {
+    /// An instant in the query: as Unix seconds, or as RFC 3339 writes it.
+    func instant(_ name: String) throws(Problem) -> WallInstant? {
         guard let text = query[name] else { return nil }
         let isNumber = !text.isEmpty && text.utf8.allSatisfy { $0 >= 0x30 && $0 <= 0x39 }
         guard let seconds = isNumber ? Int(text) : Timestamp.seconds(of: text) else {
             throw invalid(name, "must be Unix seconds, or a time such as 2027-01-15T08:00:00Z")
         }
-        return seconds
+        return WallInstant(seconds: seconds)
     }
 
     /// A number of things in the query, clamped to the bound.

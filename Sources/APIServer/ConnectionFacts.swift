@@ -3,14 +3,44 @@ internal import HTTPMessages
 internal import LocalHTTP
 internal import Records
 internal import RingbackAPI
+internal import Synchronization
 
 /// What is known of a connection, once for all its requests: the policy's decision on its peer, and the caller for the
 /// audit log.
-struct ConnectionFacts: Sendable {
+final class ConnectionFacts: Sendable {
+    /// The counters of the last held token that was issued at once, by the number of its encoding.
+    private struct Counters {
+        let token: UInt64
+        let use: CountedUse
+        let metric: Metrics.IssuedTokens
+    }
+
     let decision: Policy.Decision
     let caller: AuditCaller?
     /// The restricted socket that it came over; nil for the daemon's own.
-    var exposedSocket: String?
+    let exposedSocket: String?
+    private let counters = Mutex<Counters?>(nil)
+
+    init(decision: Policy.Decision, caller: AuditCaller?, exposedSocket: String? = nil) {
+        self.decision = decision
+        self.caller = caller
+        self.exposedSocket = exposedSocket
+    }
+
+    /// Counts a token that this connection got in its last request too. False if it is another one, or if its count
+    /// has been written: then it has to be noted as if it were the first time.
+    func repeats(_ token: UInt64, at now: Int) -> Bool {
+        counters.withLock { counters in
+            guard let counters, counters.token == token, counters.use.add(at: now) else { return false }
+            counters.metric.add()
+            return true
+        }
+    }
+
+    /// Keeps the counters of a token that was noted.
+    func remember(_ token: UInt64, _ counted: (use: CountedUse, metric: Metrics.IssuedTokens)?) {
+        counters.withLock { $0 = counted.map { Counters(token: token, use: $0.use, metric: $0.metric) } }
+    }
 }
 
 extension SocketAPI {
@@ -35,19 +65,23 @@ extension SocketAPI {
         let proof = request.process.map { process in
             ProcessProof(identity: process.identity) { process.isAlive }
         }
-        return records?.audit.caller(uid: uid, pid: pid, proof: proof, at: broker.now)
+        return records?.audit.caller(uid: uid, pid: pid, proof: proof, at: broker.now.seconds)
     }
 
     /// A token is issued: it is counted, and written to the audit log with its scope. Called in every request for a
     /// token.
+    ///
+    /// - Returns: the counters, if repetitions may be added to them.
+    @discardableResult
     func noteIssuedToken(
         _ facts: ConnectionFacts, _ issuedToken: IssuedToken, _ key: TokenKey, _ operation: RingbackAPI.Operation,
         for lookup: OriginLookup? = nil
-    ) {
-        guard let records else { return }
+    ) -> (use: CountedUse, metric: Metrics.IssuedTokens)? {
+        guard let records else { return nil }
         let account = issuedToken.account.rawValue
-        records.metrics.handedOut(account)
-        guard let caller = facts.caller else { return }
+        let metric = records.metrics.issuedTokens(of: account)
+        metric.add()
+        guard let caller = facts.caller else { return nil }
         var use = AuditUse(.issuedToken, account: account, operation: operation.rawValue)
         use.exposedSocket = facts.exposedSocket
         use.origin = lookup?.origin.rule.pattern.text
@@ -57,7 +91,7 @@ extension SocketAPI {
             use.audience = key.audience.map(RecordKeeper.bounded)
             use.resource = key.resource.map(RecordKeeper.bounded)
         }
-        records.audit.note(caller, use, at: broker.now)
+        return records.audit.note(caller, use, at: broker.now.seconds).map { ($0, metric) }
     }
 
     /// Writes who asked for a change to the audit log. For a root that is not the owner it writes every request, since
@@ -72,7 +106,7 @@ extension SocketAPI {
         let account = call.parameters["account"].flatMap { AccountName($0)?.rawValue }
         var use = AuditUse(.request, account: account, operation: call.route.endpoint.operation.rawValue)
         use.route = "\(call.route.endpoint.method.rawValue) \(call.route.endpoint.path)"
-        records.audit.note(caller, use, at: broker.now)
+        records.audit.note(caller, use, at: broker.now.seconds)
     }
 }
 

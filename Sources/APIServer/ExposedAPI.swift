@@ -117,7 +117,6 @@ public struct ExposedAPI: Sendable {
     // MARK: Reading
 
     private func status(_ call: Call) async throws(Problem) -> ServerResponse {
-        await api.broker.accountsSettled(atMost: .seconds(1))
         let views = await shown()
         let counts = AccountState.allCases.map { state in
             JSONObject.Member(state.rawValue, .integer(views.count { $0.state == state }))

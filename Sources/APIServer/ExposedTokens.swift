@@ -8,16 +8,16 @@ internal import StrictJSON
 extension ExposedAPI {
     func session(of name: AccountName, _ call: Call) async throws(Problem) -> ServerResponse {
         var query = SessionQuery()
-        query.minValid = try call.seconds("min_valid")
-        if let timeout = try call.seconds("timeout") { query.timeout = .seconds(timeout) }
+        query.minValid = try call.duration("min_valid")
+        if let timeout = try call.duration("timeout") { query.timeout = timeout }
         query.subject = call.query("subject")
         query.key = try call.tokenKey()
         let (issuedToken, wanted) = try await issue(query, of: name, call)
         api.noteIssuedToken(call.facts, issuedToken, wanted.key, .token)
         var object = SocketAPI.members(of: issuedToken, isIDToken: false)
         if let (expiresAt, remaining) = api.broker.expiry(of: issuedToken.token) {
-            object["expires_at"] = .integer(expiresAt)
-            object["expires_in"] = .integer(remaining)
+            object["expires_at"] = .integer(expiresAt.seconds)
+            object["expires_in"] = .integer(remaining.wholeSeconds)
         }
         return ServerResponse(json: .object(object))
     }

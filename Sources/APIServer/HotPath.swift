@@ -8,15 +8,23 @@ internal import SupabaseAuth
 internal import SupabaseSignIn
 
 extension SocketAPI {
-    /// `GET /v1/accounts/NAME/session` for a cached token: without the lane, JSON encoding or a change of the thread.
+    /// `GET /v1/accounts/NAME/session` for a cached token: without the lane, JSON encoding or a change of the thread. Of
+    /// every other first request of a connection it notes only who is connected.
     @Sendable func immediate(_ request: ServerRequest) -> ServerResponse? {
         guard request.method == "GET", request.query == nil, request.body.isEmpty,
             let name = SocketAPI.account(inSessionPath: request.path),
             (try? refuseBrowsers(request)) != nil,
             let facts = admit(request, account: name, operation: .token)
-        else { return nil }
+        else {
+            if request.process != nil { _ = admit(request, account: nil, operation: .readState) }
+            return nil
+        }
         guard let current = broker.snapshot.current(name) else { return nil }
-        noteIssuedToken(facts, current.entry.issuedToken, .own, .token)
+        let encoding = current.entry.encoding
+        if !facts.repeats(encoding.number, at: broker.now.seconds) {
+            let counted = noteIssuedToken(facts, current.entry.issuedToken, .own, .token)
+            facts.remember(encoding.number, counted)
+        }
         return ServerResponse(
             status: 200, fields: ServerResponse.jsonFields,
             body: SocketAPI.body(for: current.entry, expiresAt: current.expiresAt, remaining: current.remaining))
@@ -32,21 +40,16 @@ extension SocketAPI {
         return name.contains(UInt8(ascii: "/")) ? nil : String(name)
     }
 
-    /// Encoded once per token: only `expires_in` differs from one request to the next, and it comes last.
+    /// Encoded once a second at most: only `expires_in` differs from one request to the next.
     private static func body(for entry: SessionSnapshot.Entry, expiresAt: Int?, remaining: Int?) -> [UInt8] {
-        var body = entry.encoding.bytes {
-            var head = JSON.object(members(of: entry.issuedToken, isIDToken: false)).serialized()
-            head.removeLast()
-            return head
+        entry.encoding.bytes(expiresAt: expiresAt, remaining: remaining) {
+            var object = members(of: entry.issuedToken, isIDToken: false)
+            if let expiresAt, let remaining {
+                object["expires_at"] = .integer(expiresAt)
+                object["expires_in"] = .integer(remaining)
+            }
+            return JSON.object(object).serialized()
         }
-        if let expiresAt, let remaining {
-            body.append(contentsOf: ",\"expires_at\":".utf8)
-            body.append(contentsOf: String(expiresAt).utf8)
-            body.append(contentsOf: ",\"expires_in\":".utf8)
-            body.append(contentsOf: String(remaining).utf8)
-        }
-        body.append(UInt8(ascii: "}"))
-        return body
     }
 
     /// The place that writes an access token into a response.

@@ -55,7 +55,7 @@ struct OriginLookup: Sendable {
     ///
     /// - Throws: `invalid_provider_response` for a token with other bytes than 0x21 to 0x7E. In a header field or a line
     ///   of a protocol they would add something to it.
-    func response(_ credential: OriginRegistry.Credential, expiresAt: Int?) throws(Problem) -> JSON {
+    func response(_ credential: OriginRegistry.Credential, expiresAt: WallInstant?) throws(Problem) -> JSON {
         let token = credential.issuedToken.token.value
         guard token.revealedBytes().allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw Problem(
@@ -72,7 +72,7 @@ struct OriginLookup: Sendable {
         ])
         object["username"] = username.map { .string($0) }
         object["secret"] = .string(token.revealed())
-        object["expires_at"] = expiresAt.map { .integer($0) }
+        object["expires_at"] = expiresAt.map { .integer($0.seconds) }
         object["warning"] = credential.isRefusedRepeatedly ? .string(warning) : nil
         return .object(object)
     }

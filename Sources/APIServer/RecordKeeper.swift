@@ -1,4 +1,5 @@
 public import BrokerCore
+internal import HTTPMessages
 public import Records
 internal import RingbackAPI
 internal import StrictJSON
@@ -38,7 +39,7 @@ public final class RecordKeeper: Sendable {
             write("identity_linked", account) { members in
                 members["identity_provider"] = .string(RecordKeeper.bounded(provider))
                 if sight != .asked { members["inferred"] = true }
-                if case .former(let linkedAt) = sight { members["linked_at"] = .integer(linkedAt) }
+                if case .former(let linkedAt) = sight { members["linked_at"] = .integer(linkedAt.seconds) }
             }
         case .identityUnlinked(let account, let provider, let isInferred):
             write("identity_unlinked", account) { members in
@@ -103,7 +104,7 @@ public final class RecordKeeper: Sendable {
         let failure = RepeatedFailures.Failure(
             event: event, account: account, code: RecordKeeper.code(of: error),
             providerCode: RecordKeeper.providerCode(of: error))
-        guard let count = failures.withLock({ $0.note(failure, at: audit.now()) }) else { return }
+        guard let count = failures.withLock({ $0.note(failure, at: WallInstant(seconds: audit.now())) }) else { return }
         write(event, account, error) { members in
             if count > 1 { members["count"] = .integer(count) }
         }

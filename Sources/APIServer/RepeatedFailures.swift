@@ -12,22 +12,21 @@ struct RepeatedFailures: Sendable {
         let providerCode: String?
     }
     private struct Entry {
-        /// When the last line was written, in Unix seconds.
-        var writtenAt: Int
+        /// When the last line was written.
+        var writtenAt: WallInstant
         /// The failures since then.
         var count = 0
     }
 
-    /// Seconds between two lines of equal failures.
-    static let interval = 300
+    /// The time between two lines of equal failures.
+    static let interval: Duration = .seconds(300)
     /// How many different failures are counted at most.
     static let most = 1_024
 
     private var entries: [Failure: Entry] = [:]
 
-    /// Returns for how many failures a line is to be written, this one included; nil for no line now. `now` is in Unix
-    /// seconds.
-    mutating func note(_ failure: Failure, at now: Int) -> Int? {
+    /// Returns for how many failures a line is to be written, this one included; nil for no line now.
+    mutating func note(_ failure: Failure, at now: WallInstant) -> Int? {
         if var entry = entries[failure], now >= entry.writtenAt, now - entry.writtenAt < RepeatedFailures.interval {
             entry.count += 1
             entries[failure] = entry

@@ -85,6 +85,7 @@ extension OAuthMethod {
         switch self {
         case .browser: ["scopes", "params", "callback_port"]
         case .device: ["scopes", "params"]
+        case .session: ["refresh_token"]
         }
     }
 }
@@ -107,6 +108,7 @@ extension SupabaseMethod {
         case .passkey: ["captcha_token", "persist"]
         case .anonymous: ["data", "captcha_token", "persist"]
         case .sso: ["domain", "provider_id", "captcha_token", "persist", "provider_token", "callback_port"]
+        case .page: ["persist"]
         case .session: ["access_token", "refresh_token", "persist"]
         case .link: ["oauth_provider", "scopes", "params", "id_token", "nonce", "access_token"]
         // Their endpoints read their own fields.

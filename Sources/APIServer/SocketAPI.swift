@@ -23,9 +23,11 @@ public struct SocketAPI: Sendable {
         /// Where its files are, for the user.
         public var places: [Place]?
         /// Unix seconds: when the current configuration was read.
-        public var configurationReadAt: @Sendable () -> Int? = { nil }
+        public var configurationReadAt: @Sendable () -> WallInstant? = { nil }
         /// How providers are reached.
         public var network: @Sendable () -> Network = { Network() }
+        /// How many programs may be connected at a time; each takes one or two descriptors.
+        public var maxConnections = 256
         /// Re-reads the configuration.
         public var reload: @Sendable () async -> Reloaded
         /// Reads a file of certificates for an account that is about to be added, by the configuration's own rules.
@@ -99,19 +101,11 @@ public struct SocketAPI: Sendable {
         _ = Router.shared
     }
 
-    /// Programs may keep connections open, which cost less than a kilobyte and up to two descriptors each. 1,024
-    /// stay for everything else.
-    private static var maxConnections: Int {
-        var limit = rlimit()
-        guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 256 }
-        return min(16_384, max(64, (Int(clamping: limit.rlim_cur) - 1_024) / 2))
-    }
-
     /// A server of this API. Only the owner of the process and root connect.
     public func server() -> HTTPServer {
         var limits = ServerLimits()
         limits.cancelsAtShutdown = true
-        limits.maxConnections = SocketAPI.maxConnections
+        limits.maxConnections = daemon.maxConnections
         PeerProcess.prepare()
         return HTTPServer(
             limits: limits,
@@ -189,7 +183,7 @@ public struct SocketAPI: Sendable {
     var uptime: Int { (daemon.clock.bootInstant - daemon.startedAt).wholeSeconds }
 
     /// The closed restricted sockets of which `status` and `doctor` warn the user.
-    func exposureTroubles() async -> [ClosedSocket] {
+    func closedSockets() async -> [ClosedSocket] {
         await daemon.exposedSockets?.missing.filter(\.isTrouble) ?? []
     }
 }

@@ -76,12 +76,12 @@ public struct Broker: Sendable {
         await work.drain(atMost: bound)
     }
 
-    /// The time by the broker's clock, Unix seconds: what its instants are to be compared with.
-    public var now: Int { clock.now() }
+    /// The time by the broker's clock: what its instants are to be compared with.
+    public var now: WallInstant { clock.wallInstant }
 
-    /// When a token expires, in Unix seconds, and in how many seconds; nil if the provider states no lifetime.
-    public func expiry(of token: AccessToken) -> (at: Int, remaining: Int)? {
-        token.expiry.map { ($0.wall(by: clock).seconds, $0.remaining(at: clock.bootInstant)) }
+    /// When a token expires, and how long it is still valid in whole seconds; nil if the provider states no lifetime.
+    public func expiry(of token: AccessToken) -> (at: WallInstant, remaining: Duration)? {
+        token.expiry.map { ($0.wall(by: clock), $0.remaining(at: clock.bootInstant)) }
     }
 
     // MARK: Sessions
@@ -212,7 +212,7 @@ public struct Broker: Sendable {
             recordChoice(name, request, account)
             // The flow belongs to all who will join it, so it does not end with this caller.
             work.start {
-                let began = clock.boot()
+                let began = clock.bootInstant
                 do throws(BrokerError) {
                     // Read again: what changed before the place was reserved cannot cancel it any more.
                     let account = try request.atCallbackPort(try await sessionManager.account(name))
@@ -268,12 +268,12 @@ public struct Broker: Sendable {
 
     /// What was done at once, or never became a flow, has none to tell of its end.
     func recordDirect(
-        _ name: AccountName, _ request: SignInRequest, since began: Int, _ outcome: BrokerFact.Outcome,
+        _ name: AccountName, _ request: SignInRequest, since began: BootInstant, _ outcome: BrokerFact.Outcome,
         _ error: BrokerError?
     ) {
         guard !request.changesUser else { return }
         if !request.startsAtOnce { record(.signInStarted(name, method: request.method)) }
-        let duration = Duration.milliseconds(clock.boot() - began)
-        record(.signInEnded(name, method: request.method, outcome, duration: duration, error: error))
+        record(
+            .signInEnded(name, method: request.method, outcome, duration: clock.bootInstant - began, error: error))
     }
 }

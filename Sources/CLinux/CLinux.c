@@ -22,6 +22,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+// A release is linked with an object that defines it anew (Scripts/release).
+__attribute__((weak)) const char ringback_commit[] = "development";
+
+const char *clinux_commit(void) { return ringback_commit; }
+
 int clinux_peer_credentials(int socket, pid_t *pid, uid_t *uid, gid_t *gid) {
     struct ucred credentials;
     socklen_t length = sizeof credentials;

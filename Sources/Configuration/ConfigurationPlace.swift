@@ -1,3 +1,4 @@
+internal import FilePaths
 internal import Glibc
 
 /// The files of the configuration and their required owner.
@@ -57,7 +58,7 @@ public struct ConfigurationPlace: Sendable, Equatable {
         let base =
             environment["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home.map { "\($0)/.config" }
         let named = option ?? environment["RINGBACK_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
-        let file = named.map(absolute) ?? base.map { "\($0)/ringback/config.toml" }
+        let file = named.map { Path.absolute($0) ?? $0 } ?? base.map { "\($0)/ringback/config.toml" }
         let beside = file.flatMap { file in file.lastIndex(of: "/").map { "\(file[..<$0])/accounts.d" } }
         var place = ConfigurationPlace(
             userFile: file, isExplicit: named != nil,
@@ -70,12 +71,6 @@ public struct ConfigurationPlace: Sendable, Equatable {
             place.runtimeDirectory = runtime
         }
         return place
-    }
-
-    private static func absolute(_ path: String) -> String {
-        guard !path.hasPrefix("/"), let directory = unsafe getcwd(nil, 0) else { return path }
-        defer { unsafe free(directory) }
-        return unsafe "\(String(cString: directory))/\(path)"
     }
 
     /// A path of the configuration with `~/` expanded; nil if the result is not absolute.

@@ -163,7 +163,7 @@ public final class DeepLinkRegistry: Sendable {
     }
 
     private func keep(_ url: Secret, _ scheme: String) -> Reception {
-        let (now, at) = (clock.bootInstant, WallInstant(seconds: broker.now))
+        let (now, at) = (clock.bootInstant, broker.now)
         let kept = state.withLock { state -> (link: DeepLink, listener: LinkListener?, start: DeepLink?) in
             let link = DeepLink(id: state.nextID, scheme: scheme, url: url, at: at)
             state.nextID += 1

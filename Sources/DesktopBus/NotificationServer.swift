@@ -1,3 +1,4 @@
+internal import Encodings
 internal import Glibc
 
 /// The desktop's notification server (`org.freedesktop.Notifications`, Desktop Notifications Specification 1.2 and
@@ -44,7 +45,7 @@ final class NotificationServer {
         let can = try askCapabilities()
         let hasActions = can.contains("actions")
         var body = hasActions ? notice.body : notice.bodyWithoutActions ?? notice.body
-        if can.contains("body-markup") { body = NotificationServer.escape(body) }
+        if can.contains("body-markup") { body = Markup.escaped(body, quotes: false) }
         let request = try call("Notify")
         try request.append("Ringback")
         // Only a notification that is still shown is replaced. Otherwise the number may belong to another program's
@@ -85,11 +86,6 @@ final class NotificationServer {
     private func call(_ member: String) throws(BusFailure) -> BusMessage {
         try bus.request(
             member, of: NotificationServer.name, at: NotificationServer.path, in: NotificationServer.name)
-    }
-
-    /// Escapes text for a body that may contain markup, so that a name cannot contain a tag.
-    static func escape(_ text: String) -> String {
-        text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
     }
 
     // MARK: Hearing

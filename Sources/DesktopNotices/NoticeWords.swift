@@ -1,6 +1,7 @@
 public import BrokerCore
 internal import DesktopBus
 internal import Glibc
+public import HTTPMessages
 
 /// The subject of a notification.
 public enum NoticeSubject: Sendable, Equatable {
@@ -36,18 +37,6 @@ public enum NoticeSubject: Sendable, Equatable {
 /// The texts of notifications. They contain only names and times: no URL, no token, nothing that must not be visible on
 /// a locked screen.
 public struct NoticeWords: Sendable {
-    /// The user's language.
-    public enum Language: Sendable {
-        case english
-        case russian
-
-        /// From the user's locale: `LC_ALL`, else `LC_MESSAGES`, else `LANG`.
-        public init(environment: [String: String]) {
-            let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
-            self = locale?.hasPrefix("ru") == true ? .russian : .english
-        }
-    }
-
     /// The key of the action "Sign in".
     static let signIn = "sign_in"
     /// A click on the notification itself.

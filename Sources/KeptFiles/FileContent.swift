@@ -13,9 +13,9 @@ extension KeptFile {
     ///
     /// A token alone has no line break after it, since the libraries of cloud services send the whole file.
     ///
-    /// - Parameter expiresAt: Unix seconds; nil for a token without a stated lifetime.
+    /// - Parameter expiresAt: nil for a token without a stated lifetime.
     /// - Throws: ``FileProblem`` for a token with other bytes than 0x21 to 0x7E: in a line it would add something to it.
-    func content(_ issued: IssuedToken, expiresAt: Int?) throws(FileProblem) -> [UInt8] {
+    func content(_ issued: IssuedToken, expiresAt: WallInstant?) throws(FileProblem) -> [UInt8] {
         let excess = key.excess(of: issued.token)
         guard excess.isEmpty else {
             throw FileProblem(
@@ -51,7 +51,7 @@ extension KeptFile {
             ])
             object["scope"] = issued.scope.map { .string($0) }
             object["issuer"] = .string(issued.issuer)
-            object["expires_at"] = expiresAt.map { .integer($0) }
+            object["expires_at"] = expiresAt.map { .integer($0.seconds) }
             return JSON.object(object).serialized() + [UInt8(ascii: "\n")]
         }
     }

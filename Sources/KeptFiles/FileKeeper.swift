@@ -122,13 +122,13 @@ public final class FileKeeper: Sendable {
     /// Finds out what the last daemon left. Files that are configured stay until their sessions have been asked; others are
     /// removed. To be called after ``configure(_:)`` and before anything can be signed out.
     public func begin() async {
-        var stale: [String: FileRecord.Entry?] = [:]
+        var stale: [String: FileEntry?] = [:]
         for (path, entry) in await record.restore() {
             let isConfigured = state.withLock { state in
                 guard var file = state.files[path] else { return false }
                 file.known = entry.digests
-                file.beganAt = entry.beganAt
-                file.expiry = entry.expiresAt.map { Deadline(at: $0, by: clock) }
+                file.beganAt = entry.beganAt.map { WallInstant(seconds: $0) }
+                file.expiry = entry.expiresAt.map { Deadline(at: WallInstant(seconds: $0), by: clock) }
                 if let place = try? FilePlace(path), case .ours = place.standing(entry.digests) {
                     file.isWritten = true
                 }

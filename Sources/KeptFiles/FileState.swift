@@ -8,8 +8,8 @@ struct FileState {
     /// What was written last, or found after a start; nil if there is no file of ours.
     var expiry: Deadline?
     var isWritten = false
-    /// Unix seconds: when the `ttl` began.
-    var beganAt: Int?
+    /// When the `ttl` began.
+    var beganAt: WallInstant?
     var state = KeptFileView.State.waiting
     var detail: String?
     /// When the session is asked again.
@@ -48,12 +48,12 @@ struct FileState {
     /// request then causes a refresh.
     mutating func plan(_ token: AccessToken, isNew: Bool, at now: BootInstant) {
         let remaining = token.remaining(at: now)
-        let lifetime = token.lifetime ?? remaining ?? 0
-        let margin = lifetime <= 2 * KeptFile.margin ? lifetime / 2 : KeptFile.margin
+        let lifetime = token.lifetime ?? remaining ?? .zero
+        let margin = lifetime <= KeptFile.margin * 2 ? lifetime / 2 : KeptFile.margin
         guard let remaining, !isNew, remaining < margin else {
             failures = 0
             due = now + FileState.interval
-            if let remaining { due = min(due, now + .seconds(max(remaining - margin + 1, 1))) }
+            if let remaining { due = min(due, now + max(remaining - margin + .seconds(1), .seconds(1))) }
             return
         }
         // The provider has renewed nothing.
@@ -61,9 +61,9 @@ struct FileState {
     }
 
     /// What the record in the state directory says of it.
-    func entry(by clock: BrokerClock) -> FileRecord.Entry? {
+    func entry(by clock: BrokerClock) -> FileEntry? {
         guard isWritten || beganAt != nil || !known.isEmpty else { return nil }
-        return FileRecord.Entry(digests: known, expiresAt: expiry?.wall(by: clock).seconds, beganAt: beganAt)
+        return FileEntry(digests: known, expiresAt: expiry?.wall(by: clock).seconds, beganAt: beganAt?.seconds)
     }
 
     /// Removes the file, if it is ours. Changes the state to a new one.
@@ -92,7 +92,7 @@ struct FileState {
     func view(by clock: BrokerClock) -> KeptFileView {
         KeptFileView(
             file: file, state: state, detail: detail,
-            expiresAt: isWritten ? expiry.map { $0.wall(by: clock).seconds } : nil)
+            expiresAt: isWritten ? expiry.map { $0.wall(by: clock) } : nil)
     }
 
     /// The session has ended or is hidden: the file goes, and so does what was asked for before.
@@ -105,7 +105,7 @@ struct FileState {
 
     /// There is no new token, or it cannot be written. The old one stays until its end.
     mutating func fail(_ message: String, at now: BootInstant) {
-        let hasEnded = expiry.map { $0.remaining(at: now) == 0 } ?? false
+        let hasEnded = expiry.map { $0.remaining(at: now) == .zero } ?? false
         if hasEnded { remove(becoming: .problem, at: now) }
         state = isWritten ? .kept : .problem
         detail = message

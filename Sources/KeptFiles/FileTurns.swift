@@ -74,10 +74,10 @@ extension FileKeeper {
     /// Writes the token, unless the file has it already. Returns what becomes of the file's state.
     private func keep(_ issued: IssuedToken, _ asked: FileState) async -> @Sendable (inout FileState) -> Void {
         let file = asked.file
-        let (now, wall) = (clock.bootInstant, clock.now())
+        let (now, wall) = (clock.bootInstant, clock.wallInstant)
         let began = asked.beganAt ?? wall
-        let left = file.lifetime.map { began + $0.wholeSeconds - wall }
-        if let left, left <= 0 {
+        let left = file.lifetime.map { began + $0 - wall }
+        if let left, left <= .zero {
             return { state in
                 state.beganAt = began
                 state.remove(becoming: .ended, at: now)
@@ -85,15 +85,15 @@ extension FileKeeper {
         }
         let ends = [issued.token.expiry, left.map { Deadline(in: $0, by: clock) }].compactMap(\.self)
         let expiry = ends.min { $0.boot < $1.boot }
-        let next = FileRecord.Entry(
+        let next = FileEntry(
             digests: asked.known, expiresAt: expiry?.wall(by: clock).seconds,
-            beganAt: file.lifetime == nil ? nil : began)
+            beganAt: file.lifetime == nil ? nil : began.seconds)
         do throws(FileProblem) {
             let digest = try await write(issued, asked, next)
             return { state in
                 let isNew = state.known != [digest]
                 state.known = [digest]
-                (state.isWritten, state.expiry, state.beganAt) = (true, expiry, next.beganAt)
+                (state.isWritten, state.expiry, state.beganAt) = (true, expiry, file.lifetime == nil ? nil : began)
                 (state.state, state.detail) = (.kept, nil)
                 state.plan(issued.token, isNew: isNew, at: now)
                 if let expiry { state.due = min(state.due, max(expiry.boot, now + .seconds(1))) }
@@ -107,10 +107,10 @@ extension FileKeeper {
     ///
     /// - Parameter entry: what the record is to say of the file; the new content's digest is added.
     private func write(
-        _ issued: IssuedToken, _ asked: FileState, _ entry: FileRecord.Entry
+        _ issued: IssuedToken, _ asked: FileState, _ entry: FileEntry
     ) async throws(FileProblem) -> [UInt8] {
         let file = asked.file
-        let content = try file.content(issued, expiresAt: entry.expiresAt)
+        let content = try file.content(issued, expiresAt: entry.expiresAt.map { WallInstant(seconds: $0) })
         let digest = Digest.sha256(content)
         let place = try FilePlace(file.path)
         guard file.isDiskAllowed || place.isInMemory else {

@@ -43,8 +43,8 @@ public struct KeptFile: Sendable, Equatable {
         self.variable = variable
     }
 
-    /// A token is replaced when fewer seconds of its life are left, or half of a shorter life.
-    static let margin = 120
+    /// A token is replaced when less than this of its life is left, or half of a shorter life.
+    static let margin: Duration = .seconds(120)
 
     /// What the account's session is asked for.
     var query: SessionQuery {
@@ -76,7 +76,7 @@ public struct KeptFileView: Sendable, Equatable {
     public let state: State
     /// What is wrong, in one sentence or more; also for a file with a current token that cannot be renewed now.
     public let detail: String?
-    /// Unix seconds: when the token expires or the `ttl` is over; nil if there is no file, or for a token without a
+    /// When the token expires or the `ttl` is over; nil if there is no file, or for a token without a
     /// stated lifetime.
-    public let expiresAt: Int?
+    public let expiresAt: WallInstant?
 }

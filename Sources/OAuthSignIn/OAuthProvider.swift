@@ -17,12 +17,14 @@ struct OAuthProvider: SignInProvider {
         try request.checkParameters(reserved: AuthorizationRequest.reservedParameters, of: account)
         var request = request
         request.endsElsewhere = method == .browser
+        request.startsAtOnce = method == .session
         return request
     }
 
     func begin(_ request: SignInRequest, in context: SignInContext) async throws(BrokerError) -> Beginning {
         switch try request.readMethod(offering: OAuthMethod.allCases, of: account) {
         case .browser: return .flow(try await authorization(request, in: context))
+        case .session: return try await takeOver(request, in: context)
         case .device:
             let device = try await provider.authorizeDevice(request)
             return .flow(device, atMost: .seconds(device.authorization.expiresIn))
@@ -105,8 +107,8 @@ struct OAuthProvider: SignInProvider {
         return fresh
     }
 
-    func diagnose(isCandidate: Bool) async -> Diagnosis {
-        await ProviderDiagnosis(provider: provider).diagnosis(isOfService: false, isCandidate: isCandidate)
+    func diagnose(_ subject: DiagnosisSubject) async -> Diagnosis {
+        await ProviderDiagnosis(provider: provider).diagnosis(isOfService: false, of: subject)
     }
 
     // MARK: Sessions
@@ -154,7 +156,9 @@ struct OAuthProvider: SignInProvider {
             }, meaning: { $0.meaning(forRefreshOf: key) })
     }
 
-    func revoke(_ session: Session) async throws(BrokerError) -> Bool { try await provider.revoke(session) }
+    func revoke(_ session: Session, endingAll: Bool) async throws(BrokerError) -> Bool {
+        try await provider.revoke(session)
+    }
 }
 
 extension BrokerError {

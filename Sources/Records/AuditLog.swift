@@ -80,9 +80,13 @@ public final class AuditLog: Sendable {
     }
 
     /// Counts a use. A program's first use of a kind is written at once, repetitions after each ``Options/interval``.
-    public func note(_ caller: AuditCaller, _ use: AuditUse, at now: Int) {
-        guard ledger.note(caller, use, at: now) else { return }
-        queue.async { self.writeNew() }
+    ///
+    /// - Returns: the count, if repetitions may be added to it.
+    @discardableResult
+    public func note(_ caller: AuditCaller, _ use: AuditUse, at now: Int) -> CountedUse? {
+        let (wakes, counted) = ledger.note(caller, use, at: now)
+        if wakes { queue.async { self.writeNew() } }
+        return counted
     }
 
     // MARK: Everything else

@@ -11,12 +11,12 @@ final class IssuedTokenLedger: Sendable {
     struct Row: Sendable {
         let caller: AuditCaller
         let use: AuditUse
-        var tally: Tally
+        let tally: Tally
     }
     struct State {
         /// By process id: the caller, and the second (Unix time) in which its executable was read.
         var recent: [Int32: (caller: AuditCaller, second: Int)] = [:]
-        var rows: [Key: Row] = [:]
+        var rows: [Key: CountedUse] = [:]
         /// Rows that were not taken by ``fresh()`` yet.
         var fresh: [Key] = []
         var isWoken = false
@@ -61,8 +61,9 @@ final class IssuedTokenLedger: Sendable {
 
     /// Counts a use.
     ///
-    /// - Returns: true if the caller must schedule a task that calls ``fresh()``.
-    func note(_ caller: AuditCaller, _ use: AuditUse, at now: Int) -> Bool {
+    /// - Returns: `wakes` if the caller must schedule a task that calls ``fresh()``; and the count, which repetitions may
+    ///   be added to. Those at a restricted socket may not, since each is held against the socket's limits.
+    func note(_ caller: AuditCaller, _ use: AuditUse, at now: Int) -> (wakes: Bool, counted: CountedUse?) {
         return state.withLock { state in
             var (caller, use) = (caller, use)
             if use.exposedSocket != nil, !state.countsSeparately(caller, use, at: now) {
@@ -70,14 +71,15 @@ final class IssuedTokenLedger: Sendable {
                 use = use.withoutDetails
             }
             let key = Key(serial: caller.serial, uid: caller.uid, use: use)
-            if let index = state.rows.index(forKey: key) {
-                state.rows.values[index].tally.add(at: now)
-                return false
+            // Counts are taken with this lock held, so one that is found here is not taken.
+            if let known = state.rows[key], known.add(at: now) {
+                return (false, use.exposedSocket == nil ? known : nil)
             }
-            state.rows[key] = Row(caller: caller, use: use, tally: Tally(count: 1, first: now, last: now))
+            let counted = CountedUse(caller, use, at: now)
+            state.rows[key] = counted
             state.fresh.append(key)
             defer { state.isWoken = true }
-            return !state.isWoken
+            return (!state.isWoken, use.exposedSocket == nil ? counted : nil)
         }
     }
 
@@ -86,18 +88,15 @@ final class IssuedTokenLedger: Sendable {
         state.withLock { state in
             state.isWoken = false
             defer { state.fresh = [] }
-            return state.fresh.compactMap { state.rows[$0] }
+            return state.fresh.compactMap { state.rows[$0]?.row }
         }
     }
 
     /// Subtracts from a row what was written.
     func settle(_ row: Row) {
         state.withLock { state in
-            guard
-                let index = state.rows.index(
-                    forKey: Key(serial: row.caller.serial, uid: row.caller.uid, use: row.use))
-            else { return }
-            state.rows.values[index].tally.count -= row.tally.count
+            let key = Key(serial: row.caller.serial, uid: row.caller.uid, use: row.use)
+            state.rows[key]?.subtract(row.tally.count)
         }
     }
 
@@ -109,7 +108,7 @@ final class IssuedTokenLedger: Sendable {
                 state.fresh = []
                 state.recent = [:]
             }
-            return state.rows.values.filter { $0.tally.count > 0 }
+            return state.rows.values.compactMap { $0.take() }
         }
         return rows.sorted { ($0.tally.first, $0.caller.serial) < ($1.tally.first, $1.caller.serial) }
     }

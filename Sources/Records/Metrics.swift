@@ -38,6 +38,7 @@ public final class Metrics: Sendable {
         var issuedTokens: [String: Int] = [:]
     }
     private let counts = Mutex(Counts())
+    private let issuedTokens = Mutex<[String: IssuedTokens]>([:])
 
     public init() {}
 
@@ -75,17 +76,31 @@ public final class Metrics: Sendable {
         counts.withLock { $0.failedRefreshes[Failure(account: account, method: nil, code: code), default: 0] += 1 }
     }
 
-    /// A token was issued. Called within a request; takes a lock and increments a number.
-    public func handedOut(_ account: String) {
-        counts.withLock { counts in
-            if let index = counts.issuedTokens.index(forKey: account) {
-                counts.issuedTokens.values[index] += 1
-            } else {
-                counts.issuedTokens[account] = 1
-            }
+    /// How many tokens of one account were issued. A connection keeps it for its next request.
+    public final class IssuedTokens: Sendable {
+        fileprivate let count = Atomic<Int>(0)
+
+        /// A token was issued.
+        public func add() { count.wrappingAdd(1, ordering: .relaxed) }
+    }
+
+    /// The counter of an account.
+    public func issuedTokens(of account: String) -> IssuedTokens {
+        issuedTokens.withLock { counters in
+            if let known = counters[account] { return known }
+            let counter = IssuedTokens()
+            counters[account] = counter
+            return counter
         }
     }
 
-    /// A consistent copy of all counters.
-    func snapshot() -> Counts { counts.withLock { $0 } }
+    /// A copy of all counters.
+    func snapshot() -> Counts {
+        var copy = counts.withLock { $0 }
+        // An account whose tokens nobody got has no line.
+        copy.issuedTokens = issuedTokens.withLock { counters in
+            counters.mapValues { $0.count.load(ordering: .relaxed) }.filter { $0.value > 0 }
+        }
+        return copy
+    }
 }

@@ -20,20 +20,29 @@ public enum ProcessFacts {
 
     /// Its start time in clock ticks since boot. Together with the process id it identifies a process uniquely.
     public static func startTime(of pid: Int32) -> UInt64? {
-        // The second field is the name in parentheses, which may itself contain spaces and parentheses. The start time
-        // is field 22.
-        guard let text = text(of: pid, "stat"), let end = text.lastIndex(of: ")") else { return nil }
-        let fields = text[text.index(after: end)...].split(separator: " ")
+        let fields = status(of: pid)
         return fields.count > 19 ? UInt64(fields[19]) : nil
+    }
+
+    /// The start time of the first process of its session, as of ``startTime(of:)``; nil if that has ended.
+    public static func sessionStart(of pid: Int32) -> UInt64? {
+        let fields = status(of: pid)
+        return fields.count > 3 ? Int32(fields[3]).flatMap(startTime) : nil
     }
 
     /// What it has in common with other processes of the same program: its session and its parent, as text. A parent that
     /// takes up what others left, number 1, is none.
     public static func groups(of pid: Int32) -> Set<String> {
-        guard let text = text(of: pid, "stat"), let end = text.lastIndex(of: ")") else { return [] }
-        let fields = text[text.index(after: end)...].split(separator: " ")
+        let fields = status(of: pid)
         guard fields.count > 3, let parent = Int(fields[1]), let session = Int(fields[3]) else { return [] }
         return Set((parent > 1 ? ["parent \(parent)"] : []) + (session > 0 ? ["session \(session)"] : []))
+    }
+
+    /// The fields of `stat` from the third one on. The second is the name in parentheses, which may itself contain spaces
+    /// and parentheses. The start time is field 22.
+    private static func status(of pid: Int32) -> [Substring] {
+        guard let text = text(of: pid, "stat"), let end = text.lastIndex(of: ")") else { return [] }
+        return text[text.index(after: end)...].split(separator: " ")
     }
 
     private static func text(of pid: Int32, _ file: String) -> String? {

@@ -33,7 +33,7 @@ public struct OriginCredential: Sendable, Equatable, CustomStringConvertible, Cu
     }
 }
 
-/// A request of a tool for what a server wants (`POST /v1/lookup`).
+/// A tool's request for credentials of a server (`POST /v1/lookup`).
 package struct OriginRequest: Sendable {
     package var url: String
     package var username: String?

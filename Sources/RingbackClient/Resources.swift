@@ -170,6 +170,8 @@ public struct Flow: Sendable, Equatable {
         public static let device: WaitingFor = "device"
         /// An authenticator's response.
         public static let passkey: WaitingFor = "passkey"
+        /// What the user does on Ringback's own sign-in page.
+        public static let page: WaitingFor = "page"
     }
 
     public var id: String
@@ -184,6 +186,9 @@ public struct Flow: Sendable, Equatable {
     /// Made for this call; nil when a flow is only looked at, and if none could be made: ``openURLError`` says why.
     /// Start no program with ``authorizationURL`` then, but show it.
     public var openURL: String?
+    /// Two words that stand on Ringback's own sign-in page too, so that a user can tell it from an imitation. Show them
+    /// before the page is opened; nil for other pages.
+    public var words: String?
     public var openURLError: RingbackError?
     /// What happened to the addresses that programs were to open, oldest first. If a few seconds after opening it yours
     /// is still `unused`, or is `foreign`, the user's browser has not fetched it: show ``authorizationURL``.
@@ -238,6 +243,7 @@ public struct Flow: Sendable, Equatable {
         waitingFor = json["waiting_for"]?.string.map { WaitingFor(rawValue: $0) }
         authorizationURL = json["authorization_url"]?.string
         openURL = json["open_url"]?.string
+        words = json["words"]?.string
         openURLError = RingbackError(reading: json["open_url_error"])
         openAddresses = (json["open_urls"]?.array ?? []).compactMap { entry in
             guard let url = entry["url"]?.string, let status = entry["status"]?.string else { return nil }
@@ -253,18 +259,6 @@ public struct Flow: Sendable, Equatable {
         userMessage = status == "pending" ? json["user_message"]?.string : nil
         error = RingbackError(reading: json["error"])
         redirectURI = json["redirect_uri"]?.string
-    }
-
-    /// Why the flow has ended; nil while it is pending, and if it was completed.
-    package var failure: RingbackError? {
-        switch status {
-        case .pending, .completed: nil
-        case .cancelled: error ?? RingbackError(.cancelled, "The sign-in to \(account) was cancelled.")
-        case .expired:
-            error
-                ?? RingbackError(.flowExpired, "The sign-in to \(account) was not finished in time.", recovery: .signIn)
-        default: error ?? RingbackError(.badResponse, "The sign-in to \(account) failed.", recovery: .signIn)
-        }
     }
 }
 

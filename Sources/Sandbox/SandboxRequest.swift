@@ -25,7 +25,8 @@ struct SandboxRequest: Sendable {
         self.query = (try? query.get()) ?? []
         let type = (request.fields["Content-Type"] ?? "").split(separator: ";").first?.lowercased() ?? ""
         if type.filter({ $0 != " " }) == "application/x-www-form-urlencoded" {
-            let form = try? FormEncoding.parse(request.body)
+            // oidc-agent does not escape the spaces of `scope`.
+            let form = try? FormEncoding.parse(request.body.map { $0 == 0x20 ? UInt8(ascii: "+") : $0 })
             self.form = form
             isWellFormed = form != nil && (try? query.get()) != nil
         } else {

@@ -40,15 +40,19 @@ public actor MemoryVault: Vault {
     public func retire(_ slot: VaultSlot) -> RetiredEntry? {
         guard let text = texts.removeValue(forKey: slot) else { return nil }
         announced.remove(slot)
-        number += 1
-        let entry = RetiredEntry(id: "\(number)", slot: slot, text: text)
-        leaving.append(entry)
-        return entry
+        return keep(text, retiredFrom: slot)
     }
 
     public func replace(_ text: Secret, in slot: VaultSlot) -> RetiredEntry? {
         let entry = retire(slot)
         store(text, in: slot)
+        return entry
+    }
+
+    public func keep(_ text: Secret, retiredFrom slot: VaultSlot) -> RetiredEntry {
+        number += 1
+        let entry = RetiredEntry(id: "\(number)", slot: slot, text: text)
+        leaving.append(entry)
         return entry
     }
 

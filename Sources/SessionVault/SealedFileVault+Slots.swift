@@ -9,6 +9,22 @@ extension SealedFileVault {
 
     public func load(_ slot: VaultSlot) async throws(VaultError) -> VaultEntry? {
         if let memory { return await memory.load(slot) }
+        return try entry(in: slot)
+    }
+
+    /// One job of the vault's queue reads all of them: a daemon that starts has hundreds.
+    public func load(_ slots: [VaultSlot]) async -> [Result<VaultEntry?, VaultError>] {
+        if let memory { return await memory.load(slots) }
+        return slots.map { slot in
+            do throws(VaultError) {
+                return .success(try entry(in: slot))
+            } catch {
+                return .failure(error)
+            }
+        }
+    }
+
+    private func entry(in slot: VaultSlot) throws(VaultError) -> VaultEntry? {
         let vault = try opened()
         let files = try SlotFiles(slot)
         guard let text = try read(files, vault) else { return nil }
@@ -35,19 +51,24 @@ extension SealedFileVault {
     private func put(
         _ text: Secret, in slot: VaultSlot, _ files: SlotFiles, _ vault: OpenVault
     ) throws(VaultError) {
-        guard text.count <= SealedFile.maximumText else {
-            throw .refused(reason: "The \(slot.kind) of \(slot.account) is larger than 1 MiB.")
-        }
-        let bytes: [UInt8]
-        do throws(CryptographyError) {
-            bytes = try SealedFile(header: SlotFiles.header(slot), text: text).sealed(files.kind, with: vault.key)
-        } catch {
-            throw VaultError(error)
-        }
+        let bytes = try sealed(text, in: slot, files, vault)
         try removeCopy(of: files, vault.directory)
         try onDisk { () throws(FileFailure) in
             guard try !vault.directory.fill(files.next, with: bytes, as: files.live) else { return }
             try vault.directory.write(bytes, as: files.live)
+        }
+    }
+
+    private func sealed(
+        _ text: Secret, in slot: VaultSlot, _ files: SlotFiles, _ vault: OpenVault
+    ) throws(VaultError) -> [UInt8] {
+        guard text.count <= SealedFile.maximumText else {
+            throw .refused(reason: "The \(slot.kind) of \(slot.account) is larger than 1 MiB.")
+        }
+        do throws(CryptographyError) {
+            return try SealedFile(header: SlotFiles.header(slot), text: text).sealed(files.kind, with: vault.key)
+        } catch {
+            throw VaultError(error)
         }
     }
 
@@ -129,6 +150,19 @@ extension SealedFileVault {
         return RetiredEntry(id: retired, slot: slot, text: former.text)
     }
 
+    public func keep(_ text: Secret, retiredFrom slot: VaultSlot) async throws(VaultError) -> RetiredEntry {
+        if let memory { return await memory.keep(text, retiredFrom: slot) }
+        guard slot.kind == .session else { throw .refused(reason: "Only a session can be retired.") }
+        var vault = try opened()
+        let files = try SlotFiles(slot)
+        let bytes = try sealed(text, in: slot, files, vault)
+        let retired = files.retired(vault.nextRetired)
+        vault.nextRetired += 1
+        state = .open(vault)
+        try onDisk { () throws(FileFailure) in try vault.directory.write(bytes, as: retired) }
+        return RetiredEntry(id: retired, slot: slot, text: text)
+    }
+
     /// What the slot holds, as text and as it is on the disk; nil for what is damaged and was set aside.
     private func former(
         _ files: SlotFiles, _ vault: OpenVault
@@ -160,48 +194,6 @@ extension SealedFileVault {
         }
         vault.copies[files.live] = nil
         state = .open(vault)
-    }
-
-    public func retired() async throws(VaultError) -> [RetiredEntry] {
-        if let memory { return await memory.retired() }
-        let vault = try opened()
-        let names = try onDisk { () throws(FileFailure) in try vault.directory.names() }
-        let numbered = names.compactMap { name in SlotFiles.retiredNumber(name).map { (number: $0, name: name) } }
-        return numbered.sorted { $0.number < $1.number }.compactMap { entry in
-            // A file that cannot be read is skipped, so that the others are not delayed.
-            guard !vault.copies.values.contains(entry.name),
-                let bytes = try? vault.directory.read(entry.name, atMost: SealedFile.maximumSize),
-                case .file(let file) = try? SealedFile.read(bytes, .session, key: vault.key),
-                let slot = SlotFiles.slot(file.header, .session)
-            else { return nil }
-            return RetiredEntry(id: entry.name, slot: slot, text: file.text)
-        }
-    }
-
-    public func sessionSlots(besides known: Set<VaultSlot>) async throws(VaultError) -> [VaultSlot] {
-        if let memory { return await memory.sessionSlots(besides: known) }
-        let vault = try opened()
-        var skipped: Set<String> = []
-        for slot in known { skipped.insert(try SlotFiles(slot).live) }
-        let names = try onDisk { () throws(FileFailure) in try vault.directory.names() }
-        let others = names.filter { SlotFiles.kind(ofLive: $0) == .session && !skipped.contains($0) }
-        return others.sorted().compactMap { name in
-            guard let bytes = try? vault.directory.read(name, atMost: SealedFile.maximumSize),
-                case .file(let file) = try? SealedFile.read(bytes, .session, key: vault.key),
-                let slot = SlotFiles.slot(file.header, .session), (try? SlotFiles(slot))?.live == name
-            else { return nil }
-            return slot
-        }
-    }
-
-    public func discard(_ id: String) async throws(VaultError) {
-        if let memory { return await memory.discard(id) }
-        let vault = try opened()
-        // The identifier is a file name. It must not name another file.
-        guard SlotFiles.isRetired(id) else { return }
-        try onDisk { () throws(FileFailure) in
-            if try vault.directory.remove(id) { try vault.directory.sync() }
-        }
     }
 
     // MARK: Reading

@@ -16,6 +16,8 @@ public protocol Vault: Sendable {
 
     /// The slot's content; nil if it is empty. Throws `damaged` or `newer` if its file cannot be read.
     func load(_ slot: VaultSlot) async throws(VaultError) -> VaultEntry?
+    /// The contents of several slots, in their order.
+    func load(_ slots: [VaultSlot]) async -> [Result<VaultEntry?, VaultError>]
     /// Announces a change that a request to a provider may cause (the refresh token may be rotated), and reserves disk
     /// space for it. Until the next `store`, `replace`, `settle`, `retire` or `remove`, `load` reports the
     /// announcement, also after a crash. Throws `unwritable` if there is no space.
@@ -33,6 +35,9 @@ public protocol Vault: Sendable {
     /// Replaces what the slot holds and keeps what it held, as ``retire(_:)`` does. After a crash the slot holds either
     /// the new text, and the old one is retired, or the old one, and nothing is retired. Nil if it was empty.
     func replace(_ text: Secret, in slot: VaultSlot) async throws(VaultError) -> RetiredEntry?
+    /// Keeps a text as if it had been retired from the slot. What the slot holds does not change. Throws `unwritable`, and
+    /// `refused` for a text of more than 1 MiB.
+    func keep(_ text: Secret, retiredFrom slot: VaultSlot) async throws(VaultError) -> RetiredEntry
     /// All retired texts that were not discarded, oldest first. Unreadable ones are left out.
     func retired() async throws(VaultError) -> [RetiredEntry]
     /// The slots that hold a session, except the known ones. Files that cannot be read are left out.
@@ -42,6 +47,20 @@ public protocol Vault: Sendable {
 
     /// The vault's part of `GET /v1/status`.
     var status: VaultStatus { get }
+}
+
+extension Vault {
+    public func load(_ slots: [VaultSlot]) async -> [Result<VaultEntry?, VaultError>] {
+        var found: [Result<VaultEntry?, VaultError>] = []
+        for slot in slots {
+            do throws(VaultError) {
+                found.append(.success(try await load(slot)))
+            } catch {
+                found.append(.failure(error))
+            }
+        }
+        return found
+    }
 }
 
 /// An account's place in the vault for one binding. When the account's provider or client is changed in the

@@ -1,3 +1,5 @@
+public import HTTPMessages
+
 /// Messages for users, in English and Russian. Raw values are stable names.
 public enum UserMessage: String, Sendable, CaseIterable {
     case network
@@ -35,12 +37,6 @@ public enum UserMessage: String, Sendable, CaseIterable {
     case managed
     case oneConfirmed = "one_confirmed"
     case olderLink = "older_link"
-
-    /// The languages of the messages.
-    public enum Language: String, Sendable, CaseIterable {
-        case english = "en"
-        case russian = "ru"
-    }
 
     /// The message as a sentence.
     public func text(in language: Language) -> String {

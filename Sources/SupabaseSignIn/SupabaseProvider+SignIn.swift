@@ -27,12 +27,16 @@ extension SupabaseProvider: SignInProvider {
         case .anonymous: return try await start.anonymous()
         case .passkey: return try await start.passkey()
         case .session: return try await start.handedIn()
+        case .page: return try await start.signInPage()
         }
     }
 
     func redeem(
         _ proof: Proof, of flow: Flow, in context: SignInContext
     ) async throws(RedemptionFailure) -> Redemption {
+        if case .own(let proof as PageProof) = proof {
+            return try await PageRedeeming(provider: self, flow: flow, context: context).redeem(proof)
+        }
         guard let awaited = flow.awaited as? SupabaseFlow else {
             throw RedemptionFailure(.conflict("This sign-in waits for another kind of response."))
         }
@@ -42,17 +46,19 @@ extension SupabaseProvider: SignInProvider {
         case .code(let code): return try await redeeming.code(code)
         case .credential(let credential): return try await redeeming.credential(credential)
         case .upstream: return try await redeeming.upstream()
-        case .poll: throw RedemptionFailure(.conflict("This sign-in waits for another kind of response."))
+        case .poll, .own: throw RedemptionFailure(.conflict("This sign-in waits for another kind of response."))
         }
     }
 
     func accompany(_ flow: Flow, in context: SignInContext) async {
         if let upstream = flow.awaited.upstream { await follow(flow, upstream, in: context) }
+        if let page = flow.awaited as? PageFlow { await page.session.serve(flow, in: context) }
     }
 
     func anotherPage(
         of flow: Flow, in context: SignInContext
     ) async throws(BrokerError) -> (any AwaitedSignIn)? {
+        if let page = flow.awaited as? PageFlow { return PageTicket(page.session.ticket(to: flow), of: page) }
         guard let awaited = flow.awaited as? SupabaseFlow, awaited.redirect?.keyPlace != SupabaseRedirect.KeyPlace.none
         else { return nil }
         return try await FlowStart(provider: self, context: context, request: flow.request).page()
@@ -60,7 +66,7 @@ extension SupabaseProvider: SignInProvider {
 
     // MARK: Diagnosis
 
-    func diagnose(isCandidate: Bool) async -> Diagnosis {
+    func diagnose(_ subject: DiagnosisSubject) async -> Diagnosis {
         let look = ProviderLook(account: account, http: http, clock: clock, place: "url")
         return Diagnosis(
             await look.look(project.settings(), as: "provider") { response in

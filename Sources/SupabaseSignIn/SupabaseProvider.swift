@@ -129,7 +129,7 @@ struct SupabaseProvider: Sendable {
             subject: answer.claims.subject,
             user: answer.user?.json, scope: nil, issuer: project.issuer,
             tokenEndpointOrigin: try WebURL.origin(of: project.authURL), signedInAt: clock.wallInstant, end: nil,
-            rotates: true, tokens: facts.isProved ? [.own: token(answer)] : [:])
+            rotation: .rotates, tokens: facts.isProved ? [.own: token(answer)] : [:])
         session.project = facts
         session.keeping = isEphemeral ? .memory : .vault
         return session
@@ -146,7 +146,7 @@ struct SupabaseProvider: Sendable {
     }
 
     private func token(_ answer: SupabaseSession) -> AccessToken {
-        let lifetime = answer.lifetime(now: clock.now())
+        let lifetime = answer.lifetime(now: clock.now()).map { Duration.seconds($0) }
         return AccessToken(
             value: answer.accessToken, type: "Bearer", scope: nil,
             expiry: lifetime.map { Deadline(in: $0, by: clock) }, lifetime: lifetime)

@@ -19,7 +19,8 @@ extension Account {
             scopes: account.scopes, redirectURI: account.redirectURI,
             authorizationParameters: account.additionalParameters, flowTimeout: account.flowTimeout,
             trust: account.trust, headers: account.headers.map { ($0.name, $0.value) },
-            refreshMargin: account.refreshMargin, sessionWarnings: account.sessionWarnings)
+            refreshMargin: account.refreshMargin.map { .seconds($0) },
+            sessionWarnings: account.sessionWarnings?.map { .seconds($0) })
         route = account.route
         certificateFile = account.certificateFile
         postLogoutRedirectURI = account.postLogoutRedirectURI

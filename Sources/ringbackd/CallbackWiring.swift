@@ -27,6 +27,14 @@ extension CallbackReceiver {
                     throw BrokerError(ofEntrance: error)
                 }
             },
+            openSite: { name, account, site throws(BrokerError) in
+                do throws(CallbackListenerError) {
+                    return try listener.openSite(
+                        name, owner: account.rawValue, peerUIDs: peers.of(account), serving: site)
+                } catch {
+                    throw BrokerError(ofEntrance: error)
+                }
+            },
             close: { redirectURI, account in
                 if redirectURI.hasPrefix("http://") { listener.close(redirectURI, owner: account.rawValue) }
             },
@@ -79,5 +87,34 @@ extension CallbackVerdict {
 extension SignInLabel {
     init(_ view: FlowView) {
         self.init(account: view.account.rawValue, providerHost: view.providerHost)
+    }
+}
+
+/// Connects the listener, which must exist before the broker, with the broker, which must know the listener.
+final class Arrivals: Sendable {
+    private let broker = OnceBox<Broker>()
+
+    func connect(_ broker: Broker) { self.broker.set(broker) }
+
+    func deliver(_ arrival: CallbackArrival) async -> CallbackOutcome {
+        guard let broker = broker.value else { return CallbackOutcome(.unknown) }
+        let accounts = Set(arrival.owners.compactMap { AccountName($0) })
+        let verdict = await broker.receive(arrival.url, form: arrival.form, for: accounts)
+        guard let id = verdict.flow, let flow = try? await broker.flow(id) else {
+            return CallbackOutcome(verdict.result)
+        }
+        return CallbackOutcome(verdict.result, of: SignInLabel(flow))
+    }
+
+    func visit(_ visit: EntranceVisit) async -> EntranceOutcome {
+        switch visit {
+        case .opened(let key):
+            guard let broker = broker.value else { return .spent }
+            if let page = await broker.pageBehind(entrance: key) { return .redirected(to: page) }
+            return await broker.completedFlow(entrance: key).map { .completed(SignInLabel($0)) } ?? .spent
+        case .foreign(let key, let uid):
+            await broker.value?.noteForeign(entrance: key, uid: uid)
+            return .spent
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 import APIServer
 import BrokerCore
+import FilePaths
 import Glibc
 import Terminal
 
@@ -103,17 +104,17 @@ struct ExposedPlaces: Sendable {
 
     /// Removes the sockets at which no program listens, which a killed daemon left. To be called before any is made.
     func sweep() {
-        for name in ExposedPlaces.names(in: "\(base)/exposed") where name.hasSuffix(".sock") {
+        for name in Directory.names(in: "\(base)/exposed") where name.hasSuffix(".sock") {
             let isDead = removeDead("\(base)/exposed/\(name)")
             guard isDead, let apps else { continue }
-            for id in ExposedPlaces.names(in: apps) { _ = removeDead("\(apps)/\(id)/\(name)") }
+            for id in Directory.names(in: apps) { _ = removeDead("\(apps)/\(id)/\(name)") }
         }
-        for name in ExposedPlaces.names(in: "\(base)/mount") { _ = removeDead("\(base)/mount/\(name)/socket") }
+        for name in Directory.names(in: "\(base)/mount") { _ = removeDead("\(base)/mount/\(name)/socket") }
     }
 
     /// Removes the directories that are empty. To be called when every socket is open.
     func tidy() {
-        for name in ExposedPlaces.names(in: "\(base)/mount") { unsafe rmdir("\(base)/mount/\(name)") }
+        for name in Directory.names(in: "\(base)/mount") { unsafe rmdir("\(base)/mount/\(name)") }
     }
 
     /// Removes a socket at which no program listens. False if one does.
@@ -130,18 +131,5 @@ struct ExposedPlaces: Sendable {
             return
         }
         unsafe unlink(path)
-    }
-
-    private static func names(in directory: String) -> [String] {
-        guard let stream = unsafe opendir(directory) else { return [] }
-        defer { unsafe closedir(stream) }
-        var names: [String] = []
-        while let entry = unsafe readdir(stream) {
-            let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-                unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if name != ".", name != ".." { names.append(name) }
-        }
-        return names
     }
 }

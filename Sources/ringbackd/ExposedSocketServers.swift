@@ -36,8 +36,8 @@ final class ExposedSocketServers: Service {
     }
 
     /// How the registry opens and closes the sockets.
-    var callbackReceiver: ExposedSocketRegistry.Door {
-        ExposedSocketRegistry.Door(
+    var listening: ExposedSocketRegistry.Listening {
+        ExposedSocketRegistry.Listening(
             open: { [self] exposedSocket throws(BrokerError) in try open(exposedSocket) },
             close: { [self] exposedSocket in close(exposedSocket) })
     }
@@ -120,7 +120,7 @@ extension ExposedSocketRegistry {
     /// The daemon's registry, stored in the state directory.
     init(_ sockets: ExposedSocketServers, state: String, broker: Broker, records: RecordKeeper) {
         self.init(
-            callbackReceiver: sockets.callbackReceiver, file: ExposedSocketRegistry.file(in: state),
+            listening: sockets.listening, file: ExposedSocketRegistry.file(in: state),
             binding: { await broker.binding(of: $0) },
             record: { fact in
                 records.note(fact)

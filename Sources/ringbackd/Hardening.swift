@@ -27,7 +27,7 @@ enum Hardening {
         ignoredProxyVariables.withLock { $0 = proxyVariables.filter { environment($0) != nil } }
         scrubEnvironment()
         signal(SIGPIPE, SIG_IGN)
-        raiseDescriptorLimit()
+        DescriptorBudget.raiseLimit()
         clinux_hold_little_memory()
     }
 
@@ -82,14 +82,5 @@ enum Hardening {
             unsafe entry += 1
         }
         return names
-    }
-
-    /// Thousands of programs may keep a connection open, each with the descriptor of its process. Others are needed for the
-    /// vault and the programs that the daemon starts.
-    private static func raiseDescriptorLimit() {
-        var limit = rlimit()
-        guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
-        limit.rlim_cur = min(limit.rlim_max, 65_536)
-        unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
 }

@@ -35,7 +35,7 @@ enum Main {
         let parent = options.exitsWithParent ? ParentWatch.begin(stated: options.parent) : nil
         let credentials = readCredentials(options)
         let helper = startHelper(options.helperArguments(for: place))
-        let readAt = BrokerClock.system.now()
+        let readAt = BrokerClock.system.wallInstant
         let configuration = loadConfiguration(place)
         let (lock, places, activated) = claimPlaces(options)
 
@@ -83,6 +83,7 @@ enum Main {
             .init(name: "socket", path: places.socket), .init(name: "state", path: places.state),
             .init(name: "configuration", path: place.userFile ?? "none"),
         ]
+        daemon.maxConnections = DescriptorBudget.connections
         daemon.configurationReadAt = { reloader.readAt }
         daemon.readAccount = Account.reader(place, helper: helper, vault: vault, credentials: credentials)
         daemon.network = { reloader.network }
@@ -99,6 +100,9 @@ enum Main {
         // Both are trapped before any program can reach the daemon: an earlier signal would end it without cleaning up.
         let hangups = await UnixSignalsSequence(trapping: .sighup)
         let ends = await UnixSignalsSequence(trapping: .sigterm, .sigint)
+        // Whoever connects right after the start is told whether the vault is locked, and who is signed in. A keyring that
+        // asks the user first takes longer; then the vault counts as locked until the user has answered.
+        await broker.accountsSettled(atMost: .seconds(1))
         // What was exposed before is open again before a caller can ask for more.
         await exposed.begin(api, exposedSockets, configuration)
         reloader.exposedSockets.set(exposedSockets)
@@ -248,6 +252,9 @@ enum Main {
             case .pathOccupied(let path): stop("\(path) is not a socket of yours. Remove it.", ExitStatus.failed)
             case .pathTooLong(let path):
                 stop("the socket's path is too long: \(path). Choose a shorter one with --socket.", ExitStatus.failed)
+            case .system(let call, let code):
+                let reason = unsafe String(cString: strerror(code))
+                stop("cannot listen at \(places.socket): \(call): \(reason)", ExitStatus.system)
             default: stop("cannot listen at \(places.socket): \(error)", ExitStatus.failed)
             }
         }
@@ -267,34 +274,5 @@ enum Main {
         complain(reason)
         // Other threads may be running already: exit(3) would clean up libraries that they use.
         _exit(status)
-    }
-}
-
-/// Connects the listener, which must exist before the broker, with the broker, which must know the listener.
-final class Arrivals: Sendable {
-    private let broker = OnceBox<Broker>()
-
-    func connect(_ broker: Broker) { self.broker.set(broker) }
-
-    func deliver(_ arrival: CallbackArrival) async -> CallbackOutcome {
-        guard let broker = broker.value else { return CallbackOutcome(.unknown) }
-        let accounts = Set(arrival.owners.compactMap { AccountName($0) })
-        let verdict = await broker.receive(arrival.url, form: arrival.form, for: accounts)
-        guard let id = verdict.flow, let flow = try? await broker.flow(id) else {
-            return CallbackOutcome(verdict.result)
-        }
-        return CallbackOutcome(verdict.result, of: SignInLabel(flow))
-    }
-
-    func visit(_ visit: EntranceVisit) async -> EntranceOutcome {
-        switch visit {
-        case .opened(let key):
-            guard let broker = broker.value else { return .spent }
-            if let page = await broker.pageBehind(entrance: key) { return .redirected(to: page) }
-            return await broker.completedFlow(entrance: key).map { .completed(SignInLabel($0)) } ?? .spent
-        case .foreign(let key, let uid):
-            await broker.value?.noteForeign(entrance: key, uid: uid)
-            return .spent
-        }
     }
 }

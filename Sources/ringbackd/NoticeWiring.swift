@@ -3,6 +3,7 @@ import Configuration
 import DesktopBus
 import DesktopNotices
 import Glibc
+import HTTPMessages
 import Launcher
 import Logging
 import ServiceLifecycle
@@ -17,7 +18,7 @@ final class Notices: Service, Sendable {
 
     func connect(_ broker: Broker, _ helper: HelperConnection, _ logger: Logger) {
         let words = NoticeWords(
-            language: NoticeWords.Language(environment: environmentVariables()), now: { BrokerClock.system.wallInstant }
+            language: Language(environment: environmentVariables()), now: { BrokerClock.system.wallInstant }
         )
         snapshot.set(SignInNotices(desktop: Desktop(helper, logger), signIns: SignIns(broker), words: words))
     }

@@ -1,4 +1,6 @@
+import CLinux
 import Configuration
+import FilePaths
 import Glibc
 
 /// The daemon's command line. Read by hand: a daemon has few options, and starts often.
@@ -60,8 +62,8 @@ struct Options {
             case "--draft": options.draft.path = value()
             case "--draft-of": options.draft.original = value()
             case "--log-level": options.logLevel = value()
-            case "--private": options.privateDirectory = absolute(value())
-            case "--agent": options.agentDirectory = absolute(value())
+            case "--private": options.privateDirectory = whole(value())
+            case "--agent": options.agentDirectory = whole(value())
             case "--exit-with-parent":
                 options.exitsWithParent = true
                 if argument.contains("=") {
@@ -75,7 +77,7 @@ struct Options {
             case "--json": options.isJSON = true
             case "--helper": options.isHelper = true
             case "--version":
-                print("ringbackd \(version)")
+                print("ringbackd \(version) (\(unsafe String(cString: clinux_commit())))")
                 exit(0)
             case "--help", "-h":
                 print(usage)
@@ -102,6 +104,8 @@ struct Options {
         return (parts[0], descriptor)
     }
 
+    private static func whole(_ path: String) -> String { Path.absolute(path) ?? path }
+
     private static func fail(_ reason: String) -> Never {
         complain("\(reason)\n\(usage)")
         exit(ExitStatus.usage)
@@ -112,6 +116,8 @@ enum ExitStatus {
     static let failed: Int32 = 1
     static let usage: Int32 = 64
     static let stateHeld: Int32 = 69
+    /// EX_OSERR of sysexits.h.
+    static let system: Int32 = 71
     static let badConfiguration: Int32 = 78
 }
 

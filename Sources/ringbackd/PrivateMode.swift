@@ -1,6 +1,7 @@
 import CLinux
 import Configuration
 import Dispatch
+import FilePaths
 import Glibc
 import Secrets
 
@@ -9,7 +10,7 @@ import Secrets
 extension ConfigurationPlace {
     init(_ options: Options) {
         if let directory = options.privateDirectory {
-            let named = options.configuration.map { Options.absolute($0) }
+            let named = options.configuration.map { Path.absolute($0) ?? $0 }
             self.init(
                 userFile: named ?? "\(directory)/config.toml", isExplicit: named != nil,
                 dropInDirectories: ["\(directory)/accounts.d"],
@@ -37,12 +38,6 @@ extension Options {
         let named = place.isExplicit ? place.userFile.map { ["--config", $0] } ?? [] : []
         return ["--helper"] + (privateDirectory.map { ["--private", $0] } ?? []) + named
     }
-
-    static func absolute(_ path: String) -> String {
-        guard !path.hasPrefix("/"), let directory = unsafe getcwd(nil, 0) else { return path }
-        defer { unsafe free(directory) }
-        return unsafe "\(String(cString: directory))/\(path)"
-    }
 }
 
 /// A daemon with a directory of its own.
@@ -65,16 +60,8 @@ enum PrivateMode {
 
     /// Removes files and directories. Symbolic links are removed, never followed.
     private static func removeFiles(in directory: String, depth: Int) {
-        guard depth > 0, let stream = unsafe opendir(directory) else { return }
-        var names: [String] = []
-        while let entry = unsafe readdir(stream) {
-            let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-                unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if name != ".", name != ".." { names.append(name) }
-        }
-        unsafe closedir(stream)
-        for name in names {
+        guard depth > 0 else { return }
+        for name in Directory.names(in: directory) {
             let path = "\(directory)/\(name)"
             if unsafe unlink(path) != 0 { removeFiles(in: path, depth: depth - 1) }
         }

@@ -29,15 +29,15 @@ final class Reloader: Sendable {
     let origins: OriginRegistry
     private let logger: Logger
     private let vaultAtStart = OnceBox<VaultConfiguration>()
-    /// Unix seconds: when the reading of the configuration in force began.
-    private let read: Mutex<Int>
+    /// When the reading of the configuration in force began.
+    private let read: Mutex<WallInstant>
     /// Set when the daemon's other parts exist.
     let exposedSockets = OnceBox<ExposedSocketRegistry>()
     let notices = OnceBox<Notices>()
     let keptFiles = OnceBox<KeptFiles>()
 
     init(
-        place: ConfigurationPlace, readAt: Int, broker: Broker, http: CurlClient, helper: HelperConnection,
+        place: ConfigurationPlace, readAt: WallInstant, broker: Broker, http: CurlClient, helper: HelperConnection,
         vault: any Vault,
         peers: PeerUIDs, credentials: Credentials, links: DeepLinkRegistry, logger: Logger
     ) {
@@ -65,7 +65,7 @@ final class Reloader: Sendable {
             proxy: proxy.withLock { $0 }, ignoredVariables: Hardening.ignoredProxyVariables.withLock { $0 })
     }
 
-    var readAt: Int { read.withLock { $0 } }
+    var readAt: WallInstant { read.withLock { $0 } }
 
     /// Reads the configuration again. Returns what of it takes effect only at the next start. Reloads wait for each other:
     /// all parts are of one configuration afterwards.
@@ -85,11 +85,12 @@ final class Reloader: Sendable {
         ServiceManager.notify("RELOADING=1\nMONOTONIC_USEC=\(monotonicMicroseconds())")
         defer { ServiceManager.notify("READY=1") }
         do throws(ConfigurationErrors) {
-            let now = BrokerClock.system.now()
+            let now = BrokerClock.system.wallInstant
             let configuration = try DaemonConfiguration.load(place)
             let clashes = configuration.clashes(with: await exposedSockets.value?.namesOfCalls ?? [])
             guard clashes.isEmpty else { throw ConfigurationErrors(clashes) }
             await apply(configuration)
+            await broker.accountsSettled(atMost: .seconds(1))
             read.withLock { $0 = now }
             logger.info("Configuration reloaded")
             return SocketAPI.Reloaded(restartNeeded: ignored(of: configuration))
@@ -207,8 +208,8 @@ struct LastOut: Service {
     private static let drainTimeout: Duration = .milliseconds(3_800)
 
     func run() async throws {
-        // Loading libcurl takes as long as the whole start before it. It is done after the daemon is ready and on no
-        // thread of the task pool, so that the first sign-in need not wait for it.
+        // Loading libcurl takes as long as the whole start. It is done after the daemon is ready and on no thread of the
+        // task pool, so that the first sign-in need not wait for it.
         DispatchQueue.global().async { [logger] in
             if !CurlClient.prepare() { logger.critical("libcurl cannot be loaded: no provider can be reached") }
         }

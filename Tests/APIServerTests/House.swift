@@ -69,7 +69,7 @@ struct House: Sendable {
                 return ServerTrust(certificateAuthorities: Array("CA".utf8))
             }, reload: { mistakes.outcome })
         exposedSockets = ExposedSocketRegistry(
-            callbackReceiver: ExposedSocketRegistry.Door(open: { _ in }, close: { _ in }), file: nil,
+            listening: ExposedSocketRegistry.Listening(open: { _ in }, close: { _ in }), file: nil,
             clock: clock.clockWithoutWaking,
             binding: { [broker] in await broker.binding(of: $0) }, record: records.note)
         daemon.exposedSockets = exposedSockets

@@ -78,6 +78,10 @@ final class LockingVault: Vault {
         try check()
         return await memory.replace(text, in: slot)
     }
+    func keep(_ text: Secret, retiredFrom slot: VaultSlot) async throws(VaultError) -> RetiredEntry {
+        try check()
+        return await memory.keep(text, retiredFrom: slot)
+    }
     func retired() async throws(VaultError) -> [RetiredEntry] {
         try check()
         return await memory.retired()

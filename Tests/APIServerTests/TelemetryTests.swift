@@ -61,7 +61,8 @@ import Testing
         let name = try account()
         let told = try await lines([
             .identityLinked(name, provider: "apple", .asked), .identityLinked(name, provider: "github", .inferred),
-            .identityLinked(name, provider: "google", .former(at: 1)), .identityUnlinked(name, provider: "apple"),
+            .identityLinked(name, provider: "google", .former(at: WallInstant(seconds: 1))),
+            .identityUnlinked(name, provider: "apple"),
         ])
         #expect(told.map { $0["method"]?.string } == ["apple", "github"])
         #expect(told.allSatisfy { $0["event"] == "account_linked" })

@@ -21,8 +21,8 @@ final class RecordedSockets: Sendable {
     var opened: Int { state.withLock { $0.opened } }
     func refuse(_ name: String) { state.withLock { $0.refused = [name] } }
 
-    var callbackReceiver: ExposedSocketRegistry.Door {
-        ExposedSocketRegistry.Door(
+    var listening: ExposedSocketRegistry.Listening {
+        ExposedSocketRegistry.Listening(
             open: { exposedSocket throws(BrokerError) in
                 let isRefused = self.state.withLock { state in
                     guard !state.refused.contains(exposedSocket.name) else { return true }
@@ -89,7 +89,7 @@ struct ExposedSocketHouse {
 
     func sessionManager(_ clock: BrokerClock? = nil) -> ExposedSocketRegistry {
         ExposedSocketRegistry(
-            callbackReceiver: sockets.callbackReceiver, file: folder.file, clock: clock ?? self.clock.clock,
+            listening: sockets.listening, file: folder.file, clock: clock ?? self.clock.clock,
             binding: bindings.find,
             record: told.note)
     }

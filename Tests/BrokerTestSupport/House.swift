@@ -82,7 +82,7 @@ struct House: Sendable {
 
     func token(minValid: Int? = nil, _ name: AccountName = House.name) async throws(BrokerError) -> String {
         var query = SessionQuery()
-        query.minValid = minValid
+        query.minValid = minValid.map { .seconds($0) }
         return try await broker.session(name, query).token.value.revealed()
     }
 

@@ -15,6 +15,7 @@ actor RecordingVault: Vault {
     private var announcementFailure: VaultError?
     private var storeFailure: VaultError?
     private var failsAfterReplacing = false
+    private var failsReplacing = false
     private var openFailure: VaultError?
     private var gate: Promise<Void>?
     private var openingGate: Promise<Void>?
@@ -28,6 +29,8 @@ actor RecordingVault: Vault {
     func failStoring(with error: VaultError?) { storeFailure = error }
     /// The next `replace` takes effect and fails all the same, as where a directory cannot be synced.
     func failOnceAfterReplacing() { failsAfterReplacing = true }
+    /// The next `replace` fails, as where there is room for one record, but not for two.
+    func failOnceReplacing() { failsReplacing = true }
     func failOpening(with error: VaultError?) { openFailure = error }
     func hold() { gate = Promise() }
     func release() {
@@ -116,6 +119,10 @@ actor RecordingVault: Vault {
     func replace(_ text: Secret, in slot: VaultSlot) async throws(VaultError) -> RetiredEntry? {
         log.append("replace \((try? SessionRecord.decode(text, by: .system))?.refreshToken?.revealed() ?? "")")
         if let storeFailure { throw storeFailure }
+        if failsReplacing {
+            failsReplacing = false
+            throw .unwritable(reason: "No space left on device.")
+        }
         try await enter()
         announced.remove(slot)
         let former = texts.updateValue(text, forKey: slot)
@@ -126,6 +133,15 @@ actor RecordingVault: Vault {
             failsAfterReplacing = false
             throw .unwritable(reason: "The directory cannot be synced.")
         }
+        return entry
+    }
+
+    func keep(_ text: Secret, retiredFrom slot: VaultSlot) async throws(VaultError) -> RetiredEntry {
+        log.append("keep")
+        if let storeFailure { throw storeFailure }
+        try await enter()
+        let entry = RetiredEntry(id: "retired-\(log.count)", slot: slot, text: text)
+        leaving.append(entry)
         return entry
     }
 

@@ -230,6 +230,16 @@ import Testing
             ),
             ("", "[accounts.a#]\nissuer = \"https://id.example\"\nclient_id = \"c\"\n"),
             (
+                "",
+                "[accounts.a#]\nissuer = \"https://id.example\"\nclient_id = \"c\"\n"
+                    + "redirect_uri = \"http://127.0.0.1:{port}/callback\"\n"
+            ),
+            (
+                "",
+                "[accounts.a#]\nissuer = \"https://id#.example\"\nclient_id = \"c\"\n"
+                    + "authorization_response_iss = true\nredirect_uri = \"http://127.0.0.1:9000/callback\"\n"
+            ),
+            (
                 "[accounts.a]\nissuer = \"https://id.example\"\nclient_id = \"c\"\n",
                 "[[expose]]\nname = \"e#\"\naccount = \"a\"\n"
             ),

@@ -49,6 +49,25 @@ private struct Answer: CustomTestStringConvertible, Sendable {
         }
     }
 
+    @Test(.enabled(if: !interfaceAddresses().isEmpty, "The machine has no interface besides loopback."))
+    func `a name that somebody else chose leads to no other address of this machine either`() async throws {
+        // TLS fails here. What counts is whether there was a connection.
+        let server = ScriptedServer(isOnAllInterfaces: true) { _ = $0.readRequest() }
+        let address = try #require(interfaceAddresses().first)
+        for host in [address, "[::ffff:\(address)]"] {
+            var request = HTTPRequest(url: "https://\(host):\(server.port)/")
+            request.refusesInsideAddresses = true
+            let found = await failure(client, request)
+            guard case .unreachable = found else {
+                Issue.record("\(host): \(String(describing: found))")
+                return
+            }
+        }
+        #expect(server.connectionCount == 0)
+        #expect(await failure(client, HTTPRequest(url: "https://\(address):\(server.port)/")) != nil)
+        #expect(server.connectionCount == 1)
+    }
+
     // MARK: What is sent
 
     @Test func `PR-05: sends a request and returns the whole answer`() async throws {

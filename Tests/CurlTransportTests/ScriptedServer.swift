@@ -10,10 +10,11 @@ final class ScriptedServer: Sendable {
     private let listener: Int32
     private let connections = Mutex(0)
 
-    init(_ script: @escaping @Sendable (ScriptedConnection) -> Void) {
+    /// - Parameter isOnAllInterfaces: it listens on every address of the machine, not on loopback alone.
+    init(isOnAllInterfaces: Bool = false, _ script: @escaping @Sendable (ScriptedConnection) -> Void) {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
         listener = descriptor
-        port = bindToLoopback(descriptor)
+        port = bind(descriptor, to: isOnAllInterfaces ? 0 : 0x7F00_0001)
         listen(descriptor, 64)
         startThread { [weak self] in
             while true {
@@ -52,7 +53,7 @@ final class UnusedPort: Sendable {
 
     init() {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
-        number = bindToLoopback(descriptor)
+        number = bind(descriptor, to: 0x7F00_0001)
     }
 
     deinit { close(descriptor) }
@@ -149,14 +150,33 @@ struct ScriptedConnection: Sendable {
     }
 }
 
-private func bindToLoopback(_ descriptor: Int32) -> Int {
+/// The IPv4 addresses of the machine's interfaces other than loopback, as in a URL.
+func interfaceAddresses() -> [String] {
+    var interfaces: UnsafeMutablePointer<ifaddrs>?
+    guard unsafe getifaddrs(&interfaces) == 0 else { return [] }
+    defer { unsafe freeifaddrs(interfaces) }
+    var addresses: [String] = []
+    var next = unsafe interfaces
+    while let each = unsafe next {
+        if let address = unsafe each.pointee.ifa_addr, unsafe address.pointee.sa_family == sa_family_t(AF_INET) {
+            let bytes = unsafe UnsafeRawPointer(address).loadUnaligned(as: sockaddr_in.self).sin_addr.s_addr
+            let text = unsafe withUnsafeBytes(of: bytes) { unsafe $0.map(String.init).joined(separator: ".") }
+            if !text.hasPrefix("127.") { addresses.append(text) }
+        }
+        unsafe next = each.pointee.ifa_next
+    }
+    return addresses
+}
+
+/// Binds to a free port of an address. Returns the port.
+private func bind(_ descriptor: Int32, to host: UInt32) -> Int {
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+    address.sin_addr.s_addr = in_addr_t(host).bigEndian
     var length = socklen_t(MemoryLayout<sockaddr_in>.size)
     return unsafe withUnsafeMutablePointer(to: &address) { pointer in
         unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-            _ = unsafe bind(descriptor, $0, length)
+            _ = unsafe Glibc.bind(descriptor, $0, length)
             _ = unsafe getsockname(descriptor, $0, &length)
         }
         return unsafe Int(UInt16(bigEndian: pointer.pointee.sin_port))

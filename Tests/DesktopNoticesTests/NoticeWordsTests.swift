@@ -1,6 +1,7 @@
 import BrokerCore
 import DesktopBus
 import Glibc
+import HTTPMessages
 import Testing
 
 @testable import DesktopNotices
@@ -13,7 +14,7 @@ import Testing
         .changeConfirmed(message: "Check."), .changeConfirmed(message: nil), .tokensRefused(by: "git.example.org"),
     ]
 
-    private func words(_ language: NoticeWords.Language) -> NoticeWords {
+    private func words(_ language: Language) -> NoticeWords {
         NoticeWords(language: language, now: { WallInstant(seconds: 1_800_000_000) })
     }
 
@@ -32,7 +33,7 @@ import Testing
         (["LC_ALL": "C", "LANG": "ru_RU"], false), (["LC_ALL": "", "LANG": "ru_RU"], true),
     ])
     func `are those of the person's locale`(environment: [String: String], isRussian: Bool) {
-        #expect(NoticeWords.Language(environment: environment) == (isRussian ? .russian : .english))
+        #expect(Language(environment: environment) == (isRussian ? .russian : .english))
     }
 
     @Test func `SC-11: hold a person's name as one line that stays where it is`() {

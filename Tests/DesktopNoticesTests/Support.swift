@@ -1,5 +1,6 @@
 import BrokerCore
 import DesktopBus
+import HTTPMessages
 import Synchronization
 import Testing
 
@@ -41,7 +42,7 @@ final class Hall: Sendable {
         return name
     }
 
-    init(language: NoticeWords.Language = .english) {
+    init(language: Language = .english) {
         let (stream, continuation) = AsyncStream.makeStream(of: NoticeEvent.self)
         news = continuation
         // The closures are made before there is a hall.

@@ -9,23 +9,45 @@ import Testing
     @Test func `wakes once for what is new, and never for a repetition`() {
         let ledger = IssuedTokenLedger()
         let caller = ledger.caller(uid: 1_000, pid: getpid(), at: 10)
-        #expect(ledger.note(caller, use, at: 10))
-        #expect(!ledger.note(caller, use, at: 11))
+        #expect(ledger.note(caller, use, at: 10).wakes)
+        #expect(!ledger.note(caller, use, at: 11).wakes)
         var other = use
         other.scope = "mail"
         // Somebody is on the way already.
-        #expect(!ledger.note(caller, other, at: 12))
+        #expect(!ledger.note(caller, other, at: 12).wakes)
         let rows = ledger.fresh()
         #expect(rows.map(\.use) == [use, other])
         #expect(rows.first?.tally == Tally(count: 2, first: 10, last: 11))
         for row in rows { ledger.settle(row) }
         #expect(ledger.fresh().isEmpty)
-        #expect(!ledger.note(caller, use, at: 15))
+        #expect(!ledger.note(caller, use, at: 15).wakes)
         let rest = ledger.takeAll()
         #expect(rest.map(\.tally.count) == [1])
         #expect(rest.first?.tally.last == 15)
         #expect(ledger.takeAll().isEmpty)
-        #expect(ledger.note(caller, use, at: 16))
+        #expect(ledger.note(caller, use, at: 16).wakes)
+    }
+
+    @Test func `a repetition is added to the count of the first use until that is taken to be written`() throws {
+        let ledger = IssuedTokenLedger()
+        let caller = ledger.caller(uid: 1_000, pid: getpid(), at: 10)
+        let counted = try #require(ledger.note(caller, use, at: 10).counted)
+        #expect(counted.add(at: 11))
+        #expect(ledger.note(caller, use, at: 12).counted === counted)
+        #expect(ledger.fresh().count == 1)
+        #expect(ledger.takeAll().map(\.tally) == [Tally(count: 3, first: 10, last: 12)])
+        #expect(!counted.add(at: 13))
+        #expect(ledger.note(caller, use, at: 13).wakes)
+        #expect(ledger.takeAll().map(\.tally.count) == [1])
+    }
+
+    @Test func `uses at a restricted socket are looked at one by one`() {
+        let ledger = IssuedTokenLedger()
+        var use = use
+        use.exposedSocket = "build"
+        let caller = ledger.caller(uid: 1_000, pid: getpid(), at: 10)
+        #expect(ledger.note(caller, use, at: 10).counted == nil)
+        #expect(ledger.note(caller, use, at: 11).counted == nil)
     }
 
     @Test func `takes a number for the same process for a second, then looks again`() {

@@ -19,7 +19,7 @@ import Testing
         metrics.signInFailed("work", method: "browser", code: "access_denied")
         metrics.refreshAttempted("work")
         metrics.refreshFailed("work", code: "provider_unreachable")
-        for _ in 0..<5 { metrics.handedOut("work") }
+        for _ in 0..<5 { metrics.issuedTokens(of: "work").add() }
         return metrics
     }
 

@@ -9,6 +9,7 @@ import Testing
         let start = try #require(ProcessFacts.startTime(of: getpid()))
         #expect(start > 0)
         #expect(ProcessFacts.startTime(of: getpid()) == start)
+        #expect(ProcessFacts.sessionStart(of: getpid()) == ProcessFacts.startTime(of: getsid(0)))
     }
 
     @Test(arguments: [0, -1, Int32.max]) func `is nothing where there is none`(pid: Int32) {

@@ -45,6 +45,23 @@ import Testing
         }
     }
 
+    @Test(arguments: Kind.allCases) func `many slots are read as each of them is`(kind: Kind) async throws {
+        let subject = try await Subject(kind)
+        try await subject.vault.store(Secret("one"), in: slot)
+        try await subject.vault.announce(slot)
+        let unusable = VaultSlot(account: "../work", binding: "x")
+        let vault = try await subject.vault
+        let found = await vault.load([otherSlot, slot, unusable, slot])
+        let entry = VaultEntry(text: Secret("one"), isInterrupted: true)
+        try #require(found.count == 4)
+        #expect(try found[0].get() == nil)
+        #expect(try found[1].get() == entry)
+        #expect(try found[3].get() == entry)
+        // A vault in memory has no file names.
+        if kind != .memory { #expect(throws: VaultError.self) { try found[2].get() } }
+        try await subject.vault.settle(slot)
+    }
+
     @Test(arguments: Kind.allCases) func `slots do not mix`(kind: Kind) async throws {
         let subject = try await Subject(kind)
         let slots = [
@@ -145,6 +162,21 @@ import Testing
         let second = try #require(try await subject.vault.replace(Secret("four"), in: slot))
         #expect(try await subject.vault.retired() == [first, second])
         #expect(try await subject.vault.load(slot) == VaultEntry(text: Secret("four")))
+        for entry in [first, second] { try await subject.vault.discard(entry.id) }
+        #expect(try await subject.vault.retired() == [])
+    }
+
+    @Test(arguments: Kind.allCases) func `a text can be kept as retired beside what the slot holds`(kind: Kind)
+        async throws
+    {
+        let subject = try await Subject(kind)
+        try await subject.vault.store(Secret("held"), in: slot)
+        let first = try await subject.vault.keep(Secret("over"), retiredFrom: slot)
+        let second = try await subject.vault.keep(Secret("over too"), retiredFrom: otherSlot)
+        #expect(first.text == Secret("over") && first.slot == slot && second.slot == otherSlot)
+        #expect(try await subject.vault.retired() == [first, second])
+        #expect(try await subject.vault.load(slot) == VaultEntry(text: Secret("held")))
+        #expect(try await subject.vault.load(otherSlot) == nil)
         for entry in [first, second] { try await subject.vault.discard(entry.id) }
         #expect(try await subject.vault.retired() == [])
     }

@@ -14,7 +14,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct `A session of a project that no account has` {
     private let name = SupabaseHouse.name
 
-    @Test func `is ended at the server where the sign-in was refused for its person`() async throws {
+    @Test func `is ended at the server where the sign-in was refused because of its user`() async throws {
         let house = try await SupabaseHouse()
         house.project.behave { _ = $0.addUser(email: "bob@example.org", password: SupabaseHouse.secret.revealed()) }
         try await house.signIn()
@@ -123,6 +123,28 @@ import Testing
                 return !house.project.sessions.contains(first)
             })
         #expect(house.project.sessions.count == 1)
+    }
+
+    @Test func `is ended after a restart, if the vault had room for one of both only`() async throws {
+        let house = try await SupabaseHouse()
+        try await house.signIn()
+        let first = house.session
+        await house.vault.failOnceReplacing()
+        house.project.script("POST /logout local", .fail(.unreachable(host: "h", reason: "gone")))
+        try await house.signIn()
+        #expect(await eventually { await house.vault.leavingCount == 1 })
+        #expect(await eventually { await house.broker.revocations.entries.values.contains { $0.failures == 1 } })
+        #expect(await house.broker.pendingRevocations()[name] == 1)
+        let later = try await house.rebirth()
+        house.clock.advance(by: 60)
+        #expect(
+            await eventually {
+                _ = await later.revocations.runDue()
+                return !house.project.sessions.contains(first)
+            })
+        #expect(house.project.sessions.count == 1)
+        #expect(await eventually { await house.vault.leavingCount == 0 })
+        #expect(try await later.account(name).state == .authenticated)
     }
 
     @Test func `is ended, and not the one in use, if the write that failed had taken effect`() async throws {

@@ -24,9 +24,10 @@ import Testing
         let house = try await SupabaseHouse()
         try await house.walk { $0.keepsProviderToken = true }
         var session = try #require(try await house.held)
-        session.endsAll = true
         session.project?.migratesFrom = "user 7"
-        let text = SessionRecord.encode(session, bootID: "this boot")
+        let text = SessionRecord.encode(session, bootID: "this boot", endsAll: true)
+        #expect(SessionRecord.endsAll(text))
+        #expect(!SessionRecord.endsAll(SessionRecord.encode(session, bootID: "this boot")))
         #expect(try SessionRecord.decode(text, by: house.clock.clock) == session)
         var shown = ""
         dump(session, to: &shown)

@@ -10,7 +10,7 @@ import Testing
     }
 
     @Test func `end in a browser or a mail program where a page or a link ends them`() {
-        #expect(SupabaseMethod.allCases.filter(\.endsElsewhere) == [.browser, .magicLink, .sso])
+        #expect(SupabaseMethod.allCases.filter(\.endsElsewhere) == [.browser, .magicLink, .sso, .page])
     }
 
     @Test func `are done at once where all that they need is handed in`() {

@@ -1,4 +1,5 @@
 internal import BrokerCore
+internal import HTTPMessages
 internal import RingbackAPI
 internal import StrictJSON
 

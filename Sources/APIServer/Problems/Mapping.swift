@@ -11,7 +11,7 @@ extension Problem {
     /// valid.
     init(_ error: BrokerError, language: Language, endedSignIn: Bool = false) {
         self = Problem(error)
-        userMessage = UserMessage(error, endedSignIn: endedSignIn)?.text(in: language.ofMessages)
+        userMessage = UserMessage(error, endedSignIn: endedSignIn)?.text(in: language)
     }
 
     private init(_ error: BrokerError) {
@@ -229,29 +229,5 @@ extension WebURL {
         // An IPv6 address without a port has no brackets.
         let isAddress = !place.hasPrefix("[") && place.count { $0 == ":" } > 1
         try? self.init(parsing: "https://" + (isAddress ? "[\(place)]" : place))
-    }
-}
-
-/// The languages of the sentences for the user.
-enum Language: Sendable {
-    case english
-    case russian
-
-    /// The language of `Accept-Language` that is known here and has the greatest weight; the first of equals (RFC 9110
-    /// section 12.5.4).
-    init(accepting header: String?) {
-        var best: (language: Language, weight: Double) = (.english, 0)
-        for item in header?.split(separator: ",") ?? [] {
-            let parts = item.split(separator: ";").map { $0.filter { $0 != " " }.lowercased() }
-            let weight = parts.dropFirst().first { $0.hasPrefix("q=") }.flatMap { Double($0.dropFirst(2)) } ?? 1
-            let language: Language? =
-                switch parts.first?.prefix(while: { $0 != "-" }) {
-                case "en": .english
-                case "ru": .russian
-                default: nil
-                }
-            if let language, weight > best.weight { best = (language, weight) }
-        }
-        self = best.language
     }
 }

@@ -59,12 +59,3 @@ extension UserMessage {
         }
     }
 }
-
-extension Language {
-    var ofMessages: UserMessage.Language {
-        switch self {
-        case .english: .english
-        case .russian: .russian
-        }
-    }
-}

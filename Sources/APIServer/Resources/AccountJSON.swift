@@ -1,4 +1,5 @@
 internal import BrokerCore
+internal import HTTPMessages
 internal import OAuthSignIn
 internal import RingbackAPI
 internal import StrictJSON
@@ -19,7 +20,7 @@ extension AccountView {
         object["aal"] = assurance.map { .string($0) }
         object["migration"] = migratesFrom.map { ["from": .string($0), "to": .string(subject ?? "")] }
         object["next_aal"] = nextAssurance.map { .string($0) }
-        object["expires_at"] = expiresAt.map { .integer($0) }
+        object["expires_at"] = expiresAt.map { .integer($0.seconds) }
         object["flow"] = flow.map { ["id": .string($0.id), "method": .string($0.method.rawValue)] }
         if !lostScopes.isEmpty { object["lost_scope"] = .string(lostScopes.joined(separator: " ")) }
         object["notice"] = notice.map { .string($0) }

@@ -41,7 +41,7 @@ struct CallbackResource: Resource {
     private func answer(_ view: FlowView, after verdict: CallbackVerdict, isTold: Bool, _ call: Call) async -> JSON {
         var object = JSONObject([.init("flow", view.json(in: call.language))])
         if case .outdated = verdict, case .object(var flow)? = object["flow"] {
-            flow["user_message"] = .string(UserMessage.olderLink.text(in: call.language.ofMessages))
+            flow["user_message"] = .string(UserMessage.olderLink.text(in: call.language))
             object["flow"] = .object(flow)
         }
         if isTold {

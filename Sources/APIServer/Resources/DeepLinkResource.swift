@@ -32,7 +32,7 @@ struct DeepLinkResource: Resource {
                 "No such scheme is configured. Add [schemes.NAME] to the configuration, or an account with a redirect "
                     + "URI of that scheme, and reload.")
         }
-        let feed = DeepLinkFeed(listener, now: { [broker] in broker.now })
+        let feed = DeepLinkFeed(listener, now: { [broker] in broker.now.seconds })
         let fields = HTTPFields([("Content-Type", "text/event-stream"), ("Cache-Control", "no-store")])
         return ServerResponse(
             status: 200, fields: fields,

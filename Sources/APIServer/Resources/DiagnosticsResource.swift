@@ -23,6 +23,9 @@ struct DiagnosticsResource: Resource {
             body: .members([
                 .required("account", .string),
                 .required("configuration", .string, "TOML with the account's table, as a configuration file has it"),
+                .optional(
+                    "client_only", .boolean,
+                    "The provider was looked at a moment ago: its metadata are not requested again"),
             ]), .json(.accountDiagnostics), errors: [.invalidConfiguration, .validationFailed],
             DiagnosticsResource.diagnoseAccount),
         Route(
@@ -43,12 +46,11 @@ struct DiagnosticsResource: Resource {
             }
             names = [name]
         }
-        await broker.accountsSettled(atMost: .seconds(1))
         var checks = vaultFindings().map { check($0, of: nil) }
         if call.query("account") == nil {
             checks.append(check(DiagnosticsResource.peers, of: nil))
             checks += api.networkFindings().map { check($0, of: nil) }
-            checks += await api.exposureTroubles().map {
+            checks += await api.closedSockets().map {
                 check(DiagnosticsResource.finding($0), of: nil)
             }
             checks += api.fileTroubles().map {
@@ -62,7 +64,7 @@ struct DiagnosticsResource: Resource {
             .init("version", .string(daemon.version)), .init("pid", .integer(Int(getpid()))),
             .init("accounts", .array(names.map { .string($0.rawValue) })), .init("checks", .array(checks)),
         ])
-        object["configuration_read_at"] = daemon.configurationReadAt().map { .integer($0) }
+        object["configuration_read_at"] = daemon.configurationReadAt().map { .integer($0.seconds) }
         if let places = daemon.places {
             object["places"] = .object(JSONObject(places.map { .init($0.name, .string($0.path)) }))
         }
@@ -76,6 +78,7 @@ struct DiagnosticsResource: Resource {
         guard let configuration = try call.text("configuration") else {
             throw call.invalid("configuration", "it is required")
         }
+        let isClientOnly = try call.truth("client_only")
         let account: Account
         do throws(UnusableAccount) {
             account = try daemon.readAccount(name, configuration)
@@ -84,7 +87,7 @@ struct DiagnosticsResource: Resource {
                 .invalidConfiguration, "The account has mistakes.",
                 extensions: JSONObject([.init("errors", .array(error.errors))]))
         }
-        let findings = await Diagnostics(of: broker).findings(ofCandidate: account)
+        let findings = await Diagnostics(of: broker).findings(ofCandidate: account, isClientOnly: isClientOnly)
         return ServerResponse(json: [
             "account": .string(name.rawValue),
             "checks": .array(findings.map { check($0, of: name) }),
@@ -200,11 +203,11 @@ struct DiagnosticsResource: Resource {
     }
 
     func getDiagnosticLink(_ call: Call) async throws(Problem) -> ServerResponse {
-        let wait = try call.seconds("wait") ?? 0
+        let wait = try call.duration("wait") ?? .zero
         guard let link = api.diagnosticLinks[call.parameters["link"] ?? ""] else {
             throw Problem(.notFound, "There is no such link. A test link is valid for two minutes.")
         }
-        _ = await link.arrival.wait(atMost: .seconds(wait))
+        _ = await link.arrival.wait(atMost: wait)
         return ServerResponse(json: link.json)
     }
 }

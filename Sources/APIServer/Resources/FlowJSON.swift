@@ -1,4 +1,5 @@
 internal import BrokerCore
+internal import HTTPMessages
 internal import RingbackAPI
 internal import StrictJSON
 internal import SupabaseAuth
@@ -16,7 +17,7 @@ extension FlowView {
             })
         let hasMail = awaitedCodes.contains { $0.email != nil }
         let message: UserMessage? = isHalfConfirmed ? .oneConfirmed : hasMail ? .checkEmail : nil
-        object["user_message"] = message.map { .string($0.text(in: language.ofMessages)) }
+        object["user_message"] = message.map { .string($0.text(in: language)) }
     }
 
     /// The flow as the API shows it.
@@ -27,10 +28,12 @@ extension FlowView {
         ])
         if status == .pending {
             object["waiting_for"] = .string(waitingFor.rawValue)
-            if !authorizationURL.isEmpty { object["authorization_url"] = .string(authorizationURL) }
+            // Our own page is opened by an address that works once.
+            if !authorizationURL.isEmpty, words == nil { object["authorization_url"] = .string(authorizationURL) }
             if !openURL.isEmpty { object["open_url"] = .string(openURL) }
             object["open_url_error"] = openURLError.map { Problem($0, language: language).json }
             if !openAddresses.isEmpty { object["open_urls"] = .array(openAddresses.map(\.json)) }
+            object["words"] = words.map { .string($0) }
             object["resend_after"] = resendAfter.map { .integer($0.seconds) }
             object["challenge_id"] = challenge.map { .string($0.id) }
             object["options"] = challenge.map { .object($0.options) }
@@ -38,7 +41,7 @@ extension FlowView {
             object["verification_uri"] = device.map { .string($0.verificationURI) }
             object["verification_uri_complete"] = device?.verificationURIComplete.map { .string($0) }
             if waitingFor == .emailConfirmation {
-                object["user_message"] = .string(UserMessage.checkEmail.text(in: language.ofMessages))
+                object["user_message"] = .string(UserMessage.checkEmail.text(in: language))
             }
             if changesUser { addConfirmations(to: &object, language) }
         }
@@ -91,6 +94,7 @@ extension Component {
             .optional("waiting_for", .words(WaitingFor.allCases.map(\.rawValue))),
             .optional("authorization_url", .string), .optional("open_url", .string),
             .optional("open_url_error", .component(.problem)), .optional("open_urls", .array(openAddress)),
+            .optional("words", .string, "Two words that stand on Ringback's own sign-in page too"),
             .optional("challenge_id", .string),
             .optional("options", .anyObject), .optional("user_code", .string),
             .optional("verification_uri", .string), .optional("verification_uri_complete", .string),

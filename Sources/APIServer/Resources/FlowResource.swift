@@ -38,10 +38,10 @@ struct FlowResource: Resource {
     }
 
     func getFlow(_ call: Call) async throws(Problem) -> ServerResponse {
-        let wait = try call.seconds("wait") ?? 0
+        let wait = try call.duration("wait") ?? .zero
         let id = call.parameters["flow"] ?? ""
         let view = try await call.ask { () throws(BrokerError) in
-            try await broker.flow(id, waiting: .seconds(wait))
+            try await broker.flow(id, waiting: wait)
         }
         return ServerResponse(json: view.json(in: call.language))
     }

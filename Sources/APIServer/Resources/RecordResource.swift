@@ -27,7 +27,7 @@ struct RecordResource: Resource {
 
     func audit(_ call: Call) async throws(Problem) -> ServerResponse {
         guard let records else { throw Problem(.notFound, "This daemon keeps no records.") }
-        let since = try call.instant("since")
+        let since = try call.instant("since")?.seconds
         let limit = try call.count("limit", atMost: RecordResource.mostEntries) ?? RecordResource.mostEntries
         // The account need not exist: entries about a removed one are kept.
         let account = call.query("account")

@@ -111,7 +111,7 @@ struct RegistrationResource: Resource {
             .init("token_endpoint_auth_method", .string(view.authentication)),
             .init("client_secret_registered", .bool(view.hasSecret)),
         ])
-        object["client_secret_expires_at"] = view.secretExpiresAt.map { .integer($0) }
+        object["client_secret_expires_at"] = view.secretExpiresAt.map { .integer($0.seconds) }
         object["redirect_uris"] = .array(view.redirectURIs.map { .string($0) })
         object["redirect_uris_requested"] = .array(view.askedRedirectURIs.map { .string($0) })
         object["scopes"] = .string(view.scopes.joined(separator: " "))

@@ -51,8 +51,8 @@ struct SessionResource: Resource {
 
     private func session(of name: AccountName, _ call: Call) async throws(Problem) -> ServerResponse {
         var query = SessionQuery()
-        query.minValid = try call.seconds("min_valid")
-        if let timeout = try call.seconds("timeout") { query.timeout = .seconds(timeout) }
+        query.minValid = try call.duration("min_valid")
+        if let timeout = try call.duration("timeout") { query.timeout = timeout }
         query.subject = call.query("subject")
         query.kind = try call.query("kind", as: TokenKind.self) == .idToken ? .idToken : .accessToken
         query.key = try call.tokenKey()
@@ -82,8 +82,8 @@ struct SessionResource: Resource {
         if extras.contains(.profile) { object.members += try await profile(of: name, call) }
         if extras.contains(.user) { object["user"] = issuedToken.user.map { .object($0) } }
         if let (expiresAt, remaining) = broker.expiry(of: issuedToken.token) {
-            object["expires_at"] = .integer(expiresAt)
-            object["expires_in"] = .integer(remaining)
+            object["expires_at"] = .integer(expiresAt.seconds)
+            object["expires_in"] = .integer(remaining.wholeSeconds)
         }
         return ServerResponse(json: .object(object))
     }

@@ -65,7 +65,11 @@ struct SignInResource: Resource {
         request.callbackPort = try call.number("callback_port", in: 1...65_535)
         request.replaces = try call.truth("replace")
         request.process = call.process
-        if isProject { request.project = try call.projectSignIn() }
+        if isProject {
+            request.project = try call.projectSignIn()
+        } else if request.method == OAuthMethod.session.method {
+            request.details = try call.secret("refresh_token").map(HandedInSession.init)
+        }
         let wanted = request
         let started = try await call.ask { () throws(BrokerError) in try await broker.begin(name, wanted) }
         return try await beginning(started, of: name, call)

@@ -20,18 +20,18 @@ struct StatusResource: Resource {
             StatusResource.reload),
     ]
 
-    /// Right after a start, waits a second for the vault at most: until it was opened, it counts as locked.
     func status(_ call: Call) async throws(Problem) -> ServerResponse {
-        await broker.accountsSettled(atMost: .seconds(1))
         let views = await broker.accounts()
         let counts = AccountState.allCases.map { state in
             JSONObject.Member(state.rawValue, .integer(views.count { $0.state == state }))
         }
         let pending = await broker.pendingRevocations()
-        let warnings = await api.exposureTroubles().map { "\($0.name) is not exposed. \($0.detail)" }
+        let vault = broker.vault.status
+        if !vault.isLocked { await broker.openingSettled() }
+        let warnings = await api.closedSockets().map { "\($0.name) is not exposed. \($0.detail)" }
         var object = JSONObject([
             .init("version", .string(daemon.version)), .init("pid", .integer(Int(getpid()))),
-            .init("uptime", .integer(api.uptime)), .init("vault", broker.vault.status.json),
+            .init("uptime", .integer(api.uptime)), .init("vault", vault.json),
             .init("accounts", .object(JSONObject(counts))),
             .init("listeners", .array(broker.callbackReceiver.listeners().map { .string($0) })),
             .init("confinement", .object(JSONObject())),

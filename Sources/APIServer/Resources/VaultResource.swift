@@ -35,7 +35,9 @@ struct VaultResource: Resource {
         let passphrase = try call.secret("passphrase")
         try await forUser(call) { () throws(BrokerError) in
             let pid = call.process ?? 0
-            try await broker.unlockVault(passphrase: passphrase, by: pid, of: ProcessFacts.groups(of: pid))
+            let caller = UnlockCaller(
+                process: pid, groups: ProcessFacts.groups(of: pid), sessionStart: ProcessFacts.sessionStart(of: pid))
+            try await broker.unlockVault(passphrase: passphrase, by: caller)
         }
         return ServerResponse(json: broker.vault.status.json)
     }

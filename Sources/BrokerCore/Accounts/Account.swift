@@ -66,10 +66,10 @@ public struct Account: Sendable {
     public var trust: ServerTrust
     /// Added to every request to the provider.
     public var headers: [(String, String)]
-    /// Seconds before its expiry that a token is refreshed; nil for the usual margin.
-    public var refreshMargin: Int?
-    /// How many seconds before the end of the session `session_ending` is posted.
-    public var sessionWarnings: [Int]
+    /// How long before its expiry a token is refreshed; nil for the usual margin.
+    public var refreshMargin: Duration?
+    /// How long before the end of the session `session_ending` is posted.
+    public var sessionWarnings: [Duration]
     /// Directly or through which proxy the provider is reached.
     public var route = HTTPRoute.standard
     /// The path of the certificates in ``trust``; nil for the system's.
@@ -79,14 +79,14 @@ public struct Account: Sendable {
     /// True for the one account that commands use if they name none.
     public var isDefault = false
 
-    /// Seconds before the session ends: ten minutes and one minute.
-    public static let usualWarnings = [600, 60]
+    /// Ten minutes and one minute before the session ends.
+    public static let usualWarnings: [Duration] = [.seconds(600), .seconds(60)]
 
     public init(
         name: AccountName, provider: String, source: String, kind: any AccountKind, clientID: String,
         scopes: [String] = [], redirectURI: String? = nil, authorizationParameters: [(String, String)] = [],
         flowTimeout: Duration = .seconds(600), trust: ServerTrust = .system, headers: [(String, String)] = [],
-        refreshMargin: Int? = nil, sessionWarnings: [Int]? = nil
+        refreshMargin: Duration? = nil, sessionWarnings: [Duration]? = nil
     ) {
         self.name = name
         self.provider = provider

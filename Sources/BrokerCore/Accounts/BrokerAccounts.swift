@@ -2,11 +2,8 @@
 extension Broker {
     /// Every account, sorted by name.
     public func accounts() async -> [AccountView] {
-        var views: [AccountView] = []
-        for name in await sessionManager.names {
-            if let view = try? await account(name) { views.append(view) }
-        }
-        return views
+        for name in await sessionManager.namesWithUnusableSetting { await lookAgain(name) }
+        return await sessionManager.views(with: await flowRegistry.pending())
     }
 
     /// One account. A problem with a file of its settings is not shown any more once the file can be used.
@@ -20,7 +17,7 @@ extension Broker {
         guard let lane = await sessionManager.lanes[name], case .unusableSetting(let setting)? = lane.state.problem,
             await lane.account.kind.isUsable(setting)
         else { return }
-        await sessionManager.take(.settingMended(setting), lane.id)
+        await sessionManager.take(.settingFixed(setting), lane.id)
     }
 
     /// The one account of an issuer; where some are named, the one among them.

@@ -13,6 +13,16 @@ public struct Diagnosis: Sendable {
     }
 }
 
+/// What of an account's provider is looked at.
+public enum DiagnosisSubject: Sendable {
+    /// A configured account.
+    case configured
+    /// An account that is not configured yet. Its secret is not used.
+    case candidate
+    /// The client of such an account, after ``candidate``: metadata that were found then are not requested again.
+    case candidateClient
+}
+
 /// Checks what a sign-in of an account needs, without a sign-in: that the provider responds and is the configured one,
 /// that its clock and this machine's agree, that a callback can arrive. Every step has a time limit, and none changes
 /// anything.
@@ -24,15 +34,19 @@ public struct Diagnostics: Sendable {
     /// The findings for an account, in the order of a sign-in.
     public func findings(of name: AccountName) async throws(BrokerError) -> [Finding] {
         let account = try await broker.sessionManager.account(name)
-        async let diagnosis = account.provider(with: broker.tools).diagnose(isCandidate: false)
+        async let diagnosis = account.provider(with: broker.tools).diagnose(.configured)
         async let redirect = redirect(of: account)
         return network(of: account) + Diagnostics.describing(await diagnosis.findings, account)
             + (await diagnosis.awaitsCallbacks ? [redirect] : [])
     }
 
     /// The findings for the provider of an account that is not configured yet. Its secret is not used.
-    public func findings(ofCandidate account: Account) async -> [Finding] {
-        Diagnostics.describing(await account.provider(with: broker.tools).diagnose(isCandidate: true).findings, account)
+    ///
+    /// - Parameter isClientOnly: the provider was looked at a moment ago.
+    public func findings(ofCandidate account: Account, isClientOnly: Bool = false) async -> [Finding] {
+        let subject: DiagnosisSubject = isClientOnly ? .candidateClient : .candidate
+        return Diagnostics.describing(
+            await account.provider(with: broker.tools).diagnose(subject).findings, account)
     }
 
     /// How the account's own setting says that its provider is reached; none without such a setting.

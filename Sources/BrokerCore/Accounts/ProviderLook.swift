@@ -55,14 +55,14 @@ public struct ProviderLook: Sendable {
         request.limits.timeout = ProviderLook.timeout
         for (name, value) in account.headers { request.fields.set(name, value) }
         let host = request.host
-        let before = clock.now()
+        let before = clock.wallInstant
         let response: HTTPResponse
         do throws(HTTPClientError) {
             response = try await http.send(request)
         } catch {
             return [ProviderLook.finding(error, check, host, request.url, self.setting(of: error) ?? setting ?? place)]
         }
-        let now = (before + clock.now()) / 2
+        let now = before + (clock.wallInstant - before) / 2
         var findings: [Finding] = []
         if (try? WebURL(parsing: request.url))?.scheme == "https" {
             findings.append(Finding("tls", .ok, "\(host) has a certificate that is trusted."))
@@ -115,13 +115,13 @@ public struct ProviderLook: Sendable {
         }
     }
 
-    private static func clock(_ response: HTTPResponse, _ host: String, _ now: Int) -> Finding {
+    private static func clock(_ response: HTTPResponse, _ host: String, _ now: WallInstant) -> Finding {
         guard let theirs = response.fields["Date"].flatMap({ HTTPDate.seconds(of: $0) }) else {
             return Finding("clock", .ok, "\(host) does not send its time.")
         }
         // The age of a cached response is added to its date (RFC 9111 section 5.1).
         let age = max(0, min(response.fields["Age"].flatMap { Int($0) } ?? 0, 1 << 31))
-        let (difference, overflow) = now.subtractingReportingOverflow(theirs &+ age)
+        let (difference, overflow) = now.seconds.subtractingReportingOverflow(theirs &+ age)
         let size = overflow ? Int.max : abs(difference)
         guard size > remarkable else {
             return Finding("clock", .ok, "The clocks of this machine and of \(host) agree.")

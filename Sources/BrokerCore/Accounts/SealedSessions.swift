@@ -91,6 +91,8 @@ public struct SealedSessions: Sendable {
         /// Its name in the vault if it was signed out.
         let retirement: String?
         let session: Session
+        /// The user signed out everywhere.
+        let endsAll: Bool
         let binding: SessionBinding
         let isRevocable: Bool
 
@@ -101,6 +103,7 @@ public struct SealedSessions: Sendable {
             self.slot = slot
             self.retirement = retirement
             self.session = session
+            endsAll = SessionRecord.endsAll(text)
             self.binding = binding
             isRevocable = work.restoring.canRestore(session, of: binding)
         }
@@ -166,7 +169,7 @@ public struct SealedSessions: Sendable {
         guard entry.isRevocable else { return (.settingsGone, nil) }
         let account = await restoring.account(name, for: entry.binding)
         do throws(BrokerError) {
-            let isTold = try await account.provider(with: broker.tools).revoke(entry.session)
+            let isTold = try await account.provider(with: broker.tools).revoke(entry.session, endingAll: entry.endsAll)
             return (isTold ? .revoked : .notOffered, nil)
         } catch {
             switch error {

@@ -21,7 +21,7 @@ public struct AccountView: Sendable {
     public let isStale: Bool
     public let subject: String?
     public let user: JSONObject?
-    public let expiresAt: Int?
+    public let expiresAt: WallInstant?
     /// What only this kind of account has, as far as callers may see it.
     public let shown: SessionAttachment?
     /// For what only one kind of account has.
@@ -41,8 +41,8 @@ public struct SessionQuery: Sendable {
 
     public var key = TokenKey.own
     public var kind = Kind.accessToken
-    /// Seconds; nil if the caller named none.
-    public var minValid: Int?
+    /// How long the token is to be valid at least; nil if the caller named no time.
+    public var minValid: Duration?
     public var timeout: Duration = .seconds(30)
     public var subject: String?
     /// Limits the requests to the provider that this caller may cause; nil at the daemon's own socket.
@@ -70,7 +70,7 @@ extension AccountView {
         let shown = account.kind.needsSignIn ? lane.state.visible : lane.state.session
         let session = lockError == nil ? shown : nil
         let token = session?.tokens[.own]
-        let hasExpired = token?.remaining(at: clock.bootInstant) == 0
+        let hasExpired = token?.remaining(at: clock.bootInstant) == .zero
         let state: AccountState =
             if !lane.state.isLoaded || lockError != nil { .loading } else if session != nil {
                 lane.state.renewal.running.isEmpty ? .authenticated : .refreshing
@@ -80,7 +80,7 @@ extension AccountView {
         self.init(
             name: account.name, provider: account.provider, state: state, source: account.source,
             isDefault: account.isDefault, isStale: hasExpired,
-            subject: session?.subject, user: session?.user, expiresAt: token?.expiry?.wall(by: clock).seconds,
+            subject: session?.subject, user: session?.user, expiresAt: token?.expiry?.wall(by: clock),
             shown: session.flatMap { account.kind.shown(of: $0) }, kind: account.kind, flow: flow,
             error: lane.state.error(of: account.name) ?? lockError
                 ?? (ranOut ? .sessionRanOut(account.name, advice: account.renewalAdvice) : nil),
@@ -106,6 +106,18 @@ extension SessionManager {
     func view(_ name: AccountName, flow: FlowView?) throws(BrokerError) -> AccountView {
         guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
         return AccountView(lane, lockError: lockError, flow: flow, by: clock)
+    }
+
+    /// Every account as it is, sorted by name.
+    func views(with flows: [AccountName: FlowView]) -> [AccountView] {
+        names.compactMap { name in
+            lanes[name].map { AccountView($0, lockError: lockError, flow: flows[name], by: clock) }
+        }
+    }
+
+    /// The accounts whose problem is a setting that could not be used.
+    var namesWithUnusableSetting: [AccountName] {
+        names.filter { if case .unusableSetting? = lanes[$0]?.state.problem { true } else { false } }
     }
 
     /// The names, sorted.

@@ -22,7 +22,7 @@ extension Broker {
             initial.append(
                 BrokerEvent(
                     kind: .initialSession, account: name, state: view.state, subject: view.subject, user: view.user,
-                    expiresAt: view.expiresAt.map { WallInstant(seconds: $0) }, error: view.error,
+                    expiresAt: view.expiresAt, error: view.error,
                     at: clock.wallInstant))
         }
         return (initial, live)

@@ -23,9 +23,8 @@ public enum BrokerFact: Sendable {
         case asked
         /// Found by comparison, without a request here: the provider linked it by itself, or it was linked elsewhere.
         case inferred
-        /// It was linked already when the user first signed in here. `at` is when it was made, in Unix seconds by the
-        /// provider's clock.
-        case former(at: Int)
+        /// It was linked already when the user first signed in here. `at` is when it was made, by the provider's clock.
+        case former(at: WallInstant)
     }
 
     /// The user chose how to sign in: a provider's name, `email`, `phone`, or the method.

@@ -138,7 +138,7 @@ extension ExposedSocket.Order {
 extension Broker {
     /// A deadline by the wall clock as it is set now, and how long it is until then: whole seconds, never negative.
     public func instant(of deadline: Deadline) -> (at: WallInstant, remaining: Duration) {
-        (deadline.wall(by: clock), .seconds(deadline.remaining(at: clock.bootInstant)))
+        (deadline.wall(by: clock), deadline.remaining(at: clock.bootInstant))
     }
 
     /// The account's binding now; nil without such an account.

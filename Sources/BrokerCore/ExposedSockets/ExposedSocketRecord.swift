@@ -109,7 +109,7 @@ struct ExposedSocketRecord: Equatable {
         let order = ExposedSocket.Order(
             name: name, accounts: accounts, ceiling: scopes, allowedUIDs: uids.compactMap(\.self),
             flatpak: entry["flatpak"]?.string, lifetime: entry["ttl"]?.integer.map { .seconds($0) })
-        let expiry = reader.read(entry["expiry"], lifetime: order.lifetime?.wholeSeconds)
+        let expiry = reader.read(entry["expiry"], lifetime: order.lifetime)
         guard order.mistake == nil, (order.lifetime == nil) == (expiry == nil),
             let bindings = bindings(entry["bindings"])
         else { return nil }
@@ -137,7 +137,7 @@ struct ExposedSocketRecord: Equatable {
         }
         let ending = entry["ending"]?.string.flatMap { ExposedSocketRegistry.Ending(rawValue: $0) }
         let lifetime: Duration? = entry["ttl"]?.integer.map { .seconds($0) }
-        let expiry = reader.read(entry["expiry"], lifetime: lifetime?.wholeSeconds)
+        let expiry = reader.read(entry["expiry"], lifetime: lifetime)
         guard (ending == nil) == (entry["ending"] == nil), (lifetime == nil) == (entry["ttl"] == nil),
             (expiry == nil) == (lifetime == nil)
         else { return nil }

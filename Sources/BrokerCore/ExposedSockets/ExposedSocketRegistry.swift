@@ -5,7 +5,7 @@ public import SessionVault
 /// open exactly as long as it is in ``open``.
 public actor ExposedSocketRegistry {
     /// Opens and closes the sockets in the file system.
-    public struct Door: Sendable {
+    public struct Listening: Sendable {
         /// Listens on the socket, which serves the accounts that it exposes.
         public let open: @Sendable (ExposedSocket) async throws(BrokerError) -> Void
         /// Ends its connections and removes the socket's file.
@@ -41,7 +41,7 @@ public actor ExposedSocketRegistry {
         case accountChanged = "account_changed"
     }
 
-    let callbackReceiver: Door
+    let listening: Listening
     let file: StateFile?
     let clock: BrokerClock
     /// What an account's sessions are bound to now; nil without such an account.
@@ -67,11 +67,11 @@ public actor ExposedSocketRegistry {
     public static let most = 64
 
     public init(
-        callbackReceiver: Door, file: StateFile?, clock: BrokerClock = .system,
+        listening: Listening, file: StateFile?, clock: BrokerClock = .system,
         binding: @escaping @Sendable (AccountName) async -> SessionBinding?,
         record: @escaping @Sendable (Fact) -> Void = { _ in }
     ) {
-        self.callbackReceiver = callbackReceiver
+        self.listening = listening
         self.file = file
         self.clock = clock
         self.binding = binding
@@ -201,7 +201,7 @@ public actor ExposedSocketRegistry {
     /// Closes all sockets, since the daemon ends. They are opened again at its next start.
     public func closeAll() async {
         await exclusively {
-            for exposedSocket in self.all { await self.callbackReceiver.close(exposedSocket) }
+            for exposedSocket in self.all { await self.listening.close(exposedSocket) }
             self.open = [:]
         }
     }
@@ -211,11 +211,11 @@ public actor ExposedSocketRegistry {
     func made(of order: ExposedSocket.Order, _ origin: ExposedSocket.Origin) -> ExposedSocket {
         ExposedSocket(
             id: RandomToken.identifier(), order: order, origin: origin, createdAt: clock.wallInstant,
-            expiry: order.lifetime.map { Deadline(in: $0.wholeSeconds, by: clock) })
+            expiry: order.lifetime.map { Deadline(in: $0, by: clock) })
     }
 
     func begin(_ exposedSocket: ExposedSocket) async throws(BrokerError) {
-        try await callbackReceiver.open(exposedSocket)
+        try await listening.open(exposedSocket)
         open[exposedSocket.name] = exposedSocket
         if exposedSocket.isOfCall { isUnsaved = true }
         record(.opened(exposedSocket))
@@ -239,7 +239,7 @@ public actor ExposedSocketRegistry {
         default: break
         }
         isUnsaved = true
-        await callbackReceiver.close(exposedSocket)
+        await listening.close(exposedSocket)
         record(.closed(exposedSocket, ending))
     }
 

@@ -17,7 +17,7 @@ struct ExposedSocketTable: Sendable, Equatable {
     init(_ order: ExposedSocket.Order, by clock: BrokerClock, ending: ExposedSocketRegistry.Ending? = nil) {
         digest = ExposedSocketTable.digest(of: order)
         lifetime = order.lifetime
-        expiry = order.lifetime.map { Deadline(in: $0.wholeSeconds, by: clock) }
+        expiry = order.lifetime.map { Deadline(in: $0, by: clock) }
         self.ending = ending
     }
 

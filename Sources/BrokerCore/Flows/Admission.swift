@@ -36,7 +36,7 @@ extension FlowRegistry {
                 starts[account] = start
                 return .joining(start.promise)
             }
-            guard request.replaces else { throw conflict(account, with: start.request.method, age: 0) }
+            guard request.replaces else { throw conflict(account, with: start.request.method, age: .zero) }
         }
         var replaced: String?
         if let id = pendingID(of: account), var entry = entries[id] {
@@ -48,10 +48,10 @@ extension FlowRegistry {
                 return .existing(view(of: entry))
             }
             guard givesWay(entry, to: request, isInterested: isInterested) else {
-                let age = (clock.bootInstant - entry.flow.beganAt).wholeSeconds
+                let age = (clock.bootInstant - entry.flow.beganAt)
                 throw conflict(account, with: entry.flow.request.method, age: age)
             }
-            // What waits for a mail goes on until there is another flow: the other method may fail.
+            // A flow that waits for a mail ends only when the other flow exists, since starting that may fail.
             if !entry.flow.awaited.waitsForMail || request.replaces { replaced = id }
         }
         let active = entries.values.count { $0.status == .pending } + starts.count - (replaced == nil ? 0 : 1)
@@ -74,9 +74,10 @@ extension FlowRegistry {
             && clock.bootInstant - entry.watchedAt >= FlowRegistry.abandonment
     }
 
-    private func conflict(_ account: AccountName, with method: SignInMethod, age: Int) -> BrokerError {
-        .conflict(
-            "Another sign-in of \(account) is pending: method \(method), \(age) \(age == 1 ? "second" : "seconds") old.",
+    private func conflict(_ account: AccountName, with method: SignInMethod, age: Duration) -> BrokerError {
+        let seconds = age.wholeSeconds
+        return .conflict(
+            "Another sign-in of \(account) is pending: method \(method), \(seconds) \(seconds == 1 ? "second" : "seconds") old.",
             cause: .signInPending(account))
     }
 }

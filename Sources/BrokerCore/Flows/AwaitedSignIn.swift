@@ -30,6 +30,8 @@ public protocol AwaitedSignIn: Sendable {
     var resendInterval: Duration? { get }
     /// It waits for the user to read a mail, up to an hour: it gives way to another flow.
     var waitsForMail: Bool { get }
+    /// A page that the daemon itself serves for it, which is closed if the flow does not begin.
+    var ownPage: String? { get }
     /// Another account's flow that it waits for.
     var upstream: UpstreamFlow? { get }
     /// Its provider does something beside it: see ``SignInProvider/accompany(_:in:)``.
@@ -46,6 +48,7 @@ extension AwaitedSignIn {
     public var pageLife: PageLife? { nil }
     public var resendInterval: Duration? { nil }
     public var waitsForMail: Bool { false }
+    public var ownPage: String? { nil }
     public var upstream: UpstreamFlow? { nil }
     public var isAccompanied: Bool { false }
     public var details: AwaitedDetails { AwaitedDetails() }
@@ -85,6 +88,8 @@ public struct AwaitedDetails: Sendable {
     /// Where codes may come from, where there is more than one message; and whether one of two has been confirmed.
     public var codes: [CodeOrigin] = []
     public var isHalfConfirmed = false
+    /// Two words by which the user knows our own page from an imitation.
+    public var words: String?
 
     public init() {}
 }
@@ -169,7 +174,7 @@ public struct Arrival: Sendable {
     /// Why it can belong to no sign-in; nil if it may.
     let complaint: String?
 
-    func mayAnswer(_ flow: Flow) -> Bool { accounts?.contains(flow.account.name) ?? true }
+    func mayBelong(to flow: Flow) -> Bool { accounts?.contains(flow.account.name) ?? true }
 
     init(_ text: String, form: [UInt8]?) throws(WebURL.Failure) {
         url = try WebURL(parsing: text)

@@ -78,6 +78,7 @@ extension Broker {
     /// Closes what was opened for the callback of a flow that has ended.
     func close(_ flow: Flow) async {
         if !flow.redirectURI.isEmpty { await callbackReceiver.close(flow.redirectURI, flow.account.name) }
+        if let page = flow.awaited.ownPage { await callbackReceiver.close(page, flow.account.name) }
         if let upstream = flow.awaited.upstream { _ = try? await flowRegistry.cancel(upstream.flow, isForAll: false) }
     }
 }

@@ -8,12 +8,12 @@ extension Broker {
 
     /// A flow, once it has left `pending` or the bound has passed.
     public func flow(_ id: String, waiting bound: Duration = .zero) async throws(BrokerError) -> FlowView {
-        // Who waits for the end has an address already.
+        // A caller that waits for the end has the URL already, so it is not renewed.
         if bound <= .zero { await renewLapsed([id]) }
         return try await flowRegistry.view(id, waiting: bound)
     }
 
-    /// Takes one caller's interest in a flow away, or everybody's.
+    /// Records that one caller, or every caller, no longer waits for the flow.
     public func cancel(_ id: String, isForAll: Bool) async throws(BrokerError) -> FlowView {
         try await flowRegistry.cancel(id, isForAll: isForAll)
     }

@@ -29,7 +29,7 @@ extension FlowRegistry {
         for key in arrival.keys {
             guard let id = identifiers[key], let entry = entries[id] else { continue }
             isKnown = true
-            guard arrival.mayAnswer(entry.flow) else { continue }
+            guard arrival.mayBelong(to: entry.flow) else { continue }
             if let claim = await claim(arrival, of: entry, entry.awaited(for: key)) { return claim }
         }
         if !isKnown, let entry = keylessEntry(of: arrival),
@@ -76,7 +76,7 @@ extension FlowRegistry {
     private func keylessEntry(of arrival: Arrival) -> Entry? {
         guard arrival.form == nil else { return nil }
         let keyless = entries.values.filter {
-            $0.flow.awaited.isKeyless && arrival.mayAnswer($0.flow)
+            $0.flow.awaited.isKeyless && arrival.mayBelong(to: $0.flow)
                 && FlowRegistry.isPlace(arrival.address, of: $0.flow.redirectURI)
         }
         // A copy of a link that ended a flow a moment ago is that flow's, whichever is pending now.

@@ -160,10 +160,10 @@ extension Broker {
         guard let flow = await flowRegistry.spend(entrance: key) else { return nil }
         // If the browser disconnects meanwhile, the new request is still registered or closed.
         let making = work.start { await anotherPage(of: flow) }
-        guard let page = await making.wait() ?? nil, let url = try? WebURL(parsing: page), url.isSecure else {
-            return nil
-        }
-        return page
+        guard let page = await making.wait() ?? nil, let url = try? WebURL(parsing: page) else { return nil }
+        // Our own page is at a name below `localhost`.
+        let isOwn = flow.awaited.ownPage.map { page.hasPrefix($0) } ?? false
+        return isOwn || url.isSecure ? page : nil
     }
 
     /// The entrance's flow, if it has completed: the user who opens the entrance late is signed in already.

@@ -1,5 +1,5 @@
 internal import Cryptography
-internal import HTTPMessages
+public import HTTPMessages
 internal import Secrets
 
 /// One pending sign-in: who asked for what, what is awaited, and until when. Single use.
@@ -50,7 +50,7 @@ public struct Flow: Sendable {
 
     /// The host of the page where the user signs in, otherwise of the issuer or the endpoints; nil if there is none.
     var providerHost: String? {
-        [authorizationURL, account.issuer ?? "", account.binding.provider].lazy
+        [awaited.ownPage == nil ? authorizationURL : "", account.issuer ?? "", account.binding.provider].lazy
             .compactMap { try? WebURL(parsing: $0).host }.first { !$0.isEmpty }
     }
 
@@ -124,6 +124,8 @@ public struct FlowView: Sendable {
     public var device: DeviceCode?
     /// What an app's authenticator is asked.
     public var challenge: AuthenticatorChallenge?
+    /// Two words by which the user knows our own page from an imitation; nil for a page of the provider.
+    public var words: String?
     /// A change of the user who is signed in. It uses a flow, but is no sign-in.
     public var changesUser = false
     /// The host of the page where the user signs in, otherwise of the issuer or the endpoints; nil if there is none.
@@ -153,6 +155,8 @@ public struct CallbackReceiver: Sendable {
     /// Makes an address with the key reachable that a program is to open, beside a redirect URI (empty: none). Nil if
     /// there is no listener for such addresses.
     public let openEntrance: OpenEntrance
+    /// Serves a site of this name, and returns its address. Nil if there is no listener for sites.
+    public let openSite: OpenSite
     /// The account's flow does not wait behind this redirect URI or this address to open any more. The account is the
     /// one that it was opened for.
     public let close: @Sendable (_ redirectURI: String, AccountName) async -> Void
@@ -162,14 +166,22 @@ public struct CallbackReceiver: Sendable {
     public typealias OpenEntrance =
         @Sendable (_ key: String, _ redirectURI: String, AccountName) async throws(BrokerError) -> String?
 
+    /// The site answers requests to its host, whose URL is the path.
+    public typealias OpenSite =
+        @Sendable (
+            _ name: String, AccountName, _ site: @escaping @Sendable (HTTPRequest) async -> HTTPResponse
+        ) async throws(BrokerError) -> String?
+
     public init(
         open: @escaping @Sendable (_ template: String?, AccountName) async throws(BrokerError) -> String,
         openEntrance: @escaping OpenEntrance = { _, _, _ in nil },
+        openSite: @escaping OpenSite = { _, _, _ in nil },
         close: @escaping @Sendable (_ redirectURI: String, AccountName) async -> Void,
         listeners: @escaping @Sendable () -> [String]
     ) {
         self.open = open
         self.openEntrance = openEntrance
+        self.openSite = openSite
         self.close = close
         self.listeners = listeners
     }

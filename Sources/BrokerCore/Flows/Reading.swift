@@ -44,6 +44,12 @@ extension FlowRegistry {
         pendingID(of: account).flatMap { entries[$0] }.map { view(of: $0) }
     }
 
+    /// The pending flows by account.
+    func pending() -> [AccountName: FlowView] {
+        let pending = entries.values.filter { $0.status == .pending }
+        return Dictionary(pending.map { ($0.flow.account.name, view(of: $0)) }) { first, _ in first }
+    }
+
     /// True if a caller asked for the sign-in itself, and not only for a token.
     func isAskedFor(_ id: String) -> Bool { (entries[id]?.interest ?? 0) > 0 }
 
@@ -67,6 +73,7 @@ extension FlowRegistry {
         view.providerHost = flow.providerHost
         let details = flow.awaited.details
         view.device = details.device
+        view.words = details.words
         view.challenge = details.challenge
         view.awaitedCodes = details.codes
         view.isHalfConfirmed = details.isHalfConfirmed

@@ -2,8 +2,10 @@
 /// mistake in the request itself is told to the caller only.
 extension Broker {
     /// To be called before the caller gets its response, so that the account has the error by then.
-    func tell(of error: BrokerError, refusing request: SignInRequest, of name: AccountName, since began: Int) async {
-        // Where a sign-in has details, a page that cannot be had is a result of the user's choice, too.
+    func tell(
+        of error: BrokerError, refusing request: SignInRequest, of name: AccountName, since began: BootInstant
+    ) async {
+        // Only a request with details is recorded. Without them the caller alone is told.
         guard request.details != nil else { return }
         recordDirect(name, request, since: began, .failed, error)
         if !request.concernsHeldUser, error.refusesSignIn {

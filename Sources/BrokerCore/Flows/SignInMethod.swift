@@ -23,4 +23,6 @@ public enum WaitingFor: String, Sendable, CaseIterable {
     case device
     /// An authenticator's response.
     case passkey
+    /// What the user does on a page that the daemon serves.
+    case page
 }

@@ -15,6 +15,16 @@ public struct SignInContext: Sendable {
         try await broker.callbackReceiver.open(template, account)
     }
 
+    /// Serves pages of the provider's own, and returns their address. Closed with ``closeRedirect(_:of:)``.
+    public func openSite(
+        _ name: String, of account: AccountName, serving site: @escaping @Sendable (HTTPRequest) async -> HTTPResponse
+    ) async throws(BrokerError) -> String {
+        guard let address = try await broker.callbackReceiver.openSite(name, account, site) else {
+            throw .methodUnsupported("There is no listener for a page here.")
+        }
+        return address
+    }
+
     /// Nothing will arrive there.
     public func closeRedirect(_ redirectURI: String, of account: AccountName) async {
         await broker.callbackReceiver.close(redirectURI, account)
@@ -72,6 +82,14 @@ public struct SignInContext: Sendable {
     /// A flow once it has left `pending`, or as it is after the bound; nil if it is not remembered.
     public func view(_ flow: String, waiting bound: Duration) async -> FlowView? {
         try? await broker.flowRegistry.view(flow, waiting: bound)
+    }
+
+    /// Adds a request whose callback completes the flow. False if the flow has ended meanwhile; then nothing will arrive
+    /// for the request.
+    public func add(_ request: any AwaitedSignIn, to flow: Flow) async -> Bool {
+        if await broker.flowRegistry.add(request, to: flow.id) { return true }
+        await closeRedirect(request.redirectURI, of: flow.account.name)
+        return false
     }
 
     /// Ends a flow as the one that it waited for.

@@ -42,7 +42,9 @@ public protocol SignInProvider: Sendable {
     ) async throws(BrokerError) -> Renewal
 
     /// Tells the provider that a session is over. False if it has no revocation endpoint (RFC 7009).
-    func revoke(_ session: Session) async throws(BrokerError) -> Bool
+    ///
+    /// - Parameter endingAll: the user's other sessions are to end, too, where the provider offers that.
+    func revoke(_ session: Session, endingAll: Bool) async throws(BrokerError) -> Bool
 
     /// The provider's identifier of a session, the same for all its tokens; nil if its tokens do not contain one. Where two
     /// identifiers differ, the provider keeps two sessions, and each has to be ended by itself.
@@ -55,8 +57,7 @@ public protocol SignInProvider: Sendable {
 
     /// Looks at the provider the way that a sign-in would, without one. Changes nothing.
     ///
-    /// - Parameter isCandidate: the account is not configured yet, and its secret is not to be used.
-    func diagnose(isCandidate: Bool) async -> Diagnosis
+    func diagnose(_ subject: DiagnosisSubject) async -> Diagnosis
 }
 
 /// What most kinds of providers leave out.
@@ -101,11 +102,16 @@ public enum Proof: Sendable {
     case poll
     /// The other account's sign-in that was waited for is done.
     case upstream
+    /// What the provider's own page was given.
+    case own(any OwnProof)
 
     public enum Kind: Sendable {
         case callback, code, credential, poll, upstream
     }
 }
+
+/// What a provider's own page was given: its provider alone knows it.
+public protocol OwnProof: Sendable {}
 
 /// A code of a message, or the hash of a mail's link.
 public struct TypedCode: Sendable {
@@ -113,6 +119,12 @@ public struct TypedCode: Sendable {
     public var linkHash: Secret?
     /// Which of several messages it was in.
     public var origin: CodeOrigin
+
+    public init(code: Secret? = nil, linkHash: Secret? = nil, origin: CodeOrigin = CodeOrigin()) {
+        self.code = code
+        self.linkHash = linkHash
+        self.origin = origin
+    }
 }
 
 /// What redeeming a proof yields.

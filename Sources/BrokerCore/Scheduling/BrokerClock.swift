@@ -58,21 +58,18 @@ public struct Deadline: Sendable, Equatable {
     public let at: WallInstant
     public let boot: BootInstant
 
-    /// The largest number of seconds that is counted, about 35,000 years. Larger ones are cut to it.
-    private static let farthest = 1 << 40
+    /// The longest time that is counted, about 35,000 years. A longer one is cut to it.
+    private static let farthest: Duration = .seconds(1 << 40)
 
-    /// The instant so many seconds from now.
-    public init(in seconds: Int, by clock: BrokerClock) {
-        let seconds = min(max(seconds, -Deadline.farthest), Deadline.farthest)
-        at = WallInstant(seconds: clock.now() + seconds)
-        boot = clock.bootInstant + .seconds(seconds)
+    /// The instant so long from now.
+    public init(in duration: Duration, by clock: BrokerClock) {
+        let duration = min(max(duration, .zero - Deadline.farthest), Deadline.farthest)
+        at = clock.wallInstant + duration
+        boot = clock.bootInstant + duration
     }
 
-    /// An instant stated in Unix seconds.
-    public init(at: Int, by clock: BrokerClock) {
-        let (seconds, overflow) = at.subtractingReportingOverflow(clock.now())
-        self.init(in: overflow ? (at < 0 ? -Deadline.farthest : Deadline.farthest) : seconds, by: clock)
-    }
+    /// An instant stated by the wall clock.
+    public init(at: WallInstant, by clock: BrokerClock) { self.init(in: at - clock.wallInstant, by: clock) }
 
     public init(at: WallInstant, boot: BootInstant) {
         self.at = at
@@ -81,11 +78,14 @@ public struct Deadline: Sendable, Equatable {
 
     /// The same instant by the wall clock as it is set now.
     public func wall(by clock: BrokerClock) -> WallInstant {
-        let now = clock.now() + (boot - clock.bootInstant).wholeMilliseconds / 1_000
+        let left = (boot - clock.bootInstant).wholeMilliseconds / 1_000
+        let now = clock.wallInstant + .seconds(left)
         // The two clocks do not run exactly alike: a difference of up to two seconds is ignored.
-        return abs(now - at.seconds) <= 2 ? at : WallInstant(seconds: now)
+        return abs(now.seconds - at.seconds) <= 2 ? at : now
     }
 
-    /// Whole seconds left, never negative.
-    public func remaining(at present: BootInstant) -> Int { max((boot - present).wholeMilliseconds, 0) / 1_000 }
+    /// The time that is left, in whole seconds, rounded down; never negative.
+    public func remaining(at present: BootInstant) -> Duration {
+        .seconds(max((boot - present).wholeMilliseconds, 0) / 1_000)
+    }
 }

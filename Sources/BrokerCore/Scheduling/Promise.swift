@@ -122,6 +122,9 @@ extension Promise {
 }
 
 extension Result where Failure == BrokerError {
+    /// Nil for a success.
+    var failure: BrokerError? { if case .failure(let error) = self { error } else { nil } }
+
     /// What the body returned or threw.
     public init(awaiting body: () async throws(BrokerError) -> Success) async {
         do throws(BrokerError) {

@@ -8,7 +8,7 @@ struct Backoff: Sendable {
     private(set) var error: BrokerError?
     /// When requests were made during this outage; only those of the last hour are kept.
     private var attempts: [BootInstant] = []
-    private var relentedAt: BootInstant?
+    private var earlyRetryAt: BootInstant?
 
     /// The longest wait after a failure at the provider. A provider that is down gets about twenty requests in an hour.
     private static let longest: Duration = .seconds(300)
@@ -22,8 +22,8 @@ struct Backoff: Sendable {
     private static let hour: Duration = .seconds(3_600)
     /// When the network returns, a request is made even above the hourly limit, up to this count and once a minute at
     /// most.
-    private static let relentLimit = 26
-    private static let relentInterval: Duration = .seconds(60)
+    private static let earlyRetryLimit = 26
+    private static let earlyRetryInterval: Duration = .seconds(60)
     /// The longest `Retry-After` that is respected, in seconds. A provider that asks for a month is asked again after a
     /// day.
     private static let longestRetryAfter = 86_400
@@ -55,20 +55,20 @@ struct Backoff: Sendable {
     }
 
     /// The session that the requests were for is gone. Only the wait that the provider asked for is kept.
-    mutating func forgive() {
+    mutating func keepOnlyRetryAfter() {
         guard providerUntil > BootInstant(milliseconds: 0) else { return self = Backoff() }
         failures = 0
         until = providerUntil
     }
 
     /// The cause of the failures may be over (the network is back). The next attempt may be made at once, unless the
-    /// provider's `Retry-After` has not passed or ``relentLimit`` is reached.
-    mutating func relent(at boot: BootInstant) {
+    /// provider's `Retry-After` has not passed or ``earlyRetryLimit`` is reached.
+    mutating func allowEarlyRetry(at boot: BootInstant) {
         // A network that goes up and down must not use up the hour's requests before it is stable.
-        guard error != nil, attempts.count < Backoff.relentLimit,
-            relentedAt.map({ boot - $0 >= Backoff.relentInterval }) ?? true
+        guard error != nil, attempts.count < Backoff.earlyRetryLimit,
+            earlyRetryAt.map({ boot - $0 >= Backoff.earlyRetryInterval }) ?? true
         else { return }
-        relentedAt = boot
+        earlyRetryAt = boot
         failures = 0
         until = min(until, max(boot, providerUntil))
     }
@@ -123,7 +123,7 @@ extension LaneState {
 
     /// True if a session of a service account cannot be renewed because of an error that does not end by itself. A
     /// sign-in cannot help there, so the provider is asked only when a caller requests a token.
-    var awaitsMending: Bool {
+    var needsConfigurationChange: Bool {
         guard session?.isConfigured == true, let error = renewal.backoff.error else { return false }
         return !error.isTransient
     }

@@ -21,7 +21,7 @@ extension SessionManager {
     ) async throws(BrokerError) {
         try await inTurn(account.name) { sessionManager throws(BrokerError) in
             let lane = try await sessionManager.laneForOpening(account)
-            try Succession.check(subject, in: lane)
+            try Replacement.check(subject, in: lane)
             if !isEphemeral { try await sessionManager.store.announce(account.slot, isNeeded: true) }
             let (session, opening): (Session, SessionOpening)
             do throws(BrokerError) {
@@ -38,7 +38,7 @@ extension SessionManager {
     private func laneForOpening(_ account: Account) async throws(BrokerError) -> Lane {
         let name = account.name
         // Between an unlock and the load that follows it, it is not known yet whose session would be overwritten.
-        if let lane = lanes[name] { await loadInTurn(lane.id, isNews: false) }
+        if let lane = lanes[name] { await loadInTurn([lane.id], isAfterReload: false) }
         guard let lane = lanes[name], lane.account.binding == account.binding else {
             throw .flowCancelled("The configuration of \(name) changed during the sign-in.")
         }
@@ -51,7 +51,7 @@ extension SessionManager {
 
     private func openInTurn(_ session: Session, _ lane: Lane, _ opening: SessionOpening) async throws(BrokerError) {
         let (account, provider) = (lane.account, provider(lane.account))
-        let next = try Succession(of: session, in: lane, by: provider, opening)
+        let next = try Replacement(of: session, in: lane, by: provider, opening)
         var replaced = residue.replaced(in: account.slot)
         if let closed = next.replaced { replaced.add(closed) }
         if let family = provider.family(of: next.session) {
@@ -75,8 +75,9 @@ extension SessionManager {
         }
         // If the vault cannot be written, a restart finds the former session. So it is ended at the provider only when
         // the vault holds this one.
-        let (copy, error) = await save(next.session, account)
-        guard take(.opened(next.session, copy, opening.event, error ?? opening.notice), lane.id) else {
+        let error = await save(next.session, account)
+        let held = HeldSession(next.session, isUnsaved: error != nil)
+        guard take(.opened(held, opening.event, error ?? opening.notice), lane.id) else {
             throw .flowCancelled("The configuration of \(account.name) changed during the sign-in.")
         }
         await observer(of: account)?.opened(
@@ -107,23 +108,23 @@ extension SessionManager {
             // The configuration keeps the account signed in. Only the tokens are dropped.
             guard let session = lane.state.session, !session.tokens.isEmpty else { return nil }
             take(.closed(leaving: rest), lane.id)
-            return Closed(account: account, session: session, retirement: nil)
+            return Closed(account: account, session: session)
         }
-        guard var session = lane.state.session else {
+        guard let session = lane.state.session else {
             // Removes the record, if there is one, that says that the provider ended the last session.
             if lane.state.obstacle == nil { try? await vault.remove(account.slot) }
             return nil
         }
-        session.endsAll = endsAll
         // What the vault keeps until the provider has been told must hold the newest tokens, and `endsAll`.
-        if lane.state.isUnsaved || session != lane.state.session { _ = await save(session, account) }
+        if lane.state.isUnsaved || endsAll { _ = await save(session, account, endingAll: endsAll) }
         await observer(of: account)?.leaving(session, of: account)
         // If this session could not be written, the record is of one that it replaced.
         let keepsOther = residue.replaced(in: account.slot).holdsStored
         let retirement = try await store.empty(account.slot, isKept: true)
         residue.settle(account.slot, retirement: retirement)
         take(.closed(leaving: nil), lane.id)
-        return Closed(account: account, session: session, retirement: keepsOther ? nil : retirement)
+        return Closed(
+            account: account, session: session, endsAll: endsAll, retirement: keepsOther ? nil : retirement)
     }
 
     /// Changes what is stored with a session, in its turn. No request is sent to the provider.
@@ -137,9 +138,8 @@ extension SessionManager {
             var session = held
             try edit(&session)
             guard session != held else { return }
-            let saved = await sessionManager.save(session, lane.account)
-            if let error = saved.error { throw error }
-            guard sessionManager.take(.changed(session, saved.copy, nil, nil), id) else { throw .signInRequired(name) }
+            if let error = await sessionManager.save(session, lane.account) { throw error }
+            guard sessionManager.take(.changed(session, nil, nil), id) else { throw .signInRequired(name) }
         }
     }
 
@@ -153,7 +153,7 @@ extension SessionManager {
 }
 
 /// A session that takes its place in a lane, and what becomes of the one that is there.
-struct Succession: Sendable {
+struct Replacement: Sendable {
     /// With what it takes over from the former one.
     let session: Session
     let former: Session?
@@ -183,7 +183,7 @@ struct Succession: Sendable {
         let family = provider.family(of: former)
         session.inherit(from: former, isSameFamily: family == provider.family(of: session))
         if let family, let other = provider.family(of: session), family != other {
-            replaced = Closed(account: lane.account, session: former, retirement: nil)
+            replaced = Closed(account: lane.account, session: former)
         }
         self.session = session
     }
@@ -210,6 +210,8 @@ struct Closed: Sendable {
     let account: Account
     /// As memory held it, which is not older than what the vault keeps.
     let session: Session
+    /// The user's other sessions at the provider are to end, too.
+    var endsAll = false
     /// The vault's identifier of what it keeps until the provider has been told; nil if it held nothing.
     var retirement: String?
 }

@@ -13,7 +13,7 @@ extension SessionManager {
     private func run(_ task: ScheduledTask, at now: BootInstant) {
         switch task {
         case .openVault: work.start { _ = await self.openVault(passphrase: nil, isAsked: false) }
-        case .load(let name): if isOpen { load(name, isNews: false) }
+        case .load(let name): if isOpen { load(name, isAfterReload: false) }
         case .save(let name): saveAgain(name)
         case .warn(let name, _):
             guard let session = lanes[name]?.state.session, let end = session.end else { return }
@@ -43,7 +43,7 @@ extension SessionManager {
             guard let lane = sessionManager.lanes[name], lane.state.isUnsaved, let session = lane.state.session else {
                 return
             }
-            let error = await sessionManager.save(session, lane.account).error
+            let error = await sessionManager.save(session, lane.account)
             sessionManager.take(error == nil ? .saved : .notSaved, lane.id)
         }
     }

@@ -15,7 +15,7 @@ extension Broker {
 
     /// Ends a session at its provider that the daemon does not hold.
     func endUnheld(_ session: Session, of account: Account) {
-        work.start { await revocations.deliver(Closed(account: account, session: session, retirement: nil)) }
+        work.start { await revocations.deliver(Closed(account: account, session: session)) }
     }
 
     /// Opens a session. The session that it replaces is ended at the provider by its own token, if the provider

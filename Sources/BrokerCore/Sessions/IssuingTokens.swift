@@ -39,7 +39,7 @@ extension SessionManager {
     }
 
     private func hasJustRefreshed(_ name: AccountName) -> Bool {
-        guard let last = lanes[name]?.state.renewal.last, case .success = last.result else { return false }
+        guard let last = lanes[name]?.state.held?.lastRefresh, last.error == nil else { return false }
         return clock.bootInstant - last.endedAt < joinWindow
     }
 
@@ -94,7 +94,10 @@ extension SessionManager {
         let renewal = lane.state.renewal
         if let running = renewal.running[query.key] { return try await running.get(atMost: refreshWait) }
         let now = clock.bootInstant
-        if !isForced, let last = renewal.last, now - last.endedAt < joinWindow { return try last.result.get() }
+        if !isForced, let last = lane.state.held?.lastRefresh, now - last.endedAt < joinWindow {
+            if let error = last.error { throw error }
+            return
+        }
         if let error = renewal.backoff.refusalByProvider(at: now) { throw error }
         if let wait = query.allowance?.take(at: now) { throw .tooManyAttempts(retryAfter: wait) }
         try await startRefresh(of: name, query.key, for: .requested).get(atMost: refreshWait)
@@ -115,7 +118,7 @@ extension SessionManager {
             let result =
                 sessionManager.hasOther(than: seen, key, id)
                 ? .success(()) : await sessionManager.renew(id, key, for: reason)
-            sessionManager.take(.refreshEnded(key, result), id)
+            sessionManager.take(.refreshEnded(key, result.failure), id)
             return result
         }
         take(.refreshBegan(key, refresh), id)

@@ -17,8 +17,8 @@ extension LaneState.Loaded {
     private init(_ entry: VaultEntry, of name: AccountName, by clock: BrokerClock) {
         do throws(SessionRecord.Failure) {
             let session = try SessionRecord.decode(entry.text, by: clock)
-            let hasExpired = session.tokens[.own]?.remaining(at: clock.bootInstant) == 0
-            self = .session(session, .stored, isUrgent: entry.isInterrupted || hasExpired)
+            let hasExpired = session.tokens[.own]?.remaining(at: clock.bootInstant) == .zero
+            self = .session(HeldSession(session, isUrgent: entry.isInterrupted || hasExpired))
         } catch {
             switch error {
             case .ended(let code): self = .absent(.ended(code: code))

@@ -2,7 +2,7 @@
 extension LaneState {
     /// What reading the vault yielded.
     enum Loaded: Sendable {
-        case session(Session, Copy, isUrgent: Bool)
+        case session(HeldSession)
         case absent(Absence)
         case untouchable(BrokerError)
         /// The vault could not be read. It is read again later.
@@ -10,19 +10,22 @@ extension LaneState {
     }
 
     enum Outcome: Sendable {
-        /// `isNews`: a reload of the configuration brought the account back, so that listeners get a `signed_in` event.
-        case loaded(Loaded, isNews: Bool)
-        /// A sign-in yielded a session. The error is why it could not be saved.
-        case opened(Session, Copy, BrokerEvent.Kind, BrokerError?)
+        /// `isAfterReload`: a reload of the configuration brought the account back, so that listeners get a `signed_in`
+        /// event.
+        case loaded(Loaded, isAfterReload: Bool)
+        /// A sign-in yielded a session. The error is shown for the account, such as that the session could not be saved.
+        case opened(HeldSession, BrokerEvent.Kind, BrokerError?)
         case signInBegan
         case refreshBegan(TokenKey, Promise<Result<Void, BrokerError>>)
         /// A new refresh token is held beside its predecessor; the rest of its response is not validated yet.
-        case rotated(Session, Copy, BrokerError?)
-        case renewed(Session, Copy, BrokerError?)
-        case changed(Session, Copy, BrokerEvent.Kind?, BrokerError?)
+        /// The error is why it could not be saved, as in the next two.
+        case rotated(Session, BrokerError?)
+        case renewed(Session, BrokerError?)
+        case changed(Session, BrokerEvent.Kind?, BrokerError?)
         /// `isOfRequest`: what failed was one request for a downscoped token, which says nothing about the session.
         case failed(BrokerError, isOfRequest: Bool)
-        case refreshEnded(TokenKey, Result<Void, BrokerError>)
+        /// The error is nil if it succeeded.
+        case refreshEnded(TokenKey, BrokerError?)
         case changeBegan
         case changeEnded
         /// The session should be refreshed at once.
@@ -45,11 +48,11 @@ extension LaneState {
         case noticed(BrokerError, BrokerEvent.Kind?)
         case networkReturned
         /// The configuration changed. That may have fixed what the provider refused.
-        case mended
+        case configurationFixed
         /// The configuration was read again. That may have fixed a problem, where the account's settings have changed.
         case reloaded(isChanged: Bool)
         /// What a setting names can be used again, such as a file that was missing.
-        case settingMended(UnusableSetting)
+        case settingFixed(UnusableSetting)
     }
 
     enum Effect: Sendable {

@@ -10,8 +10,7 @@ struct LaneState: Sendable {
         case absent(Absence)
         /// The vault holds a record that must not be overwritten.
         case untouchable(BrokerError)
-        /// An urgent session is refreshed at once: a refresh may have been interrupted, or the token expired meanwhile.
-        case held(Session, Copy, isUrgent: Bool)
+        case held(HeldSession)
     }
 
     enum Absence: Sendable, Equatable {
@@ -23,30 +22,29 @@ struct LaneState: Sendable {
         case unreadable(BrokerError)
     }
 
-    /// Where the session is kept, besides in memory.
-    enum Copy: Sendable, Equatable {
-        case stored
-        /// The vault could not be written. The write is tried again until it succeeds.
-        case unsaved
-        /// Never written: the caller asked for that, or the session comes from the configuration alone.
-        case memoryOnly
-    }
-
-    /// The refreshes and other changes of the session.
+    /// The refreshes and other changes that are queued or running in the lane, and when the next may be requested.
     struct Renewal: Sendable {
         /// Outlives the session, a lock and an unlock: nothing may be requested before the provider's `Retry-After` has
         /// passed.
         var backoff = Backoff()
-        /// The last refresh of the session's own token.
-        var last: (endedAt: BootInstant, result: Result<Void, BrokerError>)?
+        /// The refreshes that callers can join. They may be queued behind a change.
         var running: [TokenKey: Promise<Result<Void, BrokerError>>] = [:]
         /// Refreshes in a row that the provider refused without saying why. One that could not reach it does not count.
         var unexplainedErrors = 0
         /// A change that is not a refresh is running. The tasks are scheduled again when it ends.
         var isChangeRunning = false
-        /// The end of the session for which a refresh has been tried. If that did not move the end, it is not tried
-        /// again.
-        var triedEnd: Deadline?
+
+        /// The session has ended. Only the wait that the provider asked for outlives it.
+        mutating func sessionEnded() {
+            backoff.keepOnlyRetryAfter()
+            unexplainedErrors = 0
+        }
+
+        /// The provider has just accepted the session, so that there is nothing to wait for.
+        mutating func succeeded() {
+            backoff = Backoff()
+            unexplainedErrors = 0
+        }
     }
 
     private(set) var presence = Presence.loading(nil)
@@ -62,12 +60,12 @@ struct LaneState: Sendable {
 }
 
 extension LaneState {
-    var session: Session? { if case .held(let session, _, _) = presence { session } else { nil } }
+    var held: HeldSession? { if case .held(let held) = presence { held } else { nil } }
+    var session: Session? { held?.session }
     /// The session that readers may see.
     var visible: Session? { signOutsInProgress == 0 ? session : nil }
     var isLoaded: Bool { if case .loading = presence { false } else { true } }
-    var isUnsaved: Bool { if case .held(_, .unsaved, _) = presence { true } else { false } }
-    var isUrgent: Bool { if case .held(_, _, isUrgent: true) = presence { true } else { false } }
+    var isUnsaved: Bool { held?.isUnsaved == true }
 
     /// Why a new session must not be written; nil if it may.
     var obstacle: BrokerError? {
@@ -97,19 +95,25 @@ extension LaneState {
     /// changes nothing and has no effects: it comes from work that began before the state changed.
     mutating func take(_ outcome: Outcome, of name: AccountName, at now: BootInstant) -> [Effect] {
         switch outcome {
-        case .loaded(let loaded, let isNews): return load(loaded, isNews, name)
-        case .opened(let session, let copy, let kind, let error): return open(session, copy, kind, error, name)
+        case .loaded(let loaded, let isAfterReload): return load(loaded, isAfterReload, name)
+        case .opened(let held, let kind, let error): return open(held, kind, error, name)
         case .rotated, .renewed, .changed, .failed, .dead, .saved, .notSaved, .becameUrgent:
-            guard case .held(let session, let copy, let isUrgent) = presence else { return [] }
-            return hold(session, copy, isUrgent, after: outcome, name, now)
+            guard let held else { return [] }
+            return hold(held, after: outcome, name, now)
         case .refreshBegan(let key, let promise):
             problem = nil
             renewal.running[key] = promise
-            if key == .own { renewal.triedEnd = session?.end }
+            if key == .own, var held {
+                held.refreshBegan()
+                presence = .held(held)
+            }
             return [.schedule]
-        case .refreshEnded(let key, let result):
+        case .refreshEnded(let key, let error):
             renewal.running[key] = nil
-            if key == .own { renewal.last = (now, result) }
+            if key == .own, var held {
+                held.refreshEnded(error, at: now)
+                presence = .held(held)
+            }
             return [.schedule]
         case .changeBegan, .changeEnded:
             if case .changeBegan = outcome { renewal.isChangeRunning = true } else { renewal.isChangeRunning = false }
@@ -126,7 +130,7 @@ extension LaneState {
             signOutsInProgress -= 1
             return [.publish, .schedule]
         case .dropped:
-            guard case .held(_, .memoryOnly, _) = presence else { return [] }
+            guard session?.isEphemeral == true else { return [] }
             presence = .absent(.signedOut)
             return [.publish, .schedule]
         case .locked: return lock()
@@ -139,13 +143,13 @@ extension LaneState {
             return kind.map { [.post($0, session, error)] } ?? []
         case .networkReturned:
             guard renewal.backoff.error?.isOfNetwork == true else { return [] }
-            renewal.backoff.relent(at: now)
+            renewal.backoff.allowEarlyRetry(at: now)
             return [.schedule]
-        case .mended:
+        case .configurationFixed:
             renewal.backoff = Backoff()
             return [.schedule]
-        case .reloaded(let isChanged): return forgetMendedProblem(isChanged)
-        case .settingMended(let setting):
+        case .reloaded(let isChanged): return forgetFixedProblem(isChanged)
+        case .settingFixed(let setting):
             guard problem == .unusableSetting(setting) else { return [] }
             problem = nil
             // A refresh that failed for it is tried again at once.
@@ -157,7 +161,7 @@ extension LaneState {
     /// A reload clears a problem that nothing is retried for, since no later success would clear it. Problems of the
     /// vault stay, and so does a session that has run out. What the provider refused or a setting prevents stays too, unless
     /// the account's settings have changed.
-    private mutating func forgetMendedProblem(_ isChanged: Bool) -> [Effect] {
+    private mutating func forgetFixedProblem(_ isChanged: Bool) -> [Effect] {
         guard renewal.backoff.error == nil else { return [] }
         switch problem {
         case .sessionRanOut?, .vaultFailed?, .vaultLocked?: break
@@ -168,13 +172,13 @@ extension LaneState {
         return []
     }
 
-    private mutating func load(_ loaded: Loaded, _ isNews: Bool, _ name: AccountName) -> [Effect] {
+    private mutating func load(_ loaded: Loaded, _ isAfterReload: Bool, _ name: AccountName) -> [Effect] {
         guard case .loading = presence else { return [] }
         switch loaded {
-        case .session(let session, let copy, let isUrgent):
-            presence = .held(session, copy, isUrgent: isUrgent)
-            let news: [Effect] = isNews ? [.post(.signedIn, session)] : []
-            return [.publish, .schedule] + news + [.wake, .post(.initialSession, session, problem)]
+        case .session(let held):
+            presence = .held(held)
+            let news: [Effect] = isAfterReload ? [.post(.signedIn, held.session)] : []
+            return [.publish, .schedule] + news + [.wake, .post(.initialSession, held.session, problem)]
         case .absent(let absence): presence = .absent(absence)
         case .untouchable(let error): presence = .untouchable(error)
         case .failed(let error):
@@ -185,43 +189,40 @@ extension LaneState {
     }
 
     private mutating func open(
-        _ session: Session, _ copy: Copy, _ kind: BrokerEvent.Kind, _ error: BrokerError?, _ name: AccountName
+        _ held: HeldSession, _ kind: BrokerEvent.Kind, _ error: BrokerError?, _ name: AccountName
     ) -> [Effect] {
         guard obstacle == nil, isLoaded else { return [] }
-        let former = self.session
-        presence = .held(session, copy, isUrgent: false)
+        let former = session
+        presence = .held(held)
         problem = error
-        // The provider has just responded, so that there is nothing to wait for.
-        renewal.backoff = Backoff()
-        renewal.unexplainedErrors = 0
-        renewal.last = nil
+        renewal.succeeded()
         return [
             .publish, .schedule,
-            .record(.sessionOpened(name, subject: session.subject, replacing: former.map(\.subject))),
-            .post(kind, session),
+            .record(.sessionOpened(name, subject: held.session.subject, replacing: former.map(\.subject))),
+            .post(kind, held.session),
         ]
     }
 
     /// What happens to a session that is held.
     private mutating func hold(
-        _ held: Session, _ copy: Copy, _ isUrgent: Bool, after outcome: Outcome, _ name: AccountName,
-        _ now: BootInstant
+        _ held: HeldSession, after outcome: Outcome, _ name: AccountName, _ now: BootInstant
     ) -> [Effect] {
         switch outcome {
-        case .rotated(let session, let copy, let error):
-            presence = .held(session, copy, isUrgent: isUrgent)
+        case .rotated(let session, let error):
+            presence = .held(held.changed(to: session, isUnsaved: error != nil, isUrgent: held.isUrgent))
             problem = error ?? problem
             return [.publish, .schedule]
-        case .renewed(let session, let copy, let error):
-            presence = .held(session, copy, isUrgent: false)
-            renewal.backoff = Backoff()
-            renewal.unexplainedErrors = 0
+        case .renewed(let session, let error):
+            presence = .held(held.changed(to: session, isUnsaved: error != nil, isUrgent: false))
+            renewal.succeeded()
             problem = error
             return [.publish, .schedule, .record(.refreshSucceeded(name)), .post(.tokenRefreshed, session)]
-        case .changed(let session, let copy, let kind, let error):
-            presence = .held(session, copy, isUrgent: isUrgent)
+        case .changed(let session, let kind, let error):
+            // A session whose contents are the same was not written again.
+            let isUnsaved = session == held.session ? held.isUnsaved : error != nil
+            presence = .held(held.changed(to: session, isUnsaved: isUnsaved, isUrgent: held.isUrgent))
             // A success ends an earlier problem, unless the vault or a refresh is still being tried again.
-            let isOver = copy != .unsaved && renewal.backoff.error == nil
+            let isOver = !isUnsaved && renewal.backoff.error == nil
             problem = error ?? (isOver ? nil : problem)
             return [.publish, .schedule] + (kind.map { [.post($0, session)] } ?? [])
         case .failed(let error, let isOfRequest):
@@ -229,33 +230,32 @@ extension LaneState {
             renewal.backoff.note(error, at: now)
             renewal.countUnexplained(error)
             problem = error
-            return [.schedule, .record(.refreshFailed(name, error)), .post(.refreshFailed, held, error)]
+            return [.schedule, .record(.refreshFailed(name, error)), .post(.refreshFailed, held.session, error)]
         case .dead(let code):
             presence = .absent(.ended(code: code))
             problem = nil
-            renewal.backoff.forgive()
+            renewal.sessionEnded()
             let error = BrokerError.sessionExpired(name, word: code)
             return [
-                .publish, .schedule, .record(.sessionEnded(name, subject: held.subject)),
-                .post(.refreshFailed, nil, error), .post(.signedOut, held, error),
+                .publish, .schedule, .record(.sessionEnded(name, subject: held.session.subject)),
+                .post(.refreshFailed, nil, error), .post(.signedOut, held.session, error),
             ]
         case .saved:
-            if copy == .unsaved { presence = .held(held, .stored, isUrgent: isUrgent) }
+            presence = .held(held.changed(to: held.session, isUnsaved: false, isUrgent: held.isUrgent))
             if case .vaultFailed? = problem { problem = nil }
             return [.schedule]
         case .becameUrgent:
-            presence = .held(held, copy, isUrgent: true)
+            presence = .held(held.changed(to: held.session, isUnsaved: held.isUnsaved, isUrgent: true))
             return [.schedule]
         default: return [.schedule]
         }
     }
 
     private mutating func close(leaving rest: Session?, _ name: AccountName) -> [Effect] {
-        guard case .held(let session, _, _) = presence else { return [] }
-        renewal.backoff.forgive()
-        renewal.last = nil
+        guard let session else { return [] }
+        renewal.sessionEnded()
         if let rest {
-            presence = .held(rest, .memoryOnly, isUrgent: false)
+            presence = .held(HeldSession(rest))
             return [.publish, .schedule, .record(.sessionClosed(name, subject: nil))]
         }
         presence = .absent(.signedOut)
@@ -266,7 +266,6 @@ extension LaneState {
 
     private mutating func lock() -> [Effect] {
         (presence, problem) = (.loading(nil), nil)
-        renewal.last = nil
         return [.publish, .schedule, .wake]
     }
 }

@@ -58,9 +58,6 @@ public struct SessionOperation: Sendable {
 /// Every change of a session that is not a refresh takes its turn in the same lane. A provider that detects reuse of
 /// refresh tokens ends a session whose older token is presented after a newer one was made.
 extension SessionManager {
-    /// Seconds that the access token of a change must have left.
-    private static let changeMargin = 30
-
     /// Runs a change when its turn comes, and returns its response.
     func change(_ name: AccountName, _ operation: SessionOperation) async throws(BrokerError) -> HTTPResponse {
         try await ready(name)
@@ -68,7 +65,7 @@ extension SessionManager {
         return try await inTurn(name) { sessionManager throws(BrokerError) in
             sessionManager.take(.changeBegan, id)
             defer { sessionManager.take(.changeEnded, id) }
-            return try await sessionManager.changeInTurn(id, operation)
+            return try await OperationTurn(id: id, operation: operation).run(by: sessionManager)
         }
     }
 
@@ -85,51 +82,62 @@ extension SessionManager {
         }
         return await ending.wait() ?? .cancelled
     }
+}
 
-    private func changeInTurn(
-        _ id: LaneID, _ operation: SessionOperation
-    ) async throws(BrokerError) -> HTTPResponse {
-        if let lockError { throw lockError }
+/// One operation in its turn of a lane.
+struct OperationTurn: Sendable {
+    /// How long the access token must be valid.
+    private static let margin: Duration = .seconds(30)
+
+    let id: SessionManager.LaneID
+    let operation: SessionOperation
+
+    func run(by manager: isolated SessionManager) async throws(BrokerError) -> HTTPResponse {
+        if let lockError = manager.lockError { throw lockError }
         do throws(BrokerError) {
-            try await freshen(id)
+            try await freshen(by: manager)
             do throws(BrokerError) {
-                return try await attempt(id, operation)
+                return try await send(by: manager)
             } catch {
                 guard case .tokenRefused = operation.meaning(error) else { throw error }
             }
             // The error is the same for an expired and for a forged token. One refresh shows which it was.
-            try await renew(id, .own, for: .change).get()
-            return try await attempt(id, operation)
+            try await manager.renew(id, .own, for: .change).get()
+            return try await send(by: manager)
         } catch {
-            if case .dead(let code) = operation.meaning(error), let lane = lane(id) { throw await end(lane, code) }
+            if case .dead(let code) = operation.meaning(error), let lane = manager.lane(id) {
+                throw await manager.end(lane, code)
+            }
             throw error
         }
     }
 
     /// Refreshes the access token if it might expire during the change.
-    private func freshen(_ id: LaneID) async throws(BrokerError) {
-        guard let lane = lane(id), let session = lane.state.session else { throw .signInRequired(id.account) }
+    private func freshen(by manager: isolated SessionManager) async throws(BrokerError) {
+        guard let lane = manager.lane(id), let session = lane.state.session else { throw .signInRequired(id.account) }
         // A session without an access token is refreshed first.
-        let remaining = session.tokens[.own].map { $0.remaining(at: clock.bootInstant) ?? .max } ?? 0
-        guard remaining < SessionManager.changeMargin else { return }
+        let now = manager.clock.bootInstant
+        guard let remaining = session.tokens[.own].map({ $0.remaining(at: now) }) ?? .zero,
+            remaining < OperationTurn.margin
+        else { return }
         do throws(BrokerError) {
             // Whatever the reason, no refresh is sent before the provider's `Retry-After` has passed.
-            if let refusal = lane.state.renewal.backoff.refusalByProvider(at: clock.bootInstant) { throw refusal }
-            try await renew(id, .own, for: .change).get()
+            if let refusal = lane.state.renewal.backoff.refusalByProvider(at: now) { throw refusal }
+            try await manager.renew(id, .own, for: .change).get()
         } catch {
             // The present token has not expired and may be enough.
-            guard remaining > 0, error.isTransient else { throw error }
+            guard remaining > .zero, error.isTransient else { throw error }
         }
     }
 
     /// Reserves room, sends, stores, validates, serves: as a refresh does, with an access token in place of a refresh
     /// token.
-    private func attempt(_ id: LaneID, _ operation: SessionOperation) async throws(BrokerError) -> HTTPResponse {
-        guard let lane = lane(id), let session = lane.state.visible, let token = session.tokens[.own] else {
+    private func send(by manager: isolated SessionManager) async throws(BrokerError) -> HTTPResponse {
+        guard let lane = manager.lane(id), let session = lane.state.visible, let token = session.tokens[.own] else {
             throw .signInRequired(id.account)
         }
-        let sending = try operation.prepare(provider(lane.account), token.value)
-        if operation.rotates { try await announce(session, lane) }
+        let sending = try operation.prepare(manager.provider(lane.account), token.value)
+        if operation.rotates { try await manager.announce(session, lane) }
         var changed = session
         let response: SessionOperation.Response
         do throws(BrokerError) {
@@ -137,21 +145,25 @@ extension SessionManager {
             switch response.effect {
             case .renewal(let renewal):
                 let turn = RefreshTurn(lane: lane)
-                changed = try await turn.adopt(renewal, presented: session.refreshTokens.first, session, by: self)
+                changed = try await turn.adopt(renewal, presented: session.refreshTokens.first, session, by: manager)
             case .edit(let edit): try edit(&changed)
             }
         } catch {
             // The provider may have made the change though its response was lost. Then the refresh token counts as
             // used, and the provider accepts it for some seconds only. So the session is refreshed at once.
             if operation.rotates {
-                if case .unchanged = operation.meaning(error) { await settle(lane) } else { take(.becameUrgent, id) }
+                if case .unchanged = operation.meaning(error) {
+                    await manager.settle(lane)
+                } else {
+                    manager.take(.becameUrgent, id)
+                }
             }
             throw error
         }
-        guard case .held(_, let held, _)? = self.lane(id)?.state.presence else { throw .signInRequired(id.account) }
-        let (copy, error) = changed == session ? (held, nil) : await save(changed, lane.account)
-        guard take(.changed(changed, copy, operation.event, error), id) else { throw .signInRequired(id.account) }
-        await observer(of: lane.account)?.changed(
+        guard manager.lane(id)?.state.held != nil else { throw .signInRequired(id.account) }
+        let error = changed == session ? nil : await manager.save(changed, lane.account)
+        guard manager.take(.changed(changed, operation.event, error), id) else { throw .signInRequired(id.account) }
+        await manager.observer(of: lane.account)?.changed(
             session, to: changed, of: lane.account, isAsked: operation.changesIdentities)
         return response.response
     }

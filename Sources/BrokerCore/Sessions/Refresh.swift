@@ -43,7 +43,7 @@ extension SessionManager {
     /// Marks in the vault that the provider is about to be asked, and reserves room for its response.
     func announce(_ session: Session, _ lane: Lane) async throws(BrokerError) {
         guard !session.isEphemeral else { return }
-        try await store.announce(lane.account.slot, isNeeded: session.rotates != false)
+        try await store.announce(lane.account.slot, isNeeded: session.rotation != .keeps)
     }
 
     private func failed(
@@ -132,7 +132,7 @@ struct RefreshTurn: Sendable {
             return renewed
         }
         let held = session.keeping(response.refreshToken, presented: presented)
-        if held.rotates == true { await keep(held, by: manager) }
+        if held.rotation == .rotates { await keep(held, by: manager) }
         do throws(BrokerError) {
             return try await response.validate(held).settlingRefreshTokens(
                 response.refreshToken ?? presented, presented)
@@ -144,14 +144,12 @@ struct RefreshTurn: Sendable {
     }
 
     private func keep(_ session: Session, by manager: isolated SessionManager) async {
-        let (copy, error) = await manager.save(session, lane.account)
-        manager.take(.rotated(session, copy, error), lane.id)
+        manager.take(.rotated(session, await manager.save(session, lane.account)), lane.id)
     }
 
     /// Saves a session that is validated, and gives it to the readers.
     func serve(_ session: Session, by manager: isolated SessionManager) async -> Result<Void, BrokerError> {
-        let (copy, error) = await manager.save(session, lane.account)
-        guard manager.take(.renewed(session, copy, error), lane.id) else {
+        guard manager.take(.renewed(session, await manager.save(session, lane.account)), lane.id) else {
             return .failure(.signInRequired(lane.account.name))
         }
         guard let former = lane.state.session else { return .success(()) }

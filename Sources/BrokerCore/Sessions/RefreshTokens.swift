@@ -23,7 +23,7 @@ extension Session {
         let known = Array(refreshTokens.drop { $0 != presented })
         let new = token.flatMap { $0 == presented ? nil : $0 }
         session.keep(refreshTokens: [new].compactMap { $0 } + (known.isEmpty ? [presented] : known))
-        session.rotates = new != nil
+        session.rotation = new != nil ? .rotates : .keeps
         session.unvalidated?.downscopedTo = nil
         return session
     }
@@ -55,7 +55,7 @@ extension Session {
         else { return }
         keep(refreshTokens: held.refreshTokens)
         unvalidated?.downscopedTo = held.unvalidated?.downscopedTo
-        rotates = held.rotates
+        rotation = held.rotation
         end = held.end
     }
 

@@ -32,12 +32,11 @@ struct Residue: Sendable {
     /// A lane has ended. What the vault does not have of it, or must not have, is kept here.
     mutating func keep(_ state: LaneState, of account: Account) {
         if state.renewal.backoff.error != nil { backoffs[account.slot] = state.renewal.backoff }
-        guard case .held(let session, let copy, _) = state.presence, !session.isConfigured else { return }
-        switch copy {
-        case .stored: break
-        case .unsaved: remainders[account.slot] = .unwritten(session)
-        case .memoryOnly:
-            remainders[account.slot] = .memoryOnly(Closed(account: account, session: session, retirement: nil))
+        guard let held = state.held else { return }
+        switch held.session.keeping {
+        case .configuration: break
+        case .memory: remainders[account.slot] = .memoryOnly(Closed(account: account, session: held.session))
+        case .vault: if held.isUnsaved { remainders[account.slot] = .unwritten(held.session) }
         }
     }
 
@@ -47,7 +46,7 @@ struct Residue: Sendable {
     /// A change that was running when its lane ended is complete now.
     mutating func update(_ session: Session, of account: Account) {
         guard case .memoryOnly? = remainders[account.slot] else { return }
-        remainders[account.slot] = .memoryOnly(Closed(account: account, session: session, retirement: nil))
+        remainders[account.slot] = .memoryOnly(Closed(account: account, session: session))
     }
 
     /// The vault now holds the newest record of the slot, or nothing.
@@ -80,8 +79,8 @@ struct Residue: Sendable {
     /// An account is back. Returns its session, if one is kept here.
     mutating func takeUp(_ slot: VaultSlot) -> LaneState.Loaded? {
         switch remainders.removeValue(forKey: slot) {
-        case .unwritten(let session): .session(session, .unsaved, isUrgent: false)
-        case .memoryOnly(let closed): .session(closed.session, .memoryOnly, isUrgent: false)
+        case .unwritten(let session): .session(HeldSession(session, isUnsaved: true))
+        case .memoryOnly(let closed): .session(HeldSession(closed.session))
         case nil: nil
         }
     }
@@ -90,7 +89,7 @@ struct Residue: Sendable {
 
     /// A session that is in memory only ends, and its provider has to be told.
     mutating func end(_ session: Session, of account: Account) {
-        ended.append(Closed(account: account, session: session, retirement: nil))
+        ended.append(Closed(account: account, session: session))
     }
 
     /// Ends the memory-only sessions whose lanes have ended: their account may never be back. The provider that is told

@@ -5,7 +5,7 @@ internal import SessionVault
 actor Revocations {
     struct Entry {
         let account: AccountName
-        let closed: Closed
+        var closed: Closed
         var failures = 0
         /// How many error responses the provider has sent.
         var refusals = 0
@@ -73,7 +73,9 @@ actor Revocations {
     func tellOnce(_ closed: Closed) async {
         let provider = closed.account.provider(with: tools)
         do throws(BrokerError) {
-            if try await provider.revoke(closed.session) { record(.revocationDelivered(closed.account.name)) }
+            if try await provider.revoke(closed.session, endingAll: closed.endsAll) {
+                record(.revocationDelivered(closed.account.name))
+            }
         } catch {
             record(.revocationAbandoned(closed.account.name))
         }
@@ -82,11 +84,27 @@ actor Revocations {
     private func tell(_ id: String, _ closed: Closed) async {
         let provider = closed.account.provider(with: tools)
         do throws(BrokerError) {
-            if try await provider.revoke(closed.session) { record(.revocationDelivered(closed.account.name)) }
+            if try await provider.revoke(closed.session, endingAll: closed.endsAll) {
+                record(.revocationDelivered(closed.account.name))
+            }
         } catch {
-            return postpone(id, closed.account.name, error)
+            return postpone(await sealed(id), closed.account.name, error)
         }
         await finish(id)
+    }
+
+    /// The vault keeps from now on what it could not keep when the session ended, unless the session is one that must not
+    /// be written. Returns the identifier of the entry, which changes with that.
+    private func sealed(_ id: String) async -> String {
+        guard let closed = entries[id]?.closed, entries[id]?.isUnsealed == true, !closed.session.isEphemeral,
+            let kept = try? await SessionStore(vault: vault, clock: clock).keep(
+                ended: closed.session, of: closed.account.slot),
+            var entry = entries.removeValue(forKey: id)
+        else { return id }
+        entry.isUnsealed = false
+        entry.closed.retirement = kept
+        entries[kept] = entry
+        return kept
     }
 
     private func postpone(_ id: String, _ name: AccountName, _ error: BrokerError) {
@@ -154,7 +172,9 @@ actor Revocations {
             return nil
         }
         entries[id]?.isRunning = true
-        return Closed(account: account, session: entry.closed.session, retirement: entry.closed.retirement)
+        return Closed(
+            account: account, session: entry.closed.session, endsAll: entry.closed.endsAll,
+            retirement: entry.closed.retirement)
     }
 
     /// The account as it is configured now, if the session is still bound to it: its client secret may have changed
@@ -190,7 +210,10 @@ actor Revocations {
             // During the `await` above the account's own sign-out may have begun to tell the provider.
             guard entries[entry.id] == nil, !heard.contains(entry.id) else { continue }
             entries[entry.id] = Entry(
-                account: name, closed: Closed(account: account, session: session, retirement: entry.id))
+                account: name,
+                closed: Closed(
+                    account: account, session: session, endsAll: SessionRecord.endsAll(entry.text),
+                    retirement: entry.id))
         }
     }
 }

@@ -5,8 +5,8 @@ enum ScheduledTask: Hashable, Sendable {
     case save(AccountName)
     /// Read the vault again after a failed read.
     case load(AccountName)
-    /// Warn that the session ends in so many seconds.
-    case warn(AccountName, seconds: Int)
+    /// Warn so long before the session ends.
+    case warn(AccountName, before: Duration)
     case openVault
 }
 
@@ -24,16 +24,18 @@ struct Schedule: Sendable {
     static let longestSleep: Duration = .seconds(30)
     /// After a night's suspend every session is due at once. One provider gets at most this many requests at a time.
     private static let refreshesPerProvider = 16
-    /// Seconds. A token with a shorter lifetime is refreshed only when a caller asks for it.
-    private static let shortestLifetime = 2
+    /// A token with a shorter lifetime is refreshed only when a caller asks for it.
+    private static let shortestLifetime: Duration = .seconds(2)
     /// How long after a failed write to the vault the next one is tried.
     static let saveRetryInterval: Duration = .seconds(5)
 
-    /// How long before its expiry a token with this lifetime is refreshed. Both are seconds, as stated by the provider
-    /// and by the configuration.
-    static func margin(lifetime: Int, configured: Int?) -> Duration {
-        let lifetime = Duration.seconds(lifetime)
-        let usual = configured.map { .seconds($0) } ?? min(.seconds(300), lifetime / 5)
+    /// How long before its expiry a token is refreshed.
+    ///
+    /// - Parameters:
+    ///   - lifetime: as the provider stated it.
+    ///   - configured: the account's own margin, if it has one.
+    static func margin(lifetime: Duration, configured: Duration?) -> Duration {
+        let usual = configured ?? min(.seconds(300), lifetime / 5)
         // A margin as long as the lifetime would refresh without end.
         return min(usual, lifetime / 2)
     }
@@ -66,50 +68,50 @@ struct Schedule: Sendable {
     mutating func plan(_ account: Account, _ state: LaneState, isServed: Bool, hasUnwritten: Bool, at now: BootInstant)
     {
         let name = account.name
-        guard isServed, let session = state.visible else {
+        guard isServed, state.visible != nil, let held = state.held else {
             tasks.remove(.refresh(name))
             if !hasUnwritten { tasks.remove(.save(name)) }
-            for seconds in account.sessionWarnings { tasks.remove(.warn(name, seconds: seconds)) }
+            for time in account.sessionWarnings { tasks.remove(.warn(name, before: time)) }
             return
         }
-        if let due = refreshInstant(account, state, session, now) {
+        if let due = refreshInstant(account, state, held, now) {
             set(.refresh(name), at: due)
         } else {
             tasks.remove(.refresh(name))
         }
         if state.isUnsaved, tasks[.save(name)] == nil { set(.save(name), at: now + Schedule.saveRetryInterval) }
-        planWarnings(name, account.sessionWarnings, session.end, now)
+        planWarnings(name, account.sessionWarnings, held.session.end, now)
     }
 
     /// A warning whose instant has passed has been given, unless its task is still there: then it became due during a
     /// suspend, or since the tasks were last looked at.
     private mutating func planWarnings(
-        _ name: AccountName, _ warnings: [Int], _ end: Deadline?, _ now: BootInstant
+        _ name: AccountName, _ warnings: [Duration], _ end: Deadline?, _ now: BootInstant
     ) {
-        for seconds in warnings {
-            let task = ScheduledTask.warn(name, seconds: seconds)
+        for time in warnings {
+            let task = ScheduledTask.warn(name, before: time)
             guard let end, end.boot > now else {
                 tasks.remove(task)
                 continue
             }
-            let due = end.boot - .seconds(seconds)
+            let due = end.boot - time
             if due > now || tasks[task] != nil { set(task, at: due) }
         }
     }
 
     private func refreshInstant(
-        _ account: Account, _ state: LaneState, _ session: Session, _ now: BootInstant
+        _ account: Account, _ state: LaneState, _ held: HeldSession, _ now: BootInstant
     ) -> BootInstant? {
-        let renewal = state.renewal
+        let (session, renewal) = (held.session, state.renewal)
         // The tasks are planned again when what runs in the lane has ended.
         guard session.isRefreshable, renewal.running.isEmpty, !renewal.isChangeRunning else { return nil }
         // The first token of a configured session is fetched when a caller asks for it.
-        if session.isConfigured, session.tokens[.own] == nil || state.awaitsMending { return nil }
+        if session.isConfigured, session.tokens[.own] == nil || state.needsConfigurationChange { return nil }
         var due: BootInstant?
         // A token with almost no lifetime is refreshed only when a caller asks for it: refreshing it ahead would never
         // end.
         if let token = session.tokens[.own], let expiry = token.expiry,
-            token.lifetime ?? .max >= Schedule.shortestLifetime
+            token.lifetime.map({ $0 >= Schedule.shortestLifetime }) ?? true
         {
             let margin = Schedule.margin(
                 lifetime: token.lifetime ?? expiry.remaining(at: now), configured: account.refreshMargin)
@@ -118,14 +120,14 @@ struct Schedule: Sendable {
         } else if session.tokens[.own] == nil {
             due = now
         }
-        if let end = session.end, end.boot > now, renewal.triedEnd != end {
+        if let end = session.end, end.boot > now, !held.hasTriedEnd {
             // The refresh token has an expiry of its own. Most providers extend it if the token is used in time.
             let margin = Schedule.margin(lifetime: end.remaining(at: now), configured: nil)
             due = min(due ?? .never, max(now, end.boot - margin * Double.random(in: 1...1.2)))
         }
-        if state.isUrgent || session.unvalidated != nil { due = now }
+        if held.isUrgent || session.unvalidated != nil { due = now }
         guard let due else { return nil }
-        if let last = renewal.last, case .failure(.cancelled) = last.result {
+        if let last = held.lastRefresh, last.error == .cancelled {
             // A cancelled attempt says nothing about the provider. The next one may be cancelled too, so it waits a
             // little.
             return max(due, last.endedAt + Schedule.saveRetryInterval, renewal.backoff.until)

@@ -27,12 +27,12 @@ public struct AccessToken: Sendable, Equatable {
     public var isScopeStated = false
     /// Nil where the provider states no lifetime.
     public var expiry: Deadline?
-    /// The lifetime in seconds that the provider stated; nil where it states none.
-    public var lifetime: Int?
+    /// The lifetime that the provider stated; nil where it states none.
+    public var lifetime: Duration?
 
     public init(
         value: Secret, type: String, scope: String?, isScopeStated: Bool = false, expiry: Deadline? = nil,
-        lifetime: Int? = nil
+        lifetime: Duration? = nil
     ) {
         self.value = value
         self.type = type
@@ -42,15 +42,15 @@ public struct AccessToken: Sendable, Equatable {
         self.lifetime = lifetime
     }
 
-    /// Whole seconds left, never negative; nil for an unknown lifetime.
-    public func remaining(at boot: BootInstant) -> Int? { expiry?.remaining(at: boot) }
+    /// The time that is left, in whole seconds, never negative; nil for an unknown lifetime.
+    public func remaining(at boot: BootInstant) -> Duration? { expiry?.remaining(at: boot) }
 
-    /// True if a caller who wants `minValid` seconds needs no refresh. If that is more than the token's lifetime, half
-    /// of the lifetime is enough.
-    func satisfies(minValid: Int, at boot: BootInstant) -> Bool {
+    /// True if a caller who wants it valid for `minValid` needs no refresh. If that is more than the token's lifetime,
+    /// half of the lifetime is enough.
+    func satisfies(minValid: Duration, at boot: BootInstant) -> Bool {
         guard let remaining = remaining(at: boot) else { return true }
-        if let lifetime, minValid >= lifetime { return remaining > 0 && remaining * 2 >= lifetime }
-        return remaining >= minValid && remaining > 0
+        if let lifetime, minValid >= lifetime { return remaining > .zero && remaining * 2 >= lifetime }
+        return remaining >= minValid && remaining > .zero
     }
 }
 
@@ -60,10 +60,10 @@ public struct Session: Sendable, Equatable {
     public struct Identity: Sendable, Equatable {
         public var token: Secret
         public var expiry: Deadline
-        /// Seconds from its issue to its expiry; nil if the expiry is not after the issue.
-        public var lifetime: Int?
+        /// From its issue to its expiry; nil if the expiry is not after the issue.
+        public var lifetime: Duration?
         public var audience: [String]
-        public var authenticationTime: Int?
+        public var authenticationTime: WallInstant?
         public var authorizedParty: String?
         public var nonce: Secret?
         /// `iss`. The configuration leaves it open only where several issuers share a provider. Nil where it is not
@@ -73,7 +73,8 @@ public struct Session: Sendable, Equatable {
         public var nonceSource: Secret?
 
         public init(
-            token: Secret, expiry: Deadline, lifetime: Int?, audience: [String], authenticationTime: Int?,
+            token: Secret, expiry: Deadline, lifetime: Duration?, audience: [String],
+            authenticationTime: WallInstant?,
             authorizedParty: String?, nonce: Secret?, issuer: String?, nonceSource: Secret?
         ) {
             self.token = token
@@ -94,7 +95,7 @@ public struct Session: Sendable, Equatable {
         /// The refresh token that was presented when ``token`` came, if it is not ``Session/refreshToken``: no response
         /// to it was validated either.
         public var presented: Secret?
-        /// The scope of the downscoped token that ``token`` came with: it may be good for no more than that.
+        /// The scope of the downscoped token that ``token`` came with: it may cover no more than that.
         public var downscopedTo: String?
 
         public init(_ token: Secret, presented: Secret? = nil, downscopedTo: String? = nil) {
@@ -113,6 +114,13 @@ public struct Session: Sendable, Equatable {
         /// A start, without being written: the configuration makes it anew. Its tokens are renewed without a refresh
         /// token.
         case configuration
+    }
+
+    /// Whether the last refresh brought a new refresh token.
+    public enum Rotation: Sendable, Equatable {
+        /// There was no refresh yet.
+        case unknown
+        case rotates, keeps
     }
 
     /// The last refresh token whose response was validated.
@@ -136,21 +144,18 @@ public struct Session: Sendable, Equatable {
     public var signedInAt: WallInstant
     /// When the session itself ends, where the provider says so. After that a refresh does not help.
     public var end: Deadline?
-    /// True if the last refresh brought a new refresh token, false if it did not; nil before the first one.
-    public var rotates: Bool?
+    public var rotation: Rotation
     public var tokens: [TokenKey: AccessToken]
     /// Why the ID token of the last refresh was dropped, if it was. Not kept in the vault.
     public var idTokenOddity: BrokerError?
     /// What is sealed for one kind of account alone, by the kind's name.
     public var attachments: [String: SessionAttachment] = [:]
     public var keeping = Keeping.vault
-    /// The pending revocation also ends the user's other sessions.
-    public var endsAll = false
 
     public init(
         refreshToken: Secret?, unvalidated: Unvalidated? = nil, identity: Identity?, subject: String?,
         user: JSONObject?, scope: String?, issuer: String, tokenEndpointOrigin: String, signedInAt: WallInstant,
-        end: Deadline?, rotates: Bool?, tokens: [TokenKey: AccessToken]
+        end: Deadline?, rotation: Rotation, tokens: [TokenKey: AccessToken]
     ) {
         self.refreshToken = refreshToken
         self.unvalidated = unvalidated
@@ -162,14 +167,14 @@ public struct Session: Sendable, Equatable {
         self.tokenEndpointOrigin = tokenEndpointOrigin
         self.signedInAt = signedInAt
         self.end = end
-        self.rotates = rotates
+        self.rotation = rotation
         self.tokens = tokens
     }
 
     /// Drops downscoped tokens that have expired, and if there are too many those that expire first. They can be
     /// requested again. Without a limit the record would grow until the vault refuses it.
     mutating func dropTokens(at boot: BootInstant, butFor asked: TokenKey) {
-        tokens = tokens.filter { $0.key == .own || $0.value.remaining(at: boot) != 0 }
+        tokens = tokens.filter { $0.key == .own || $0.value.remaining(at: boot) != .zero }
         var size = tokens.values.reduce(0) { $0 + $1.value.count }
         let downscoped = tokens.filter { $0.key != .own && $0.key != asked }
         var count = downscoped.count
@@ -186,7 +191,7 @@ public struct Session: Sendable, Equatable {
     private static let maxTokenBytes = 256 << 10
 
     public var isRefreshable: Bool { unvalidated != nil || refreshToken != nil || isConfigured }
-    /// Not written to the disk: it goes with the daemon.
+    /// Kept in memory only. It ends when the daemon stops.
     public var isEphemeral: Bool { keeping != .vault }
     /// The configuration made it, and no sign-in.
     public var isConfigured: Bool { keeping == .configuration }

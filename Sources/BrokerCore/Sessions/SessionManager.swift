@@ -22,7 +22,7 @@ actor SessionManager {
 
     private(set) var lanes: [AccountName: Lane] = [:]
     /// The last change of each account. The next one waits for it, even if the lane has been replaced.
-    private var tails: [AccountName: Promise<Void>] = [:]
+    private(set) var tails: [AccountName: Promise<Void>] = [:]
     private var laneCount: UInt64 = 0
     /// Sessions that are loaded at start cause no `signed_in` event. Sessions that come back with a reload do.
     private var hasStarted = false
@@ -33,7 +33,7 @@ actor SessionManager {
     /// What belongs to no lane any more.
     var residue = Residue()
     /// Opening, closing and rekeying take turns.
-    private var vaultTurn: Promise<Void>?
+    private(set) var vaultTurn: Promise<Void>?
     /// What is to be done without being asked, and when.
     var schedule = Schedule()
     let bus: EventBus
@@ -46,8 +46,8 @@ actor SessionManager {
     nonisolated var work: Work { tools.work }
     nonisolated var record: @Sendable (BrokerFact) -> Void { tools.record }
 
-    /// Seconds that an issued token has left at least if the caller names no `min_valid`.
-    static let defaultMinValid = 60
+    /// How long an issued token is valid at least if the caller names no `min_valid`.
+    static let defaultMinValid: Duration = .seconds(60)
     /// How long after a failed read of the vault the next one is tried.
     private static let loadRetryInterval: Duration = .seconds(5)
 
@@ -76,23 +76,23 @@ actor SessionManager {
                 setAside(name)
             }
             if let lane = lanes[name] {
-                for seconds in lane.account.sessionWarnings where !account.sessionWarnings.contains(seconds) {
-                    schedule.remove(.warn(name, seconds: seconds))
+                for time in lane.account.sessionWarnings where !account.sessionWarnings.contains(time) {
+                    schedule.remove(.warn(name, before: time))
                 }
                 lanes[name]?.account = account
                 // The reload may have fixed what the provider refused the service for.
-                if lane.state.awaitsMending { take(.mended, lane.id) } else { plan(name) }
+                if lane.state.needsConfigurationChange { take(.configurationFixed, lane.id) } else { plan(name) }
                 take(.reloaded(isChanged: !unchanged.contains(name)), lane.id)
             } else {
                 laneCount += 1
                 lanes[name] = Lane(
                     account: account, id: LaneID(account: name, number: laneCount),
                     state: LaneState(backoff: residue.takeUpBackoff(account.slot)))
-                if isOpen { load(name, isNews: hasStarted) }
+                if isOpen { load(name, isAfterReload: hasStarted) }
             }
         }
         if !hasStarted {
-            // The daemon reports ready before the vault is open. The first request for a session waits for it.
+            // The vault is opened beside the rest of the start. A request for a session waits for it.
             work.start { _ = await self.openVault(passphrase: nil, isAsked: false) }
         }
         hasStarted = true
@@ -119,11 +119,11 @@ actor SessionManager {
     /// recognized: false if the lane is no more, or if the outcome makes no sense in its present state.
     @discardableResult
     func take(_ outcome: LaneState.Outcome, _ id: LaneID) -> Bool {
-        guard var lane = lane(id) else { return false }
-        let effects = lane.state.take(outcome, of: id.account, at: clock.bootInstant)
-        lanes[id.account]?.state = lane.state
+        guard lanes[id.account]?.id == id else { return false }
+        let effects = lanes[id.account]?.state.take(outcome, of: id.account, at: clock.bootInstant) ?? []
+        guard !effects.isEmpty, let lane = lanes[id.account] else { return false }
         for effect in effects { perform(effect, lane) }
-        return !effects.isEmpty
+        return true
     }
 
     private func perform(_ effect: LaneState.Effect, _ lane: Lane) {
@@ -183,16 +183,16 @@ actor SessionManager {
     func observer(of account: Account) -> (any SessionObserver)? { account.kind.observer(with: tools) }
 
     /// Writes to the vault. If that fails, memory still holds the session, the write is repeated until it succeeds, and
-    /// the error is shown.
-    func save(_ session: Session, _ account: Account) async -> (copy: LaneState.Copy, error: BrokerError?) {
+    /// the error is shown. Returns the error.
+    func save(_ session: Session, _ account: Account, endingAll: Bool = false) async -> BrokerError? {
         guard !session.isEphemeral else {
             // The lane may have been set aside. Then the copy that is kept there is updated.
             residue.update(session, of: account)
-            return (.memoryOnly, nil)
+            return nil
         }
         do throws(BrokerError) {
-            try await write(session, in: account.slot)
-            return (.stored, nil)
+            try await write(session, in: account.slot, endingAll: endingAll)
+            return nil
         } catch {
             if lanes[account.name]?.account.slot != account.slot || lanes[account.name]?.state.isLoaded != true {
                 // No lane has it any more: the lane was set aside meanwhile. A lane that has taken its place has not been
@@ -200,20 +200,20 @@ actor SessionManager {
                 residue.keep(unwritten: session, in: account.slot)
                 schedule.set(.save(account.name), at: clock.bootInstant + Schedule.saveRetryInterval)
             }
-            return (.unsaved, error)
+            return error
         }
     }
 
     /// If the session replaces another one, the vault keeps that one until its provider has been told.
-    func write(_ session: Session, in slot: VaultSlot) async throws(BrokerError) {
+    func write(_ session: Session, in slot: VaultSlot, endingAll: Bool = false) async throws(BrokerError) {
         let isReplacing = residue.replaced(in: slot).holdsStored
         var retired: RetiredEntry?
         do throws(BrokerError) {
-            retired = try await store.write(session, in: slot, isReplacing: isReplacing)
+            retired = try await store.write(session, in: slot, isReplacing: isReplacing, endingAll: endingAll)
         } catch {
             guard isReplacing, isOpen else { throw error }
             // To keep the former record needs more room than the session itself, which matters more.
-            try await store.write(session, in: slot)
+            try await store.write(session, in: slot, endingAll: endingAll)
         }
         residue.settle(slot, retirement: await retirement(of: retired, in: slot))
     }
@@ -265,6 +265,7 @@ actor SessionManager {
     }
 
     /// Starts a change that begins when the last one of its line has ended.
+    @discardableResult
     private func follow<Value: Sendable>(
         _ last: inout Promise<Void>?, _ change: @escaping @Sendable (isolated SessionManager) async -> Value
     ) -> Promise<Value> {
@@ -289,6 +290,10 @@ actor SessionManager {
         guard await turn.wait(atMost: bound) != nil else { throw .endOfWait }
     }
 
-    /// The accounts whose lanes exist, or in whose lanes changes may still run.
-    var namesInUse: Set<AccountName> { Set(lanes.keys).union(tails.keys) }
+    /// Starts a change that takes a turn of several accounts at once, of which none had a change before.
+    func enqueue(inAll names: [AccountName], _ change: @escaping @Sendable (isolated SessionManager) async -> Void) {
+        var turn: Promise<Void>?
+        follow(&turn, change)
+        for name in names { tails[name] = turn }
+    }
 }

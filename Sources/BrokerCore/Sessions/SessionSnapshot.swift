@@ -11,15 +11,20 @@ public final class SessionSnapshot: Sendable {
         public let encoding = Encoding()
     }
 
-    /// What a reader has made of a token, to be made once. It rests nowhere else, and is gone with the token.
+    /// What a reader has made of a token, to be made once a second at most. It rests nowhere else, and is gone with the
+    /// token.
     public final class Encoding: Sendable {
-        private let made = Mutex<[UInt8]?>(nil)
+        /// Tells the token from every other one, earlier ones too. For what may be kept longer than the token.
+        public let number = Encoding.count.wrappingAdd(1, ordering: .relaxed).newValue
+        private let made = Mutex<(remaining: Int?, expiresAt: Int?, bytes: [UInt8])?>(nil)
+        private static let count = Atomic<UInt64>(0)
 
-        public func bytes(_ make: () -> [UInt8]) -> [UInt8] {
+        /// What was made last, if the token expires in as many seconds as then, at the same time by the wall clock.
+        public func bytes(expiresAt: Int?, remaining: Int?, _ make: () -> [UInt8]) -> [UInt8] {
             made.withLock { made in
-                if let made { return made }
+                if let made, made.remaining == remaining, made.expiresAt == expiresAt { return made.bytes }
                 let bytes = make()
-                made = bytes
+                made = (remaining, expiresAt, bytes)
                 return bytes
             }
         }
@@ -43,7 +48,7 @@ public final class SessionSnapshot: Sendable {
         let boot = clock.bootInstant
         guard entry.issuedToken.token.satisfies(minValid: SessionManager.defaultMinValid, at: boot) else { return nil }
         let expiry = entry.issuedToken.token.expiry
-        return (entry, expiry?.wall(by: clock).seconds, expiry?.remaining(at: boot))
+        return (entry, expiry?.wall(by: clock).seconds, expiry?.remaining(at: boot).wholeSeconds)
     }
 }
 

@@ -56,7 +56,7 @@ extension IssuedToken {
 
 extension AccessToken {
     /// True if it has not expired, as far as is known.
-    func isValid(at boot: BootInstant) -> Bool { remaining(at: boot) != 0 }
+    func isValid(at boot: BootInstant) -> Bool { remaining(at: boot) != .zero }
 }
 
 extension Account {

@@ -12,15 +12,22 @@ extension Broker {
     }
 
     /// Waits until the first attempt to open the vault has ended and, if it succeeded, the accounts' entries were read:
-    /// only then it is known whether the vault is locked and who is signed in.
+    /// only then it is known whether the vault is locked and who is signed in. For the start and a reload; requests do
+    /// not wait.
     ///
     /// - Parameter bound: the longest wait. A locked keyring may take longer.
     public func accountsSettled(atMost bound: Duration) async {
         let end = ContinuousClock.now + bound
         guard await sessionManager.firstOpening.wait(atMost: bound) != nil else { return }
-        for name in await sessionManager.lanes.keys {
+        for name in await sessionManager.unloaded {
             try? await sessionManager.ready(name, atMost: max(end - .now, .zero))
         }
+    }
+
+    /// Where the vault is just being opened, waits a second at most until its sessions can be used: who is told that it is
+    /// open may ask for one at once.
+    public func openingSettled() async {
+        _ = await sessionManager.vaultTurn?.wait(atMost: .seconds(1))
     }
 
     /// Locks the vault: sessions cannot be read, none is left in memory, and the vault's key is forgotten.
@@ -32,18 +39,15 @@ extension Broker {
         for closed in await sessionManager.takeOrphans() { work.start { await revocations.tellOnce(closed) } }
     }
 
-    /// Opens the vault. The passphrase is for a key source that asks for one.
-    ///
-    /// - Parameters:
-    ///   - pid: of the process that asks. After five failed attempts in a minute it gets `tooManyAttempts`.
-    ///   - groups: what the process has in common with others of the same program, such as its session. An attempt
-    ///     waits for those of callers that have failed less often in the last minute.
+    /// Opens the vault. The passphrase is for a key source that asks for one. The attempt waits for those of callers that
+    /// have failed less often in the last minute, or as often in an older session.
     public func unlockVault(
-        passphrase: Secret?, by pid: Int32 = 0, of groups: Set<String> = []
+        passphrase: Secret?, by caller: UnlockCaller = UnlockCaller()
     ) async throws(BrokerError) {
-        if let error = await sessionManager.openVault(passphrase: passphrase, isAsked: true, by: pid, of: groups) {
+        if let error = await sessionManager.openVault(passphrase: passphrase, isAsked: true, by: caller) {
             throw error
         }
+        await accountsSettled(atMost: .seconds(1))
     }
 
     /// Moves the vault's key to another key source. The passphrase is for the new one.

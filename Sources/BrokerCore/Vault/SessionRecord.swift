@@ -8,7 +8,9 @@ enum SessionRecord {
 
     /// The session as JSON, secrets included: only for the vault. `bootID` tells, when the record is read, which boot
     /// its instants since boot belong to.
-    static func encode(_ session: Session, bootID: String) -> Secret {
+    ///
+    /// - Parameter endsAll: the session is over, and its revocation also ends the user's other sessions.
+    static func encode(_ session: Session, bootID: String, endsAll: Bool = false) -> Secret {
         var object = JSONObject([
             .init("version", .integer(version)), .init("issuer", .string(session.issuer)),
             .init("token_endpoint_origin", .string(session.tokenEndpointOrigin)),
@@ -24,7 +26,7 @@ enum SessionRecord {
         object["user"] = session.user.map { .object($0) }
         object["scope"] = session.scope.map { .string($0) }
         object["boot_id"] = .string(bootID)
-        object["rotates"] = session.rotates.map { .bool($0) }
+        if session.rotation != .unknown { object["rotates"] = .bool(session.rotation == .rotates) }
         object["end"] = json(session.end)
         object["identity"] = session.identity.map { identity in
             var member = JSONObject([
@@ -32,8 +34,8 @@ enum SessionRecord {
                 .init("audience", .array(identity.audience.map { .string($0) })),
             ])
             member["expiry"] = json(identity.expiry)
-            member["lifetime"] = identity.lifetime.map { .integer($0) }
-            member["auth_time"] = identity.authenticationTime.map { .integer($0) }
+            member["lifetime"] = identity.lifetime.map { .integer($0.wholeSeconds) }
+            member["auth_time"] = identity.authenticationTime.map { .integer($0.seconds) }
             member["azp"] = identity.authorizedParty.map { .string($0) }
             member["nonce"] = text(identity.nonce)
             member["nonce_source"] = text(identity.nonceSource)
@@ -41,7 +43,7 @@ enum SessionRecord {
             return .object(member)
         }
         if !session.attachments.isEmpty { object["attachments"] = .object(encode(session.attachments)) }
-        if session.endsAll { object["ends_all"] = true }
+        if endsAll { object["ends_all"] = true }
         object["tokens"] = .array(session.tokens.map { key, token in .object(encode(key, token)) })
         return Secret(bytes: JSON.object(object).serialized())
     }
@@ -62,7 +64,7 @@ enum SessionRecord {
         object["scope"] = token.scope.map { .string($0) }
         if token.isScopeStated { object["scope_stated"] = true }
         object["expiry"] = json(token.expiry)
-        object["lifetime"] = token.lifetime.map { .integer($0) }
+        object["lifetime"] = token.lifetime.map { .integer($0.wholeSeconds) }
         return object
     }
 
@@ -102,7 +104,7 @@ enum SessionRecord {
             let key = TokenKey(
                 scopes: member["for_scopes"]?.array?.compactMap(\.string), audience: member["for_audience"]?.string,
                 resource: member["for_resource"]?.string)
-            let lifetime = member["lifetime"]?.integer
+            let lifetime = member["lifetime"]?.integer.map { Duration.seconds($0) }
             tokens[key] = AccessToken(
                 value: Secret(value), type: type, scope: member["scope"]?.string,
                 isScopeStated: member["scope_stated"]?.bool == true,
@@ -118,12 +120,20 @@ enum SessionRecord {
             identity: object["identity"]?.object.flatMap { decodeIdentity($0, reader) },
             subject: object["subject"]?.string, user: object["user"]?.object, scope: object["scope"]?.string,
             issuer: issuer, tokenEndpointOrigin: origin, signedInAt: WallInstant(seconds: signedInAt),
-            end: reader.read(object["end"], lifetime: nil), rotates: object["rotates"]?.bool, tokens: tokens)
+            end: reader.read(object["end"], lifetime: nil), rotation: rotation(object["rotates"]?.bool), tokens: tokens)
         session.attachments = attachments(in: object)
-        session.endsAll = object["ends_all"]?.bool ?? false
         session.lostScopes = object["lost_scopes"]?.array?.compactMap(\.string) ?? []
         session.refusesDownscoping = object["refuses_downscoping"]?.bool == true
         return session
+    }
+
+    private static func rotation(_ rotates: Bool?) -> Session.Rotation {
+        rotates.map { $0 ? .rotates : .keeps } ?? .unknown
+    }
+
+    /// True if the record is of a session whose revocation also ends the user's other sessions.
+    static func endsAll(_ text: Secret) -> Bool {
+        (try? JSON(parsing: text.revealedBytes()))?["ends_all"]?.bool == true
     }
 
     private static func encode(_ attachments: [String: SessionAttachment]) -> JSONObject {
@@ -162,14 +172,15 @@ enum SessionRecord {
     ]
 
     private static func decodeIdentity(_ object: JSONObject, _ reader: DeadlineReader) -> Session.Identity? {
-        let lifetime = object["lifetime"]?.integer
+        let lifetime = object["lifetime"]?.integer.map { Duration.seconds($0) }
         guard let token = object["token"]?.string, let expiry = reader.read(object["expiry"], lifetime: lifetime) else {
             return nil
         }
         return Session.Identity(
             token: Secret(token), expiry: expiry, lifetime: lifetime,
             audience: object["audience"]?.array?.compactMap(\.string) ?? [],
-            authenticationTime: object["auth_time"]?.integer, authorizedParty: object["azp"]?.string,
+            authenticationTime: object["auth_time"]?.integer.map { WallInstant(seconds: $0) },
+            authorizedParty: object["azp"]?.string,
             nonce: object["nonce"]?.string.map { Secret($0) }, issuer: object["issuer"]?.string,
             nonceSource: object["nonce_source"]?.string.map { Secret($0) })
     }
@@ -182,11 +193,13 @@ struct DeadlineReader {
     let clock: BrokerClock
     let isSameBoot: Bool
 
-    func read(_ json: JSON?, lifetime: Int?) -> Deadline? {
-        guard let at = json?["at"]?.integer, let boot = json?["boot"]?.integer else { return nil }
+    func read(_ json: JSON?, lifetime: Duration?) -> Deadline? {
+        guard let at = json?["at"]?.integer.map({ WallInstant(seconds: $0) }), let boot = json?["boot"]?.integer else {
+            return nil
+        }
         let stated =
             isSameBoot
-            ? Deadline(at: WallInstant(seconds: at), boot: BootInstant(milliseconds: boot))
+            ? Deadline(at: at, boot: BootInstant(milliseconds: boot))
             : Deadline(at: at, by: clock)
         guard let lifetime else { return stated }
         let longest = Deadline(in: lifetime, by: clock)

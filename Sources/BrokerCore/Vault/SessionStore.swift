@@ -6,15 +6,25 @@ struct SessionStore: Sendable {
     let vault: any Vault
     let clock: BrokerClock
 
-    /// What the vault holds of an account.
-    func load(_ slot: VaultSlot, of name: AccountName) async -> LaneState.Loaded {
-        let found: Result<VaultEntry?, VaultError>
-        do throws(VaultError) {
-            found = .success(try await vault.load(slot))
-        } catch {
-            found = .failure(error)
+    /// How many entries are read before those of the next accounts are.
+    private static let batch = 128
+
+    /// What the vault holds of each account, in their order. The entries of some are decoded while the next ones are
+    /// read.
+    func load(_ accounts: [(name: AccountName, slot: VaultSlot)], with work: Work) async -> [LaneState.Loaded] {
+        var batches: [Promise<[LaneState.Loaded]>] = []
+        for start in stride(from: 0, to: accounts.count, by: SessionStore.batch) {
+            let part = accounts[start..<min(start + SessionStore.batch, accounts.count)]
+            let found = await vault.load(part.map(\.slot))
+            batches.append(
+                work.start { [clock] in zip(part, found).map { LaneState.Loaded($1, of: $0.name, by: clock) } })
         }
-        return LaneState.Loaded(found, of: name, by: clock)
+        var loaded: [LaneState.Loaded] = []
+        for batch in batches {
+            await batch.settle()
+            loaded += batch.value ?? []
+        }
+        return loaded
     }
 
     /// Writes a session.
@@ -23,9 +33,9 @@ struct SessionStore: Sendable {
     ///   it is over. Then the vault's entry of that session is returned.
     @discardableResult
     func write(
-        _ session: Session, in slot: VaultSlot, isReplacing: Bool = false
+        _ session: Session, in slot: VaultSlot, isReplacing: Bool = false, endingAll: Bool = false
     ) async throws(BrokerError) -> RetiredEntry? {
-        let text = SessionRecord.encode(session, bootID: clock.bootID)
+        let text = SessionRecord.encode(session, bootID: clock.bootID, endsAll: endingAll)
         do throws(VaultError) {
             if isReplacing { return try await vault.replace(text, in: slot) }
             try await vault.store(text, in: slot)
@@ -35,9 +45,20 @@ struct SessionStore: Sendable {
         }
         // The record is too large. It is stored without downscoped tokens: they can be requested again, the refresh token
         // cannot.
-        var bare = session
-        bare.tokens = session.tokens.filter { $0.key == .own }
-        return try await write(bare, in: slot, isReplacing: isReplacing)
+        return try await write(
+            session.withoutDownscopedTokens, in: slot, isReplacing: isReplacing, endingAll: endingAll)
+    }
+
+    /// Keeps a session that has ended until its provider has been told.
+    ///
+    /// - Returns: the vault's identifier of it.
+    func keep(ended session: Session, of slot: VaultSlot) async throws(BrokerError) -> String {
+        let text = SessionRecord.encode(session.withoutDownscopedTokens, bootID: clock.bootID)
+        do throws(VaultError) {
+            return try await vault.keep(text, retiredFrom: slot).id
+        } catch {
+            throw BrokerError(error)
+        }
     }
 
     /// Marks that the provider is about to be asked, and reserves room for its response: a rotated refresh token must not
@@ -78,5 +99,13 @@ struct SessionStore: Sendable {
             guard case .damaged = error else { throw BrokerError(error) }
         }
         return nil
+    }
+}
+
+extension Session {
+    fileprivate var withoutDownscopedTokens: Session {
+        var session = self
+        session.tokens = tokens.filter { $0.key == .own }
+        return session
     }
 }

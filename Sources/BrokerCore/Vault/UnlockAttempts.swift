@@ -1,13 +1,28 @@
+/// A process that asks to open the vault.
+public struct UnlockCaller: Sendable {
+    let process: Int32
+    let groups: Set<String>
+    let sessionStart: UInt64?
+
+    /// - Parameters:
+    ///   - process: its process id. After five failed attempts in a minute it gets `tooManyAttempts`.
+    ///   - groups: what it has in common with other processes of the same program, such as its session.
+    ///   - sessionStart: when its session began, in clock ticks since the machine started; nil if that is not known.
+    public init(process: Int32 = 0, groups: Set<String> = [], sessionStart: UInt64? = nil) {
+        self.process = process
+        self.groups = groups.union(["process \(process)"])
+        self.sessionStart = sessionStart
+    }
+}
+
 /// The attempts to open the vault that callers ask for: one at a time, since each may derive a key from a passphrase, which
 /// takes the processor a good part of a second. An attempt of a program that was wrong lately waits for those of
 /// programs that were not, so that a program which guesses, or starts many processes that do, keeps no other one out.
+/// A program that starts a session for each guess waits for the sessions that began before it.
 struct UnlockAttempts: Sendable {
-    /// What a caller has in common with other processes of the same program.
-    typealias Groups = Set<String>
-
     private struct Waiter: Sendable {
         let number: Int
-        let groups: Groups
+        let caller: UnlockCaller
         let turn: Promise<Void>
     }
 
@@ -20,13 +35,13 @@ struct UnlockAttempts: Sendable {
     private var failures: [String: [BootInstant]] = [:]
 
     /// Begins an attempt. Nil if its turn is now; otherwise its number, and what to wait for.
-    mutating func enter(_ groups: Groups) -> (number: Int, turn: Promise<Void>)? {
+    mutating func enter(_ caller: UnlockCaller) -> (number: Int, turn: Promise<Void>)? {
         guard isRunning else {
             isRunning = true
             return nil
         }
         count += 1
-        let waiter = Waiter(number: count, groups: groups, turn: Promise())
+        let waiter = Waiter(number: count, caller: caller, turn: Promise())
         waiting.append(waiter)
         return (waiter.number, waiter.turn)
     }
@@ -38,15 +53,19 @@ struct UnlockAttempts: Sendable {
         return true
     }
 
-    mutating func failed(_ groups: Groups, at now: BootInstant) {
-        for group in groups { failures[group, default: []].append(now) }
+    mutating func failed(_ caller: UnlockCaller, at now: BootInstant) {
+        for group in caller.groups { failures[group, default: []].append(now) }
     }
 
-    /// An attempt has ended: the next one begins. It is the one with the fewest failures lately, and of those the first.
+    /// An attempt has ended: the next one begins. It is the one with the fewest failures lately, of those the one whose
+    /// session is the oldest, and of those the first.
     mutating func ended(at now: BootInstant) {
         failures = failures.mapValues { $0.filter { $0 > now - UnlockAttempts.window } }.filter { !$0.value.isEmpty }
-        let rank = { [failures] (waiter: Waiter) in waiter.groups.map { failures[$0]?.count ?? 0 }.max() ?? 0 }
-        guard let next = waiting.min(by: { (rank($0), $0.number) < (rank($1), $1.number) }) else {
+        let rank = { [failures] (waiter: Waiter) in
+            let failed = waiter.caller.groups.map { failures[$0]?.count ?? 0 }.max() ?? 0
+            return (failed, waiter.caller.sessionStart ?? .max, waiter.number)
+        }
+        guard let next = waiting.min(by: { rank($0) < rank($1) }) else {
             isRunning = false
             return
         }

@@ -26,17 +26,13 @@ extension SessionManager {
 
     /// Opens the vault and loads every account. An open one stays as it is.
     ///
-    /// - Parameters:
-    ///   - pid: of the process that asked.
-    ///   - groups: what it has in common with other processes of the same program.
     func openVault(
-        passphrase: Secret?, isAsked: Bool, by pid: Int32 = 0, of groups: Set<String> = []
+        passphrase: Secret?, isAsked: Bool, by caller: UnlockCaller = UnlockCaller()
     ) async -> BrokerError? {
-        let groups = groups.union(["process \(pid)"])
         if isAsked {
             // Checked before the turn too, so that a process over the limit takes no turn.
-            if let error = vaultState.refusal(of: pid, at: clock.bootInstant) { return error }
-            if let (number, turn) = unlockAttempts.enter(groups), await turn.wait() == nil {
+            if let error = vaultState.refusal(of: caller.process, at: clock.bootInstant) { return error }
+            if let (number, turn) = unlockAttempts.enter(caller), await turn.wait() == nil {
                 if !unlockAttempts.giveUp(number) { unlockAttempts.ended(at: clock.bootInstant) }
                 return .cancelled
             }
@@ -46,17 +42,16 @@ extension SessionManager {
             defer { if isAsked { sessionManager.unlockAttempts.ended(at: sessionManager.clock.bootInstant) } }
             if sessionManager.isOpen { return nil }
             if !isAsked, let error = sessionManager.vaultState.userLock { return error }
-            if isAsked, let error = sessionManager.vaultState.refusal(of: pid, at: sessionManager.clock.bootInstant) {
-                return error
-            }
+            let now = sessionManager.clock.bootInstant
+            if isAsked, let error = sessionManager.vaultState.refusal(of: caller.process, at: now) { return error }
             let changes = sessionManager.vaultState.sourceChanges
             do throws(VaultError) {
                 try await sessionManager.vault.open(passphrase: passphrase)
             } catch {
                 let (failure, now) = (BrokerError(opening: error), sessionManager.clock.bootInstant)
-                sessionManager.vaultState.failed(failure, by: isAsked ? pid : nil, at: now)
+                sessionManager.vaultState.failed(failure, by: isAsked ? caller.process : nil, at: now)
                 if isAsked {
-                    sessionManager.unlockAttempts.failed(groups, at: now)
+                    sessionManager.unlockAttempts.failed(caller, at: now)
                     sessionManager.record(.vaultRefused(failure))
                 }
                 sessionManager.firstOpening.fulfil(())
@@ -66,7 +61,7 @@ extension SessionManager {
             }
             sessionManager.vaultState.opened()
             sessionManager.schedule.remove(.openVault)
-            for name in sessionManager.lanes.keys { sessionManager.load(name, isNews: false) }
+            sessionManager.loadAll()
             for name in sessionManager.residue.unwritten.keys.compactMap({ AccountName($0.account) }) {
                 sessionManager.schedule.set(.save(name), at: sessionManager.clock.bootInstant)
             }
@@ -95,7 +90,7 @@ extension SessionManager {
             }
             // A provider may be rotating a token at this moment. The new one must be in the vault before the key is
             // forgotten.
-            let turns = sessionManager.namesInUse.map { name in
+            let turns = Set(sessionManager.lanes.keys).union(sessionManager.tails.keys).map { name in
                 sessionManager.enqueue(name) { await $0.forget(name) }
             }
             for turn in turns { await turn.settle() }
@@ -112,7 +107,7 @@ extension SessionManager {
 
     private func forget(_ name: AccountName) async {
         if let lane = lanes[name], lane.state.isUnsaved, let session = lane.state.session,
-            await save(session, lane.account).error != nil
+            await save(session, lane.account) != nil
         {
             // If it were forgotten it would be lost. It stays in memory, where no reader sees it.
             residue.keep(unwritten: session, in: lane.account.slot)
@@ -134,22 +129,41 @@ extension SessionManager {
 
     // MARK: Loading
 
-    func load(_ name: AccountName, isNews: Bool) {
-        guard let id = lanes[name]?.id else { return }
-        enqueue(name) { await $0.loadInTurn(id, isNews: isNews) }
+    /// The accounts whose entries have not been read.
+    var unloaded: [AccountName] { lanes.filter { !$0.value.state.isLoaded }.map(\.key) }
+
+    /// Loads every account. At the start all of them are read together: a turn of each would take several times as long,
+    /// and there may be hundreds.
+    private func loadAll() {
+        var together: [LaneID] = []
+        for (name, lane) in lanes {
+            if tails[name] == nil { together.append(lane.id) } else { load(name, isAfterReload: false) }
+        }
+        enqueue(inAll: together.map(\.account)) { [together] in await $0.loadInTurn(together, isAfterReload: false) }
     }
 
-    /// Loads what is not loaded, in a turn of the account's lane.
-    func loadInTurn(_ id: LaneID, isNews: Bool) async {
-        guard isOpen, let lane = lane(id), !lane.state.isLoaded else { return }
-        if let session = lane.account.kind.configuredSession(of: lane.account, by: clock) {
-            take(.loaded(.session(session, .memoryOnly, isUrgent: false), isNews: isNews), id)
-            return
+    func load(_ name: AccountName, isAfterReload: Bool) {
+        guard let id = lanes[name]?.id else { return }
+        enqueue(name) { await $0.loadInTurn([id], isAfterReload: isAfterReload) }
+    }
+
+    /// Loads what is not loaded, in a turn of each account's lane.
+    func loadInTurn(_ ids: [LaneID], isAfterReload: Bool) async {
+        guard isOpen else { return }
+        var stored: [Lane] = []
+        for lane in ids.compactMap(lane) where !lane.state.isLoaded {
+            if let session = lane.account.kind.configuredSession(of: lane.account, by: clock) {
+                take(.loaded(.session(HeldSession(session)), isAfterReload: isAfterReload), lane.id)
+            } else {
+                stored.append(lane)
+            }
         }
-        let found = await store.load(lane.account.slot, of: id.account)
-        guard isOpen, self.lane(id) != nil else { return }
-        // What could not be written to the vault is newer than what it holds.
-        take(.loaded(residue.takeUp(lane.account.slot) ?? found, isNews: isNews), id)
+        let found = await store.load(stored.map { ($0.id.account, $0.account.slot) }, with: work)
+        for (lane, outcome) in zip(stored, found) {
+            guard isOpen, self.lane(lane.id) != nil else { continue }
+            // What could not be written to the vault is newer than what it holds.
+            take(.loaded(residue.takeUp(lane.account.slot) ?? outcome, isAfterReload: isAfterReload), lane.id)
+        }
     }
 }
 

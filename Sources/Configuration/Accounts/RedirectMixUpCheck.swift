@@ -9,23 +9,16 @@ internal import SupabaseAuth
 enum RedirectMixUpCheck {
     /// The errors, in the order of the accounts' names: one for each account that shares with an earlier one.
     static func mistakes(in accounts: [String: AccountConfiguration]) -> [ConfigurationError] {
-        // Only accounts with the same place are compared: a configuration may have thousands of accounts with different
-        // places.
-        var earlier: [String: [AccountConfiguration]] = [:]
+        var earlier: [String: Sharers] = [:]
         var mistakes: [ConfigurationError] = []
         for account in accounts.values.sorted(by: { $0.name < $1.name }) where account.service == nil {
-            let place = account.redirect.placeWithoutFreePort
-            if let other = earlier[place]?.first(where: { isMixable($0, account) }) {
+            let place = account.redirect.place
+            if let other = earlier[place.text]?.mixable(with: account, at: place.port) {
                 mistakes.append(mistake(of: account, sharingWith: other))
             }
-            earlier[place, default: []].append(account)
+            earlier[place.text, default: Sharers()].add(account, at: place.port)
         }
         return mistakes
-    }
-
-    private static func isMixable(_ one: AccountConfiguration, _ other: AccountConfiguration) -> Bool {
-        one.issuerIdentity != other.issuerIdentity && one.redirect.isSamePlace(as: other.redirect)
-            && !(one.requiresIssuerInResponse && other.requiresIssuerInResponse)
     }
 
     private static func mistake(
@@ -56,33 +49,55 @@ extension AccountConfiguration {
     fileprivate func place(of key: String) -> String { "\(source.file):\(lines[key] ?? source.line)" }
 }
 
+/// The accounts with redirect URIs that differ at most in their ports. A configuration may have thousands of them, so only
+/// two of those that are alike are kept.
+private struct Sharers {
+    /// Accounts that are alike, apart from their issuers.
+    private struct Kind: Hashable {
+        let ports: Ports
+        let requiresIssuer: Bool
+    }
+
+    private enum Ports: Hashable {
+        case fixed(Int), free, all
+    }
+
+    /// Of each kind the first one, and the first one that has another issuer than that.
+    private var accounts: [Kind: [AccountConfiguration]] = [:]
+
+    /// - Parameter port: nil for a free port, which may be any.
+    mutating func add(_ account: AccountConfiguration, at port: Int?) {
+        for ports in [port.map(Ports.fixed) ?? .free, .all] {
+            let kind = Kind(ports: ports, requiresIssuer: account.requiresIssuerInResponse)
+            let known = accounts[kind, default: []]
+            guard known.count < 2, known.first?.issuerIdentity != account.issuerIdentity else { continue }
+            accounts[kind] = known + [account]
+        }
+    }
+
+    /// The first account, by name, of another issuer for which a response to this one could be taken.
+    func mixable(with account: AccountConfiguration, at port: Int?) -> AccountConfiguration? {
+        // Where both require the issuer in the response, the response of one is never taken for the other's.
+        let rules = account.requiresIssuerInResponse ? [false] : [false, true]
+        let others = (port.map { [Ports.fixed($0), .free] } ?? [.all]).flatMap { ports in
+            rules.flatMap { accounts[Kind(ports: ports, requiresIssuer: $0)] ?? [] }
+        }
+        return others.filter { $0.issuerIdentity != account.issuerIdentity }.min { $0.name < $1.name }
+    }
+}
+
 extension RedirectTarget {
-    /// Equal for all targets that ``isSamePlace(as:)`` could treat as the same place.
-    fileprivate var placeWithoutFreePort: String {
+    /// Two targets are one place if the texts are equal and the ports are, where a free port (nil) may be any. Then a
+    /// callback of one could be taken for a callback of the other: see ``WebURL/isPlace(of:)``.
+    fileprivate var place: (text: String, port: Int?) {
         switch self {
-        case .loopback(let host, _, let path): return "loopback \(host) \(RedirectTarget.requested(path))"
+        case .loopback(let host, let port, let path): return ("loopback \(host) \(path.isEmpty ? "/" : path)", port)
         case .customScheme(let uri), .https(let uri):
-            guard let url = try? WebURL(parsing: uri) else { return uri }
-            let path = RedirectTarget.requested(url.path)
-            return "\(url.scheme) \(url.host ?? "") \(path.hasSuffix("/") ? String(path.dropLast()) : path)"
+            guard let url = try? WebURL(parsing: uri) else { return (uri, nil) }
+            let isWeb = url.scheme == "http" || url.scheme == "https"
+            let path = isWeb && url.path.isEmpty ? "/" : url.path
+            let place = "\(url.scheme) \(url.host ?? "") \(url.port.map(String.init) ?? "")"
+            return ("\(place) \(!isWeb && path.hasSuffix("/") ? String(path.dropLast()) : path)", nil)
         }
     }
-
-    /// True if a callback of one could be taken for a callback of the other. A free port may be any port.
-    func isSamePlace(as other: RedirectTarget) -> Bool {
-        switch (self, other) {
-        case (.loopback(let host, let port, let path), .loopback(let otherHost, let otherPort, let otherPath)):
-            return host == otherHost && RedirectTarget.requested(path) == RedirectTarget.requested(otherPath)
-                && (port == nil || otherPort == nil || port == otherPort)
-        case (.customScheme(let uri), .customScheme(let other)), (.https(let uri), .https(let other)):
-            guard let one = try? WebURL(parsing: uri), let two = try? WebURL(parsing: other) else {
-                return uri == other
-            }
-            return one.isPlace(of: two)
-        default: return false
-        }
-    }
-
-    /// The path that a browser requests: `/` for an empty one (RFC 9110 section 4.2.3).
-    private static func requested(_ path: String) -> String { path.isEmpty ? "/" : path }
 }

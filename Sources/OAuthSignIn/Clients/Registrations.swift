@@ -74,8 +74,8 @@ public struct RegistrationView: Sendable {
     public let authentication: String
     /// The provider issued a client secret, and the vault stores it.
     public let hasSecret: Bool
-    /// Unix seconds; nil for a secret that does not expire.
-    public let secretExpiresAt: Int?
+    /// Nil for a secret that does not expire.
+    public let secretExpiresAt: WallInstant?
     /// The redirect URIs that the request asked for.
     public let askedRedirectURIs: [String]
     /// The redirect URIs of the provider's response; those of the request if the response has none.
@@ -93,7 +93,7 @@ public struct RegistrationView: Sendable {
         clientID = client.clientID
         authentication = client.authentication.rawValue
         hasSecret = client.secret != nil
-        secretExpiresAt = client.secretExpiresAt
+        secretExpiresAt = client.secretExpiresAt.map { WallInstant(seconds: $0) }
         askedRedirectURIs = request.redirectURIs
         redirectURIs = client.redirectURIs ?? request.redirectURIs
         scopes = request.scopes

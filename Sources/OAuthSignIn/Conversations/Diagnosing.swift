@@ -24,15 +24,18 @@ struct ProviderDiagnosis: Sendable {
         }
     }
 
-    /// - Parameters:
-    ///   - isOfService: the account awaits no callback and redeems no code.
-    ///   - isCandidate: the account is not configured yet, and its secret is not used.
-    func diagnosis(isOfService: Bool, isCandidate: Bool) async -> Diagnosis {
+    /// - Parameter isOfService: the account awaits no callback and redeems no code.
+    func diagnosis(isOfService: Bool, of subject: DiagnosisSubject) async -> Diagnosis {
         var findings: [Finding]
         // The client is checked with the metadata that were found here, so that they are requested once.
         let metadata: ProviderMetadata?
         switch rules.endpoints {
-        case .issuer(let issuer): (findings, metadata) = await atIssuer(issuer)
+        case .issuer(let issuer):
+            (findings, metadata) =
+                subject == .candidateClient ? await atKnownIssuer(issuer) : await atIssuer(issuer)
+            if subject == .candidate, let metadata, !metadata.isWorthCompleting {
+                await provider.directory.keep(metadata, of: account, issuer: issuer)
+            }
         case .fixed(let fixed): (findings, metadata) = (await atEndpoints(fixed), fixed)
         case .unsupported(let reason):
             return Diagnosis(
@@ -42,7 +45,7 @@ struct ProviderDiagnosis: Sendable {
         if !findings.contains(where: { $0.level == .wrong }), let metadata, let mistake = await mistake(metadata) {
             findings.append(mistake)
         }
-        let asksClient = !isCandidate || (rules.clientSecret == nil && rules.clientKey == nil)
+        let asksClient = subject == .configured || (rules.clientSecret == nil && rules.clientKey == nil)
         if asksClient, !findings.contains(where: { $0.level == .wrong }), let metadata,
             let client = await ClientDiagnosis(provider: provider, metadata: metadata).finding()
         {
@@ -84,6 +87,15 @@ struct ProviderDiagnosis: Sendable {
                 $0.status < 500
                     ? .success("responds at its authorization endpoint") : .failure(ProviderLook.status($0))
             }.filter { $0.check == "page" || $0.level == .wrong })
+    }
+
+    /// The metadata that the directory has, or requests now.
+    private func atKnownIssuer(_ issuer: String) async -> ([Finding], ProviderMetadata?) {
+        do throws(BrokerError) {
+            return ([], try await provider.metadata())
+        } catch {
+            return await atIssuer(issuer)
+        }
     }
 
     /// Requests the metadata, at the second place if the first has none. Returns them too if they can be used.

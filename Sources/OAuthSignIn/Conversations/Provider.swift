@@ -116,7 +116,7 @@ struct Provider: Sendable {
             expected.previous = session.identity.map { identity in
                 IDTokenExpectations.Previous(
                     subject: session.subject ?? "", audience: Set(identity.audience),
-                    authenticationTime: identity.authenticationTime, authorizedParty: identity.authorizedParty,
+                    authenticationTime: identity.authenticationTime?.seconds, authorizedParty: identity.authorizedParty,
                     nonce: identity.nonce, issuer: identity.issuer)
             }
             // Without an earlier ID token the subject is from userinfo. A later ID token must have the same subject.
@@ -134,7 +134,7 @@ struct Provider: Sendable {
             renewed.noteScope()
         }
         renewed.tokens[key] = accessToken(tokens, scope: asked)
-        if let seconds = tokens.refreshExpiresIn { renewed.end = Deadline(in: seconds, by: clock) }
+        if let seconds = tokens.refreshExpiresIn { renewed.end = Deadline(in: .seconds(seconds), by: clock) }
         return renewed
     }
 
@@ -194,11 +194,11 @@ struct Provider: Sendable {
     // MARK: Parts
 
     func accessToken(_ tokens: TokenSet, scope: String) -> AccessToken {
+        let lifetime = tokens.expiresIn.map { Duration.seconds($0) }
         let granted = tokens.scope(askedFor: scope.split(separator: " ").map(String.init))
         return AccessToken(
             value: tokens.accessToken, type: tokens.tokenType, scope: granted ?? (scope.isEmpty ? nil : scope),
-            isScopeStated: granted != nil, expiry: tokens.expiresIn.map { Deadline(in: $0, by: clock) },
-            lifetime: tokens.expiresIn)
+            isScopeStated: granted != nil, expiry: lifetime.map { Deadline(in: $0, by: clock) }, lifetime: lifetime)
     }
 
     func expectations(_ metadata: ProviderMetadata) -> IDTokenExpectations {

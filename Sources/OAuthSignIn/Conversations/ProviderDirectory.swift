@@ -82,6 +82,15 @@ actor ProviderDirectory: ProviderMemory {
         }
     }
 
+    /// Keeps metadata that the diagnostics have just fetched.
+    func keep(_ value: ProviderMetadata, of account: Account, issuer: String) {
+        let key = DocumentPlace(issuer, account.trust)
+        guard metadata[key]?.value == nil else { return }
+        metadata[key, default: Entry()].value = value
+        metadata[key]?.fetchedAt = clock.bootInstant
+        metadata[key]?.askedAt = clock.bootInstant
+    }
+
     /// Fetches all metadata again before their next use. The known ones are used while a provider does not respond.
     func configurationChanged() {
         for key in metadata.keys { metadata[key]?.fetchedAt = nil }

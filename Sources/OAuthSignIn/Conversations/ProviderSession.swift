@@ -24,7 +24,7 @@ extension Provider {
             refreshToken: tokens.refreshToken, identity: nil, subject: nil, user: nil,
             scope: tokens.scope(askedFor: scopes) ?? (asked.isEmpty ? nil : asked),
             issuer: metadata.issuer ?? origin, tokenEndpointOrigin: origin, signedInAt: clock.wallInstant,
-            end: tokens.refreshExpiresIn.map { Deadline(in: $0, by: clock) }, rotates: nil,
+            end: tokens.refreshExpiresIn.map { Deadline(in: .seconds($0), by: clock) }, rotation: .unknown,
             tokens: [.own: accessToken(tokens, scope: asked)])
         if scopes.contains("openid") {
             try await adopt(tokens, into: &session, metadata, evidence)

@@ -22,10 +22,11 @@ extension Session {
         subject = verified.subject
         user = Session.user(from: user ?? JSONObject(), verified.claims)
         identity = Identity(
-            token: token, expiry: Deadline(at: verified.expiresAt, by: clock),
-            lifetime: verified.expiresAt > verified.issuedAt ? verified.expiresAt - verified.issuedAt : nil,
+            token: token, expiry: Deadline(at: WallInstant(seconds: verified.expiresAt), by: clock),
+            lifetime: verified.expiresAt > verified.issuedAt ? .seconds(verified.expiresAt - verified.issuedAt) : nil,
             audience: verified.audience.sorted(),
-            authenticationTime: verified.authenticationTime ?? identity?.authenticationTime,
+            authenticationTime: verified.authenticationTime.map { WallInstant(seconds: $0) }
+                ?? identity?.authenticationTime,
             authorizedParty: verified.authorizedParty,
             nonce: verified.claims["nonce"]?.string.map { Secret($0) } ?? identity?.nonce, issuer: verified.issuer,
             nonceSource: identity?.nonceSource)

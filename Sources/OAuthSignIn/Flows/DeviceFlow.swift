@@ -13,7 +13,7 @@ struct DeviceFlow: Sendable {
     let registration: ClientRegistration
     let authorization: DeviceAuthorization
     /// When the codes were received.
-    let answeredAt: BootInstant
+    let receivedAt: BootInstant
     /// When the next polling request is due. The requests and the loop that waits share it.
     let pace: DevicePaceKeeper
     /// Random and never sent, so no callback can have it.
@@ -28,17 +28,17 @@ struct DeviceFlow: Sendable {
 
     init(
         metadata: ProviderMetadata, scopes: [String], registration: ClientRegistration,
-        authorization: DeviceAuthorization, answeredAt: BootInstant
+        authorization: DeviceAuthorization, receivedAt: BootInstant
     ) {
         self.metadata = metadata
         self.scopes = scopes
         self.registration = registration
         self.authorization = authorization
-        self.answeredAt = answeredAt
+        self.receivedAt = receivedAt
         pace = DevicePaceKeeper(
             DeviceSchedule(
                 interval: .seconds(authorization.interval), life: .seconds(authorization.expiresIn),
-                answeredAt: answeredAt))
+                receivedAt: receivedAt))
     }
 }
 

@@ -27,7 +27,7 @@ extension Provider {
             return DeviceFlow(
                 metadata: metadata, scopes: scopes, registration: registration,
                 authorization: try DeviceAuthorization(parsing: response, from: endpoint),
-                answeredAt: clock.bootInstant)
+                receivedAt: clock.bootInstant)
         } catch {
             throw BrokerError(error, host: HTTPRequest(url: endpoint).host).unquoting(registration.secret)
         }

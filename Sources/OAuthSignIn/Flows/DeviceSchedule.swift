@@ -25,11 +25,11 @@ struct DeviceSchedule: Sendable, Equatable {
     /// - Parameters:
     ///   - interval: between two polling requests.
     ///   - life: the lifetime of the codes.
-    ///   - answeredAt: when the codes were received.
-    init(interval: Duration, life: Duration, answeredAt: BootInstant) {
+    ///   - receivedAt: when the codes were received.
+    init(interval: Duration, life: Duration, receivedAt: BootInstant) {
         pace = DevicePace(interval: interval)
-        due = answeredAt + pace.pause
-        end = answeredAt + life
+        due = receivedAt + pace.pause
+        end = receivedAt + life
     }
 
     func step(at now: BootInstant) -> Step {

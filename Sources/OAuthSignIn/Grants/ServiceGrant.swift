@@ -64,7 +64,7 @@ extension Session {
             refreshToken: nil, identity: nil, subject: nil, user: nil,
             scope: account.scopes.isEmpty ? nil : account.scopes.joined(separator: " "),
             issuer: account.issuer ?? account.binding.provider, tokenEndpointOrigin: "", signedInAt: clock.wallInstant,
-            end: nil, rotates: nil, tokens: [:])
+            end: nil, rotation: .unknown, tokens: [:])
         session.keeping = .configuration
         return session
     }

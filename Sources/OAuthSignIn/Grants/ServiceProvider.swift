@@ -28,7 +28,9 @@ struct ServiceProvider: SignInProvider {
             meaning: { key != .own && $0.concernsRequestAlone ? .requestOnly(isUnchanged: true) : .unknown })
     }
 
-    func revoke(_ session: Session) async throws(BrokerError) -> Bool { try await provider.revoke(session) }
+    func revoke(_ session: Session, endingAll: Bool) async throws(BrokerError) -> Bool {
+        try await provider.revoke(session)
+    }
 
     func endSessionPage(
         of session: Session?, _ form: EndSessionForm
@@ -36,8 +38,8 @@ struct ServiceProvider: SignInProvider {
         try await OAuthProvider(provider: provider).endSessionPage(of: session, form)
     }
 
-    func diagnose(isCandidate: Bool) async -> Diagnosis {
-        await ProviderDiagnosis(provider: provider).diagnosis(isOfService: true, isCandidate: isCandidate)
+    func diagnose(_ subject: DiagnosisSubject) async -> Diagnosis {
+        await ProviderDiagnosis(provider: provider).diagnosis(isOfService: true, of: subject)
     }
 
     // MARK: Sign-ins

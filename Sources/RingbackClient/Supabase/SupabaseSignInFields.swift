@@ -130,6 +130,10 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
     /// ``BrokerClient/verify(_:credential:)`` takes its response.
     public static func passkey() -> SupabaseSignInFields { SupabaseSignInFields("passkey") }
 
+    /// On a page that Ringback serves in the browser, where the user chooses one of the project's methods. Show
+    /// ``Flow/words`` before ``Flow/openURL`` is opened.
+    public static func page() -> SupabaseSignInFields { SupabaseSignInFields("page") }
+
     /// As a new user without an address, a number or a password.
     public static func anonymous(data: String? = nil) -> SupabaseSignInFields {
         SupabaseSignInFields("anonymous", data: data)

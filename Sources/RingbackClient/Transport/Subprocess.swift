@@ -16,16 +16,18 @@ package enum Subprocess {
     /// Starts a program in a session of its own (it outlives this one and sees no Ctrl-C). PATH is searched for a name
     /// without `/`.
     ///
+    /// - Parameter asksUser: it stays in this session, and reads this one's standard input.
     /// - Returns: the pid, or nil if it could not be started.
     package static func start(
-        _ arguments: [String], output: Output = .inherited, errors: Output = .inherited, environment: [String]? = nil
+        _ arguments: [String], output: Output = .inherited, errors: Output = .inherited, environment: [String]? = nil,
+        asksUser: Bool = false
     ) -> Int32? {
         guard let program = arguments.first, !program.isEmpty, !arguments.contains(where: { $0.utf8.contains(0) })
         else { return nil }
         var actions = unsafe posix_spawn_file_actions_t()
         unsafe posix_spawn_file_actions_init(&actions)
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
-        unsafe posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        if !asksUser { unsafe posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0) }
         for (number, place) in [(Int32(1), output), (2, errors)] {
             switch place {
             case .inherited: break
@@ -43,7 +45,7 @@ package enum Subprocess {
         unsafe sigemptyset(&usual)
         for signal in [SIGINT, SIGTERM, SIGPIPE, SIGHUP] { unsafe sigaddset(&usual, signal) }
         unsafe posix_spawnattr_setsigdefault(&attributes, &usual)
-        let flags = Int16(POSIX_SPAWN_SETSIGMASK) | Int16(POSIX_SPAWN_SETSIGDEF) | newSession
+        let flags = Int16(POSIX_SPAWN_SETSIGMASK) | Int16(POSIX_SPAWN_SETSIGDEF) | (asksUser ? 0 : newSession)
         unsafe posix_spawnattr_setflags(&attributes, flags)
         var pid: Int32 = 0
         let failure = unsafe withVector(arguments) { arguments in

@@ -137,18 +137,5 @@ enum Pages {
         """
     }
 
-    static func escape(_ text: String) -> String {
-        var output = ""
-        for character in text.unicodeScalars {
-            switch character {
-            case "&": output += "&amp;"
-            case "<": output += "&lt;"
-            case ">": output += "&gt;"
-            case "\"": output += "&quot;"
-            case "'": output += "&#39;"
-            default: output.unicodeScalars.append(character)
-            }
-        }
-        return output
-    }
+    static func escape(_ text: String) -> String { Markup.escaped(text) }
 }

@@ -18,10 +18,10 @@ extension Issuer {
         let text = """
             <saml:Assertion xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion" Version="2.0" \
             ID="_\(RandomToken.identifier(bits: 128))">
-              <saml:Issuer>\(Issuer.escaped(name))</saml:Issuer>
-              <saml:Subject><saml:NameID>\(Issuer.escaped(subject))</saml:NameID></saml:Subject>
+              <saml:Issuer>\(Markup.escaped(name))</saml:Issuer>
+              <saml:Subject><saml:NameID>\(Markup.escaped(subject))</saml:NameID></saml:Subject>
               <saml:Conditions><saml:AudienceRestriction>\
-            <saml:Audience>\(Issuer.escaped(audience ?? name))</saml:Audience>\
+            <saml:Audience>\(Markup.escaped(audience ?? name))</saml:Audience>\
             </saml:AudienceRestriction></saml:Conditions>
               <sandbox:Expiry xmlns:sandbox="urn:ringback:sandbox">\(expiry)</sandbox:Expiry>
 
@@ -39,9 +39,9 @@ extension Issuer {
         let signed = text[..<seal.lowerBound]
         let key = try keys.key(for: .es256).key.publicKey
         guard key.verify(signature: signature, message: Array(signed.utf8), algorithm: .es256),
-            Issuer.content(of: "saml:Issuer", in: signed) == Issuer.escaped(name)
+            Issuer.content(of: "saml:Issuer", in: signed) == Markup.escaped(name)
         else { throw ErrorResponse("invalid_grant", "nobody who is trusted made the assertion") }
-        let audiences = [name, url(.token)].map(Issuer.escaped)
+        let audiences = [name, url(.token)].map { Markup.escaped($0) }
         guard let audience = Issuer.content(of: "saml:Audience", in: signed), audiences.contains(audience) else {
             throw ErrorResponse("invalid_grant", "the assertion is meant for another audience")
         }
@@ -59,9 +59,5 @@ extension Issuer {
     private static func content(of element: String, in text: Substring) -> String? {
         guard let start = text.firstRange(of: "<\(element)>") else { return nil }
         return String(text[start.upperBound...].prefix { $0 != "<" })
-    }
-
-    private static func escaped(_ text: String) -> String {
-        text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
     }
 }

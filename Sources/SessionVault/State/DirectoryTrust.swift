@@ -1,3 +1,4 @@
+internal import FilePaths
 internal import Glibc
 
 /// Checks whether another user could replace a directory or one above it. Attack: a user who can write to a parent
@@ -32,7 +33,7 @@ public enum DirectoryTrust {
 
     /// The same, and also checks the directory itself. Throws ``Failure``.
     public static func check(_ path: String) throws(Failure) {
-        var rest = components(of: absolute(path))
+        var rest = components(of: Path.absolute(path) ?? path)
         var current = ""
         // The limit of the kernel is 40.
         var links = 40
@@ -113,10 +114,4 @@ public enum DirectoryTrust {
     }
 
     private static func components(of path: String) -> [String] { path.split(separator: "/").map(String.init) }
-
-    private static func absolute(_ path: String) -> String {
-        guard !path.hasPrefix("/"), let directory = unsafe getcwd(nil, 0) else { return path }
-        defer { unsafe free(directory) }
-        return unsafe "\(String(cString: directory))/\(path)"
-    }
 }

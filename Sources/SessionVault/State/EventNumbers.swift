@@ -14,7 +14,8 @@ public enum EventNumbers {
         // A larger number is not from us, and following numbers could exceed what JSON readers can represent.
         let last = written < 1 << 59 ? written : 0
         let first = last > now ? last + room : now
-        try? place.write(Array("\(first)\n".utf8), as: file)
+        // A power failure may undo it, but it ends every listener too. A sync would be the longest part of a start.
+        try? place.writeUnsynced(Array("\(first)\n".utf8), as: file)
         return first
     }
 }

@@ -2,6 +2,7 @@
 // kept. A live file is never opened for writing: a new one is written beside it, synced and renamed over it, and then
 // the directory is synced. Names are relative to a descriptor, so replacing a parent directory has no effect.
 
+internal import FilePaths
 internal import Glibc
 
 /// A directory whose files are replaced durably.
@@ -34,7 +35,9 @@ final class SyncedDirectory: Sendable {
                 let code = errno
                 // On a read-only file system `mkdir` of an existing directory fails with another error than EEXIST.
                 guard code == EEXIST || exists(name) else { throw failure("make", name, code) }
-                try? sync()
+                // Files are stored in it only after it was synced once. So one that has files needs no sync, which would
+                // write whatever else was changed lately.
+                if (try? names(in: name))?.isEmpty != false { try? sync() }
             }
         }
         do throws(FileFailure) {
@@ -48,28 +51,21 @@ final class SyncedDirectory: Sendable {
     // MARK: Reading
 
     /// The names of all entries, unsorted.
-    func names() throws(FileFailure) -> [String] {
-        let copy = openat(".", O_RDONLY | O_DIRECTORY)
+    func names() throws(FileFailure) -> [String] { try names(in: ".") }
+
+    private func names(in folder: String) throws(FileFailure) -> [String] {
+        let copy = openat(folder, O_RDONLY | O_DIRECTORY)
         let code = errno
-        guard copy >= 0 else { throw failure("read", ".", code) }
+        guard copy >= 0 else { throw failure("read", folder, code) }
         guard let stream = unsafe fdopendir(copy) else {
             let code = errno
             close(copy)
-            throw failure("read", ".", code)
+            throw failure("read", folder, code)
         }
-        defer { unsafe closedir(stream) }
-        var names: [String] = []
-        while true {
-            errno = 0
-            guard let entry = unsafe readdir(stream) else {
-                let code = errno
-                guard code == 0 else { throw failure("read", ".", code) }
-                return names
-            }
-            let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-                unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if name != ".", name != ".." { names.append(name) }
+        do throws(Directory.Failure) {
+            return try unsafe Directory.names(closing: stream)
+        } catch {
+            throw failure("read", folder, error.code)
         }
     }
 
@@ -142,6 +138,20 @@ final class SyncedDirectory: Sendable {
             throw error
         }
         try syncAfter("write", name)
+    }
+
+    /// Replaces the file or creates it. If the process is killed, the file has the old content or the new one; a power
+    /// failure may undo the change.
+    func writeUnsynced(_ bytes: [UInt8], as name: String) throws(FileFailure) {
+        let temporary = name + SyncedDirectory.temporarySuffix
+        let file = try create(temporary, for: name)
+        defer { close(file) }
+        let code = FileBytes.write(bytes, to: file)
+        guard code == 0 else {
+            _ = unsafe unlinkat(descriptor, temporary, 0)
+            throw failure("write", name, code)
+        }
+        try move(temporary, to: name, as: "write")
     }
 
     /// Creates a file with reserved space. An existing one keeps its content. If it throws, no new file is left.

@@ -72,11 +72,17 @@ extension SupabaseProvider {
             throw .conflict("This sign-in does not wait for a code.")
         }
         if case .change(let change) = message { return try await resend(change, awaited, captcha, in: context) }
+        try await send(awaited, captcha: captcha)
+        return nil
+    }
+
+    /// Sends the message of a sign-in again.
+    func send(_ awaited: SupabaseFlow, captcha: Secret?) async throws(BrokerError) {
+        guard let message = awaited.message else { throw .conflict("This sign-in does not wait for a code.") }
         let request = try SupabaseProvider.building { () throws(FieldError) in
             try project.sending(message, link: awaited.link, captcha: captcha)
         }
         _ = try await ask(request, on: .signIn, SupabaseProvider.readMessage)
-        return nil
     }
 
     /// Sends the messages of a change again. The resend request needs the user's current address. For a user without

@@ -114,7 +114,7 @@ extension SupabaseProvider {
     }
 
     /// An ID token is sent only if it is valid for at least this many seconds.
-    private static let idTokenMargin = 30
+    private static let idTokenMargin: Duration = .seconds(30)
 
     /// Waits for the flow of another account, and redeems its result. When this flow ends for any reason, it cancels
     /// its share in the other one.

@@ -26,13 +26,16 @@ struct FlowStart: Sendable {
 
     // MARK: Methods without a flow
 
-    func password() async throws(BrokerError) -> Beginning {
+    func password() async throws(BrokerError) -> Beginning { try await hold(try await sessionByPassword()) }
+
+    /// The session that a password yields, which nobody holds yet.
+    func sessionByPassword() async throws(BrokerError) -> Session {
         let grant = try SupabaseProvider.building { () throws(FieldError) in
             try project.passwordGrant(
                 try Contact(email: fields.email, phone: fields.phone),
                 password: try FlowStart.required(fields.password, "password"), captcha: fields.captcha)
         }
-        return try await take(grant)
+        return try await session(by: grant)
     }
 
     func anonymous() async throws(BrokerError) -> Beginning {
@@ -104,6 +107,19 @@ struct FlowStart: Sendable {
     }
 
     func signUp() async throws(BrokerError) -> Beginning {
+        switch try await signedUp() {
+        case .session(let session): try await hold(session)
+        case .message(let flow): made(flow)
+        }
+    }
+
+    /// What a sign-up yields: a session that nobody holds yet, or a message that confirms the address.
+    enum SignedUp: Sendable {
+        case session(Session)
+        case message(SupabaseFlow)
+    }
+
+    func signedUp() async throws(BrokerError) -> SignedUp {
         let contact = try SupabaseProvider.building { () throws(FieldError) in
             try Contact(email: fields.email, phone: fields.phone)
         }
@@ -119,11 +135,11 @@ struct FlowStart: Sendable {
             let answer = try await provider.ask(asked, on: .signIn, FlowStart.readSignUp)
             switch answer {
             case .session(let answer):
-                let beginning = try await open(try provider.inner(answer, on: .signIn))
+                let session = try await session(of: try provider.inner(answer, on: .signIn))
                 await close(flow)
-                return beginning
+                return .session(session)
             case .addressTaken: throw .problem(ProviderProblem(.taken(contact)))
-            case .confirmationAwaited: return made(flow)
+            case .confirmationAwaited: return .message(flow)
             }
         } catch {
             await close(flow)
@@ -136,18 +152,25 @@ struct FlowStart: Sendable {
     }
 
     func take(_ grant: HTTPRequest) async throws(BrokerError) -> Beginning {
+        try await hold(try await session(by: grant))
+    }
+
+    private func session(by grant: HTTPRequest) async throws(BrokerError) -> Session {
         do throws(BrokerError) {
             let answer = try await provider.ask(grant, on: .signIn, SupabaseProvider.readSession)
-            return try await open(try provider.inner(answer, on: .signIn))
+            return try await session(of: try provider.inner(answer, on: .signIn))
         } catch {
             throw error.unquoting(fields.password, fields.idToken, fields.accessToken, fields.nonce)
         }
     }
 
-    private func open(_ fresh: SupabaseSession) async throws(BrokerError) -> Beginning {
-        let session = try await provider.session(
+    private func session(of fresh: SupabaseSession) async throws(BrokerError) -> Session {
+        try await provider.session(
             fresh, keepingProviderToken: fields.keepsProviderToken, isEphemeral: !fields.isPersistent,
             wasProved: false)
+    }
+
+    private func hold(_ session: Session) async throws(BrokerError) -> Beginning {
         do throws(BrokerError) {
             try await context.open(session, of: account, provider.opening(session, request))
         } catch {

@@ -73,7 +73,7 @@ extension SignInRequest {
         _ method: SupabaseMethod, _ fields: SupabaseSignInFields, _ rules: SupabaseAccount
     ) -> String {
         switch method {
-        case .anonymous, .session, .passkey: return method.rawValue
+        case .anonymous, .session, .passkey, .page: return method.rawValue
         default: break
         }
         if let provider = fields.oauthProvider { return provider.lowercased() }

@@ -11,6 +11,8 @@ public enum SupabaseMethod: String, Sendable, CaseIterable {
     case passkey
     case anonymous
     case sso
+    /// On a page of our own, where the user chooses one of the other methods.
+    case page
     /// Another program's session is handed in.
     case session
     /// A user who forgot the password.
@@ -45,14 +47,14 @@ public enum SupabaseMethod: String, Sendable, CaseIterable {
     var startsAtOnce: Bool {
         switch self {
         case .password, .signUp, .idToken, .anonymous, .session: true
-        case .browser, .otp, .magicLink, .passkey, .sso, .recovery, .link, .userUpdate: false
+        case .browser, .otp, .magicLink, .passkey, .sso, .page, .recovery, .link, .userUpdate: false
         }
     }
 
     /// See ``SignInRequest/endsElsewhere``.
     var endsElsewhere: Bool {
         switch self {
-        case .browser, .sso, .magicLink: true
+        case .browser, .sso, .magicLink, .page: true
         case .password, .signUp, .otp, .idToken, .passkey, .anonymous, .session, .recovery, .link, .userUpdate: false
         }
     }

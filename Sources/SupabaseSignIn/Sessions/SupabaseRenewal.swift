@@ -38,10 +38,10 @@ extension SupabaseProvider {
 
     /// Ends the session at the server. This needs a valid access token; if the current one has expired, the session is
     /// refreshed first.
-    func revoke(_ session: Session) async throws(BrokerError) -> Bool {
-        let scope: SignOutScope = session.endsAll ? .global : .local
+    func revoke(_ session: Session, endingAll: Bool) async throws(BrokerError) -> Bool {
+        let scope: SignOutScope = endingAll ? .global : .local
         // If the project is away, this throws: a refresh would not reach it either.
-        if let token = session.tokens[.own], token.remaining(at: clock.bootInstant) != 0,
+        if let token = session.tokens[.own], token.remaining(at: clock.bootInstant) != .zero,
             case .ended = try await signOut(scope, bearer: token.value)
         {
             return true

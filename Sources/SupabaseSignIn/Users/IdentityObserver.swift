@@ -54,14 +54,14 @@ struct IdentityObserver: Sendable {
         guard let made = identity.createdAtSeconds, let last = user.lastSignInAt, last - made > signInSpan else {
             return .inferred
         }
-        return .former(at: made)
+        return .former(at: WallInstant(seconds: made))
     }
 
     // MARK: Stored identities
 
     /// A record that cannot be read counts as empty: a sign-in must not fail for it.
     private func knownPeople(_ account: Account) async -> KnownUsers {
-        let entry = (try? await vault.load(account.peopleSlot)) ?? nil
+        let entry = (try? await vault.load(account.knownUsersSlot)) ?? nil
         return entry.flatMap { KnownUsers(decoding: $0.text) } ?? KnownUsers()
     }
 
@@ -73,7 +73,7 @@ struct IdentityObserver: Sendable {
         guard !session.isEphemeral, people.identities(of: user.id) != identities else { return }
         var people = people
         people.remember(identities, of: user.id)
-        try? await vault.store(people.text, in: account.peopleSlot)
+        try? await vault.store(people.text, in: account.knownUsersSlot)
     }
 
     /// The longest duration of a sign-in in seconds. An identity that is older than this was not made by it.
@@ -81,7 +81,7 @@ struct IdentityObserver: Sendable {
 }
 
 extension Account {
-    fileprivate var peopleSlot: VaultSlot { VaultSlot(account: name.rawValue, binding: bindingID, kind: .people) }
+    fileprivate var knownUsersSlot: VaultSlot { VaultSlot(account: name.rawValue, binding: bindingID, kind: .people) }
 }
 
 extension Session {

@@ -38,6 +38,28 @@ struct LaneRequests: Sendable {
         }
     }
 
+    /// Requests a challenge of a second factor. For a phone, the server sends a message.
+    func challenge(
+        _ name: AccountName, factor: String, channel: MessageChannel? = nil, party: RelyingParty? = nil
+    ) async throws(BrokerError) -> FactorChallenge {
+        let response = try await sessions.change(
+            name,
+            SupabaseOperation(
+                request: { project, token throws(FieldError) in
+                    try project.challenge(factor: factor, channel: channel, party: party, bearer: token)
+                }, borrowsToken: true,
+                apply: { response, _ throws(SupabaseError) in _ = try FactorChallenge(reading: response) }))
+        return try SupabaseProvider.reading(response) { response throws(SupabaseError) in
+            try FactorChallenge(reading: response)
+        }
+    }
+
+    /// Verifies a challenge. The session gets a higher assurance level and new tokens.
+    func verify(_ code: Secret, _ name: AccountName, factor: String, challenge: String) async throws(BrokerError) {
+        let code = try SupabaseProvider.building { () throws(FieldError) in try OneTimeCode(parsing: code) }
+        _ = try await sessions.change(name, .verification(factor: factor, challenge, .code(code)))
+    }
+
     /// Writes the name that Apple sends only once, unless the user has one. If this fails, the sign-in still succeeds,
     /// and the account shows the error.
     func write(_ person: AppleName, to name: AccountName) async {

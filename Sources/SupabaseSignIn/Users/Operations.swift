@@ -105,24 +105,14 @@ public struct SupabaseOperations: Sendable {
     public func challenge(
         _ name: AccountName, factor: String, channel: MessageChannel? = nil, party: RelyingParty? = nil
     ) async throws(BrokerError) -> FactorChallenge {
-        let response = try await sessions.change(
-            name,
-            SupabaseOperation(
-                request: { project, token throws(FieldError) in
-                    try project.challenge(factor: factor, channel: channel, party: party, bearer: token)
-                }, borrowsToken: true,
-                apply: { response, _ throws(SupabaseError) in _ = try FactorChallenge(reading: response) }))
-        return try SupabaseProvider.reading(response) { response throws(SupabaseError) in
-            try FactorChallenge(reading: response)
-        }
+        try await users.challenge(name, factor: factor, channel: channel, party: party)
     }
 
     /// Verifies a challenge. The session gets a higher assurance level and new tokens.
     public func verifyFactor(
         _ name: AccountName, factor: String, challenge: String, code: Secret
     ) async throws(BrokerError) -> AccountView {
-        let code = try SupabaseProvider.building { () throws(FieldError) in try OneTimeCode(parsing: code) }
-        _ = try await sessions.change(name, .verification(factor: factor, challenge, .code(code)))
+        try await users.verify(code, name, factor: factor, challenge: challenge)
         return try await broker.account(name)
     }
 

@@ -1,4 +1,5 @@
 import BrokerCore
+import HTTPMessages
 import RingbackAPI
 import StrictJSON
 import Testing

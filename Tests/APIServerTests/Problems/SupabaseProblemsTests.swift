@@ -13,7 +13,7 @@ import Testing
     /// Every word of the server's, at a status that it says it with.
     static let words = SupabaseCode.all.sorted()
 
-    private func check(_ answer: House.Answer, _ problem: SupabaseProblem, _ language: UserMessage.Language) {
+    private func check(_ answer: House.Answer, _ problem: SupabaseProblem, _ language: Language) {
         let code = ErrorCode(rawValue: problem.code.rawValue)
         #expect(answer.code == problem.code.rawValue)
         #expect(answer.status == ErrorCode.table[code]?.status)
@@ -26,7 +26,7 @@ import Testing
     func `is one problem for a sign-in, in two languages`(word: String) async throws {
         let house = try await SupabaseHouse()
         let problem = SupabaseProblem(.refused(.init(code: word, status: 422)), on: .signIn)
-        for (language, header) in [(UserMessage.Language.english, "en"), (.russian, "ru")] {
+        for (language, header) in [(Language.english, "en"), (.russian, "ru")] {
             house.project.refuse("POST /otp", 422, word)
             let answer = await house.ask(
                 "POST", "/sign-in", #"{"method":"otp","email":"a@b.org"}"#, fields: [("Accept-Language", header)])

@@ -63,7 +63,7 @@ import Testing
         await sessionManager.configure([(order("one", 60), "f:1")])
         #expect(sockets.open == ["one"] && sockets.opened == 2)
         #expect(told.all.suffix(2) == ["closed one configuration", "opened one"])
-        #expect(await sessionManager.find("one")?.expiry?.remaining(at: clock.bootInstant) == 40)
+        #expect(await sessionManager.find("one")?.expiry?.remaining(at: clock.bootInstant) == .seconds(40))
     }
 
     @Test func `nothing is shown of an account that is not there`() async throws {

@@ -15,7 +15,7 @@ import Testing
                 order: ExposedSocket.Order(
                     name: "one", accounts: [House.name], ceiling: ["x", "y"], allowedUIDs: [7, 100_999],
                     lifetime: .seconds(60)), origin: .call, createdAt: WallInstant(seconds: 5),
-                expiry: Deadline(in: 60, by: clock.clock), bindings: [House.name: Self.binding]),
+                expiry: Deadline(in: .seconds(60), by: clock.clock), bindings: [House.name: Self.binding]),
             ExposedSocket(
                 id: "b", order: ExposedSocket.Order(name: "two", accounts: [House.name], flatpak: "org.example.App"),
                 origin: .call, createdAt: WallInstant(seconds: 6), expiry: nil),
@@ -31,14 +31,14 @@ import Testing
 
     @Test(arguments: [true, false]) func `none lives longer than its whole life`(isSameBoot: Bool) throws {
         let clock = TestClock()
-        let far = Deadline(in: 1_000_000, by: clock.clock)
+        let far = Deadline(in: .seconds(1_000_000), by: clock.clock)
         let exposedSocket = ExposedSocket(
             id: "a", order: ExposedSocket.Order(name: "one", accounts: [House.name], lifetime: .seconds(60)),
             origin: .call, createdAt: WallInstant(seconds: 5), expiry: far, bindings: [House.name: Self.binding])
         let bytes = ExposedSocketRecord(exposedSockets: [exposedSocket]).encode(
             bootID: isSameBoot ? clock.clock.bootID : "another")
         let record = try #require(ExposedSocketRecord(reading: bytes, by: clock.clock))
-        #expect(record.exposedSockets.map(\.expiry) == [Deadline(in: 60, by: clock.clock)])
+        #expect(record.exposedSockets.map(\.expiry) == [Deadline(in: .seconds(60), by: clock.clock)])
     }
 
     @Test func `a table of which nothing is to be remembered is not written`() {

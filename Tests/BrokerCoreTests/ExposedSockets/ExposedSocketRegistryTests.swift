@@ -61,7 +61,7 @@ import Testing
         unsafe chmod(folder.path, 0o500)
         defer { unsafe chmod(folder.path, 0o700) }
         let lost = ExposedSocketRegistry(
-            callbackReceiver: sockets.callbackReceiver,
+            listening: sockets.listening,
             file: StateFile(directory: folder.path + "/nowhere", name: "exposed-sockets.json"),
             clock: clock.clock, binding: house.bindings.find, record: told.note)
         guard case .vaultFailed? = await error({ () throws(BrokerError) in try await lost.add(order("one")) }) else {
@@ -106,7 +106,7 @@ import Testing
         let second = sessionManager(clock.clock(bootID: "another boot"))
         await second.restore()
         let expiry = try #require(await second.find("one")?.expiry)
-        #expect(expiry.remaining(at: clock.bootInstant) == 3_600)
+        #expect(expiry.remaining(at: clock.bootInstant) == .seconds(3_600))
     }
 
     @Test func `what has expired is closed, and its connections with it`() async throws {

@@ -78,7 +78,7 @@ import Testing
         await second.configure([(order("one", 3_600), "f:9")])
         #expect(await second.find("one")?.expiry == end)
         await second.configure([(order("one", 3_601), "f:9")])
-        #expect(await second.find("one")?.expiry?.remaining(at: clock.bootInstant) == 3_601)
+        #expect(await second.find("one")?.expiry?.remaining(at: clock.bootInstant) == .seconds(3_601))
         await second.closeAll()
         clock.advance(by: 3_601)
         let third = sessionManager()

@@ -48,7 +48,7 @@ private let decade = 315_576_000
         #expect(house.refreshCount == 0)
         for name in Self.names { _ = try await house.token(name) }
         let view = try await house.broker.account(Self.names[0])
-        #expect(view.expiresAt.map { $0 - house.clock.now } == 3_540)
+        #expect(view.expiresAt.map { $0.seconds - house.clock.now } == 3_540)
         #expect(!view.isStale)
         await house.live(3_600, step: 5_000)
         #expect(house.refreshCount == 50)

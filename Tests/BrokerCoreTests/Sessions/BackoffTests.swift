@@ -39,7 +39,7 @@ import Testing
                     requests.append(now)
                     backoff.note(down, at: at(now))
                     // The network comes and goes all the time.
-                    if step > 1 { backoff.relent(at: at(now)) }
+                    if step > 1 { backoff.allowEarlyRetry(at: at(now)) }
                 }
                 now = max(now + step, step > 1 ? now : backoff.until.milliseconds)
             }
@@ -59,13 +59,13 @@ import Testing
     @Test func `relenting never goes before the provider's word`() {
         var backoff = Backoff()
         backoff.note(.provider(.rateLimited(retryAfter: 60)), at: at(0))
-        backoff.relent(at: at(1_000))
+        backoff.allowEarlyRetry(at: at(1_000))
         #expect(backoff.refusal(at: at(59_000)) != nil)
         backoff.note(.provider(.unreachable(host: "h", reason: "r")), at: at(60_000))
         // Once a minute at most.
-        backoff.relent(at: at(60_001))
+        backoff.allowEarlyRetry(at: at(60_001))
         #expect(backoff.refusal(at: at(60_001)) != nil)
-        backoff.relent(at: at(61_001))
+        backoff.allowEarlyRetry(at: at(61_001))
         #expect(backoff.refusal(at: at(61_001)) == nil)
     }
 }

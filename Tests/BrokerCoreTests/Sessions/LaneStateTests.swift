@@ -9,17 +9,21 @@ import Testing
 private let name = House.name
 private let now = BootInstant(milliseconds: 1_000_000)
 private let alice = session("alice")
+private let aliceInMemory = session("alice", .memory)
 private let bob = session("bob")
+private let configured = session("bob", .configuration)
 private let down = BrokerError.provider(.unavailable(status: 503, retryAfter: 600))
 private let full = BrokerError.vaultFailed("The disk is full.")
 
-private func session(_ subject: String) -> Session {
-    Session(
+private func session(_ subject: String, _ keeping: Session.Keeping = .vault) -> Session {
+    var session = Session(
         refreshToken: Secret("refresh of \(subject)"), identity: nil, subject: subject,
         user: nil, scope: nil, issuer: "https://id.example", tokenEndpointOrigin: "https://id.example",
         signedInAt: WallInstant(seconds: 5),
-        end: nil, rotates: true,
+        end: nil, rotation: .rotates,
         tokens: [.own: AccessToken(value: Secret("access of \(subject)"), type: "Bearer", scope: nil)])
+    session.keeping = keeping
+    return session
 }
 
 private func reached(_ outcomes: LaneState.Outcome...) -> LaneState {
@@ -28,8 +32,8 @@ private func reached(_ outcomes: LaneState.Outcome...) -> LaneState {
     return state
 }
 
-private func held(_ copy: LaneState.Copy, isUrgent: Bool = false) -> LaneState.Outcome {
-    .loaded(.session(alice, copy, isUrgent: isUrgent), isNews: false)
+private func held(_ session: Session = alice, isUnsaved: Bool = false, isUrgent: Bool = false) -> LaneState.Outcome {
+    .loaded(.session(HeldSession(session, isUnsaved: isUnsaved, isUrgent: isUrgent)), isAfterReload: false)
 }
 
 /// What follows from an outcome, in a word each.
@@ -56,7 +60,9 @@ private func word(_ state: LaneState) -> String {
         case .absent(.ended): "ended"
         case .absent(.unreadable): "unreadable"
         case .untouchable: "untouchable"
-        case .held(let session, let copy, let isUrgent): "\(session.subject ?? "") \(copy)\(isUrgent ? " urgent" : "")"
+        case .held(let held):
+            "\(held.session.subject ?? "") in \(held.session.keeping)"
+                + "\(held.isUnsaved ? " unsaved" : "")\(held.isUrgent ? " urgent" : "")"
         }
     return presence + closing(state.signOutsInProgress)
 }
@@ -97,9 +103,9 @@ private func word(_ outcome: LaneState.Outcome) -> String {
     case .replaced: "replaced"
     case .noticed: "noticed"
     case .networkReturned: "network returned"
-    case .mended: "mended"
+    case .configurationFixed: "mended"
     case .reloaded: "reloaded"
-    case .settingMended: "setting mended"
+    case .settingFixed: "setting mended"
     }
 }
 
@@ -107,17 +113,17 @@ private func word(_ outcome: LaneState.Outcome) -> String {
     /// What leads to each presence, as it does in a daemon.
     private static let paths: [[LaneState.Outcome]] = [
         [],
-        [.loaded(.failed(full), isNews: false)],
-        [.loaded(.absent(.signedOut), isNews: false)],
-        [held(.stored), .dead(code: "x")],
-        [.loaded(.absent(.unreadable(full)), isNews: false)],
-        [.loaded(.untouchable(full), isNews: false)],
-        [held(.stored)],
-        [held(.unsaved)],
-        [held(.memoryOnly)],
-        [held(.stored, isUrgent: true)],
-        [held(.unsaved, isUrgent: true)],
-        [held(.memoryOnly, isUrgent: true)],
+        [.loaded(.failed(full), isAfterReload: false)],
+        [.loaded(.absent(.signedOut), isAfterReload: false)],
+        [held(), .dead(code: "x")],
+        [.loaded(.absent(.unreadable(full)), isAfterReload: false)],
+        [.loaded(.untouchable(full), isAfterReload: false)],
+        [held()],
+        [held(isUnsaved: true)],
+        [held(aliceInMemory)],
+        [held(isUrgent: true)],
+        [held(isUnsaved: true, isUrgent: true)],
+        [held(aliceInMemory, isUrgent: true)],
     ]
     /// Each presence with no, one and two sign-outs in progress, each with and without a problem, a back-off, a refresh
     /// and another change that is running.
@@ -137,22 +143,22 @@ private func word(_ outcome: LaneState.Outcome) -> String {
         }
     }
     private static let outcomes: [LaneState.Outcome] = [
-        .loaded(.session(bob, .stored, isUrgent: false), isNews: false),
-        .loaded(.session(bob, .stored, isUrgent: false), isNews: true),
-        .loaded(.absent(.signedOut), isNews: false),
-        .loaded(.absent(.ended(code: "x")), isNews: false),
-        .loaded(.absent(.unreadable(full)), isNews: false),
-        .loaded(.untouchable(full), isNews: false),
-        .loaded(.failed(down), isNews: false),
-        .opened(bob, .stored, .signedIn, nil),
+        .loaded(.session(HeldSession(bob)), isAfterReload: false),
+        .loaded(.session(HeldSession(bob)), isAfterReload: true),
+        .loaded(.absent(.signedOut), isAfterReload: false),
+        .loaded(.absent(.ended(code: "x")), isAfterReload: false),
+        .loaded(.absent(.unreadable(full)), isAfterReload: false),
+        .loaded(.untouchable(full), isAfterReload: false),
+        .loaded(.failed(down), isAfterReload: false),
+        .opened(HeldSession(bob), .signedIn, nil),
         .signInBegan,
         .refreshBegan(.own, Promise()),
-        .rotated(bob, .unsaved, full),
-        .renewed(bob, .stored, nil),
-        .changed(bob, .stored, .userUpdated, nil),
+        .rotated(bob, full),
+        .renewed(bob, nil),
+        .changed(bob, .userUpdated, nil),
         .failed(down, isOfRequest: false),
         .failed(down, isOfRequest: true),
-        .refreshEnded(.own, .success(())),
+        .refreshEnded(.own, nil),
         .changeBegan,
         .changeEnded,
         .becameUrgent,
@@ -161,41 +167,42 @@ private func word(_ outcome: LaneState.Outcome) -> String {
         .notSaved,
         .signOutBegan,
         .closed(leaving: nil),
-        .closed(leaving: bob),
+        .closed(leaving: configured),
         .signOutEnded,
         .dropped,
         .locked,
         .replaced,
         .noticed(full, .signInFailed),
         .networkReturned,
-        .mended,
+        .configurationFixed,
         .reloaded(isChanged: true),
-        .settingMended(UnusableSetting("It is missing.", setting: "client_secret_file")),
+        .settingFixed(UnusableSetting("It is missing.", setting: "client_secret_file")),
     ]
 
     /// The presence that is left, where an outcome changes it. How many sign-outs are in progress has no part in it.
     private static let table: [String: [String: String]] = [
         "loading": loading,
         "unread": loading.merging(["locked": "loading", "replaced": "loading"]) { $1 },
-        "absent": ["opened": "bob stored", "locked": "loading", "replaced": "loading"],
+        "absent": ["opened": "bob in vault", "locked": "loading", "replaced": "loading"],
         "ended": [
-            "opened": "bob stored", "sign-in began": "absent", "sign-out began": "absent", "locked": "loading",
+            "opened": "bob in vault", "sign-in began": "absent", "sign-out began": "absent", "locked": "loading",
             "replaced": "loading",
         ],
         "unreadable": [
-            "opened": "bob stored", "sign-in began": "absent", "sign-out began": "absent", "locked": "loading",
+            "opened": "bob in vault", "sign-in began": "absent", "sign-out began": "absent", "locked": "loading",
             "replaced": "loading",
         ],
         "untouchable": ["locked": "loading", "replaced": "loading"],
-        "alice stored": transitions("alice stored"),
-        "alice unsaved": transitions("alice unsaved", ["saved": "alice stored"]),
-        "alice memoryOnly": transitions("alice memoryOnly", ["dropped": "absent"]),
-        "alice stored urgent": transitions("alice stored urgent"),
-        "alice unsaved urgent": transitions("alice unsaved urgent", ["saved": "alice stored urgent"]),
-        "alice memoryOnly urgent": transitions("alice memoryOnly urgent", ["dropped": "absent"]),
+        "alice in vault": transitions("alice in vault"),
+        "alice in vault unsaved": transitions("alice in vault unsaved", ["saved": "alice in vault"]),
+        "alice in memory": transitions("alice in memory", ["dropped": "absent"]),
+        "alice in vault urgent": transitions("alice in vault urgent"),
+        "alice in vault unsaved urgent": transitions(
+            "alice in vault unsaved urgent", ["saved": "alice in vault urgent"]),
+        "alice in memory urgent": transitions("alice in memory urgent", ["dropped": "absent"]),
     ]
     private static let loading = [
-        "loaded": "bob stored", "loaded again": "bob stored", "loaded nothing": "absent",
+        "loaded": "bob in vault", "loaded again": "bob in vault", "loaded nothing": "absent",
         "loaded an ended session": "ended", "loaded an unreadable record": "unreadable",
         "loaded an untouchable record": "untouchable", "not loaded": "unread",
     ]
@@ -203,10 +210,10 @@ private func word(_ outcome: LaneState.Outcome) -> String {
     private static func transitions(_ word: String, _ more: [String: String] = [:]) -> [String: String] {
         let urgent = word.hasSuffix(" urgent") ? " urgent" : ""
         return [
-            "opened": "bob stored", "rotated": "bob unsaved" + urgent, "renewed": "bob stored",
-            "changed": "bob stored" + urgent, "became urgent": urgent.isEmpty ? word + " urgent" : word,
+            "opened": "bob in vault", "rotated": "bob in vault unsaved" + urgent, "renewed": "bob in vault",
+            "changed": "bob in vault" + urgent, "became urgent": urgent.isEmpty ? word + " urgent" : word,
             "dead": "ended",
-            "closed": "absent", "tokens dropped": "bob memoryOnly", "locked": "loading", "replaced": "loading",
+            "closed": "absent", "tokens dropped": "bob in configuration", "locked": "loading", "replaced": "loading",
         ].merging(more) { $1 }
     }
 
@@ -230,12 +237,12 @@ private func word(_ outcome: LaneState.Outcome) -> String {
     @Test func `a reload clears a problem for which nothing is retried, and changes nothing else`() {
         for problem: BrokerError in [down, full, .vaultLocked("Locked."), .sessionRanOut(name, advice: nil)] {
             for backsOff in [false, true] {
-                var state = reached(held(.stored))
+                var state = reached(held())
                 if backsOff { _ = state.take(.failed(down, isOfRequest: false), of: name, at: now) }
                 _ = state.take(.noticed(problem, nil), of: name, at: now)
                 #expect(words(state.take(.reloaded(isChanged: true), of: name, at: now)).isEmpty)
                 #expect(state.problem == (problem == down && !backsOff ? nil : problem))
-                #expect(word(state) == "alice stored")
+                #expect(word(state) == "alice in vault")
                 #expect((state.renewal.backoff.error != nil) == backsOff)
             }
         }
@@ -244,12 +251,12 @@ private func word(_ outcome: LaneState.Outcome) -> String {
     @Test func `a setting that can be used again clears its own problem, and the wait of the refresh that it failed`() {
         let setting = UnusableSetting("It is missing.", setting: "client_secret_file")
         for (problem, isCleared) in [(BrokerError.unusableSetting(setting), true), (.accessDenied(name), false)] {
-            var state = reached(held(.stored))
+            var state = reached(held())
             _ = state.take(.failed(problem, isOfRequest: false), of: name, at: now)
-            _ = state.take(.settingMended(setting), of: name, at: now)
+            _ = state.take(.settingFixed(setting), of: name, at: now)
             #expect((state.problem == nil) == isCleared)
             #expect((state.renewal.backoff.refusal(at: now) == nil) == isCleared)
-            #expect(word(state) == "alice stored")
+            #expect(word(state) == "alice in vault")
         }
     }
 
@@ -259,7 +266,7 @@ private func word(_ outcome: LaneState.Outcome) -> String {
                 .provider(.refused(code: "invalid_client", message: nil)), .misconfigured("Wrong."),
                 .accessDenied(name),
             ] {
-                var state = reached(held(.stored))
+                var state = reached(held())
                 _ = state.take(.noticed(problem, nil), of: name, at: now)
                 _ = state.take(.reloaded(isChanged: isChanged), of: name, at: now)
                 #expect(state.problem == (isChanged || problem == .accessDenied(name) ? nil : problem))
@@ -294,52 +301,83 @@ private func word(_ outcome: LaneState.Outcome) -> String {
     }
 
     @Test func `a refresh that ends after the sign-out brings nothing back`() {
-        var state = reached(held(.stored), .signOutBegan, .closed(leaving: nil), .signOutEnded)
-        for outcome: LaneState.Outcome in [.rotated(bob, .stored, nil), .renewed(bob, .stored, nil), .saved] {
+        var state = reached(held(), .signOutBegan, .closed(leaving: nil), .signOutEnded)
+        for outcome: LaneState.Outcome in [.rotated(bob, nil), .renewed(bob, nil), .saved] {
             #expect(words(state.take(outcome, of: name, at: now)).isEmpty)
         }
         #expect(state.session == nil)
     }
 
     @Test func `of two sign-outs the first ends the session and the second changes nothing`() {
-        var state = reached(held(.stored), .signOutBegan, .signOutBegan)
+        var state = reached(held(), .signOutBegan, .signOutBegan)
         #expect(words(state.take(.closed(leaving: nil), of: name, at: now)).contains("signed_out"))
         _ = state.take(.signOutEnded, of: name, at: now)
         #expect(words(state.take(.closed(leaving: nil), of: name, at: now)).isEmpty)
         #expect(state.signOutsInProgress == 1)
     }
 
+    @Test func `what is known of a session's refreshes ends with the session`() {
+        var ending = alice
+        ending.end = Deadline(at: WallInstant(seconds: 10), boot: now)
+        let path: [LaneState.Outcome] = [held(ending), .refreshBegan(.own, Promise()), .refreshEnded(.own, nil)]
+        var start = LaneState()
+        for outcome in path { _ = start.take(outcome, of: name, at: now) }
+        #expect(start.held?.hasTriedEnd == true && start.held?.lastRefresh?.endedAt == now)
+        var moved = ending
+        moved.end = Deadline(at: WallInstant(seconds: 20), boot: now)
+        for (outcome, keepsEnd) in [(LaneState.Outcome.renewed(ending, nil), true), (.renewed(moved, nil), false)] {
+            var state = start
+            _ = state.take(outcome, of: name, at: now)
+            #expect(state.held?.hasTriedEnd == keepsEnd)
+            #expect(state.held?.lastRefresh != nil)
+        }
+        for outcome in [LaneState.Outcome.dead(code: nil), .closed(leaving: nil), .locked, .replaced] {
+            var state = start
+            _ = state.take(outcome, of: name, at: now)
+            _ = state.take(.refreshEnded(.own, .cancelled), of: name, at: now)
+            for next in [held(ending), .opened(HeldSession(ending), .signedIn, nil)] {
+                _ = state.take(next, of: name, at: now)
+            }
+            #expect(state.held?.hasTriedEnd == false && state.held?.lastRefresh == nil)
+        }
+    }
+
+    @Test func `a session that is never written is never unsaved`() {
+        for session in [aliceInMemory, configured] { #expect(!HeldSession(session, isUnsaved: true).isUnsaved) }
+        #expect(HeldSession(alice, isUnsaved: true).isUnsaved)
+    }
+
     @Test func `a provider's wait outlives the session, a lock and an unlock`() {
         let failed = LaneState.Outcome.failed(down, isOfRequest: false)
         for state in [
-            reached(held(.stored), failed, .locked, held(.stored)), reached(held(.stored), failed, .dead(code: nil)),
-            reached(held(.stored), failed, .closed(leaving: nil)),
-            reached(held(.stored), failed, .closed(leaving: bob)),
+            reached(held(), failed, .locked, held()), reached(held(), failed, .dead(code: nil)),
+            reached(held(), failed, .closed(leaving: nil)),
+            reached(held(), failed, .closed(leaving: configured)),
         ] {
             let refusal = state.renewal.backoff.refusalByProvider(at: now + .seconds(300))
             #expect(refusal == .provider(.unavailable(status: 503, retryAfter: 300)))
         }
-        let renewed = reached(held(.stored), failed, .renewed(bob, .stored, nil))
+        let renewed = reached(held(), failed, .renewed(bob, nil))
         #expect(renewed.renewal.backoff.error == nil)
     }
 
     @Test func `a failure is shown until the next sign-in, sign-out or refresh begins`() {
         for next: LaneState.Outcome in [.signInBegan, .signOutBegan, .refreshBegan(.own, Promise())] {
-            var state = reached(held(.stored), .failed(down, isOfRequest: false))
+            var state = reached(held(), .failed(down, isOfRequest: false))
             #expect(state.error(of: name) == down)
             _ = state.take(next, of: name, at: now)
             #expect(state.error(of: name) == nil)
         }
-        #expect(reached(held(.stored), .dead(code: "x")).error(of: name) == .sessionExpired(name, word: "x"))
-        #expect(reached(.loaded(.untouchable(full), isNews: false), .signInBegan).error(of: name) == full)
+        #expect(reached(held(), .dead(code: "x")).error(of: name) == .sessionExpired(name, word: "x"))
+        #expect(reached(.loaded(.untouchable(full), isAfterReload: false), .signInBegan).error(of: name) == full)
     }
 
     @Test func `a session that comes back with a reload is told as a sign-in, one that is loaded at start is not`() {
-        for isNews in [true, false] {
+        for isAfterReload in [true, false] {
             var state = LaneState()
-            let loaded = LaneState.Outcome.loaded(.session(alice, .stored, isUrgent: false), isNews: isNews)
+            let loaded = LaneState.Outcome.loaded(.session(HeldSession(alice)), isAfterReload: isAfterReload)
             let effects = words(state.take(loaded, of: name, at: now))
-            #expect(effects.contains("signed_in") == isNews)
+            #expect(effects.contains("signed_in") == isAfterReload)
             #expect(effects.last == "initial_session")
         }
     }

@@ -15,11 +15,11 @@ private func session(
         refreshToken: refreshToken, identity: nil, subject: subject, user: nil,
         scope: nil,
         issuer: "https://id.example", tokenEndpointOrigin: "https://id.example", signedInAt: WallInstant(seconds: 5),
-        end: nil, rotates: nil,
+        end: nil, rotation: .unknown,
         tokens: [
             .own: AccessToken(
                 value: Secret("access"), type: "Bearer", scope: nil, expiry: expiry,
-                lifetime: seconds.map { $0 + 1_000 })
+                lifetime: seconds.map { .seconds($0 + 1_000) })
         ])
 }
 
@@ -30,7 +30,7 @@ private func session(
 
     private func query(_ minValid: Int?, _ key: TokenKey = .own) -> SessionQuery {
         var query = SessionQuery()
-        query.minValid = minValid
+        query.minValid = minValid.map { .seconds($0) }
         query.key = key
         return query
     }
@@ -148,20 +148,20 @@ private func session(
         ) async throws(BrokerError) -> Renewal {
             throw .cancelled
         }
-        func revoke(_ session: Session) async throws(BrokerError) -> Bool { true }
+        func revoke(_ session: Session, endingAll: Bool) async throws(BrokerError) -> Bool { true }
         func family(of session: Session) -> String? { session.scope }
-        func diagnose(isCandidate: Bool) async -> Diagnosis { Diagnosis([]) }
+        func diagnose(_ subject: DiagnosisSubject) async -> Diagnosis { Diagnosis([]) }
     }
 
     private func succession(
         of next: Session, over former: Session?, switching: Bool = false
-    ) throws(BrokerError) -> Succession {
+    ) throws(BrokerError) -> Replacement {
         var state = LaneState()
-        let found = former.map { LaneState.Loaded.session($0, .stored, isUrgent: false) } ?? .absent(.signedOut)
-        _ = state.take(.loaded(found, isNews: false), of: House.name, at: now)
+        let found = former.map { LaneState.Loaded.session(HeldSession($0)) } ?? .absent(.signedOut)
+        _ = state.take(.loaded(found, isAfterReload: false), of: House.name, at: now)
         let lane = SessionManager.Lane(
             account: House.account(), id: SessionManager.LaneID(account: House.name, number: 1), state: state)
-        return try Succession(of: next, in: lane, by: Families(), SessionOpening(switchesSubject: switching))
+        return try Replacement(of: next, in: lane, by: Families(), SessionOpening(switchesSubject: switching))
     }
 
     private func named(_ family: String?, _ subject: String = "alice", refreshToken: Secret? = nil) -> Session {

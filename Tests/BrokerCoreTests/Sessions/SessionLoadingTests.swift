@@ -47,6 +47,40 @@ import Testing
         #expect(try await broker.signOut(House.name).hadSession == false)
     }
 
+    @Test func `hundreds of sessions are there after a start, each for its own account`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        let record = try #require(try await house.vault.load(House.account().slot)?.text.revealed())
+        let accounts = (0..<300).map { House.account(House.named("user\($0)")) }
+        for (index, account) in accounts.enumerated() where index % 10 != 0 {
+            let own = record.split(separator: "alice", omittingEmptySubsequences: false).joined(
+                separator: "user\(index)")
+            await house.vault.put(Secret(own), in: account.slot)
+        }
+        let broker = house.rebirth(facts: Facts())
+        await broker.configure(accounts)
+        await broker.accountsSettled(atMost: .seconds(30))
+        for (index, account) in accounts.enumerated() {
+            let view = try await broker.account(account.name)
+            #expect(view.state == (index % 10 == 0 ? .unauthenticated : .authenticated))
+            #expect(view.subject == (index % 10 == 0 ? nil : "user\(index)"))
+        }
+    }
+
+    @Test func `a sign-out that begins while hundreds are read ends the session that is read`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        let broker = house.rebirth(facts: Facts())
+        await house.vault.hold()
+        await broker.configure([House.account(), House.account(House.named("other"))])
+        #expect(await eventually { await broker.sessionManager.isOpen })
+        let closing = Task { try await broker.signOut(House.name).hadSession }
+        #expect(await eventually { await broker.sessionManager.lanes[House.name]?.loaded.waiterCount == 1 })
+        await house.vault.release()
+        #expect(try await closing.value)
+        #expect(try await broker.account(House.name).state == .unauthenticated)
+    }
+
     @Test func `a damaged record gives way to a sign-in`() async throws {
         let house = try await House()
         try await house.signIn()

@@ -11,17 +11,18 @@ import Testing
         refreshToken: Secret("r1"), unvalidated: Session.Unvalidated(Secret("r2")),
         identity: Session.Identity(
             token: Secret("id"), expiry: Deadline(at: WallInstant(seconds: 5), boot: BootInstant(milliseconds: 4_000)),
-            lifetime: 4, audience: ["a", "b"],
-            authenticationTime: 1,
+            lifetime: .seconds(4), audience: ["a", "b"],
+            authenticationTime: WallInstant(seconds: 1),
             authorizedParty: "a", nonce: Secret("n"), issuer: "https://id.example/d",
             nonceSource: Secret("s")),
         subject: "alice", user: JSONObject([.init("email", "a@example.org"), .init("name", "Алиса")]), scope: "openid",
         issuer: "https://id.example", tokenEndpointOrigin: "https://id.example", signedInAt: WallInstant(seconds: 3),
-        end: Deadline(at: WallInstant(seconds: 10), boot: BootInstant(milliseconds: 9_000)), rotates: true,
+        end: Deadline(at: WallInstant(seconds: 10), boot: BootInstant(milliseconds: 9_000)), rotation: .rotates,
         tokens: [
             .own: AccessToken(
                 value: Secret("t1"), type: "Bearer", scope: "openid", isScopeStated: true,
-                expiry: Deadline(at: WallInstant(seconds: 9), boot: BootInstant(milliseconds: 8_000)), lifetime: 8),
+                expiry: Deadline(at: WallInstant(seconds: 9), boot: BootInstant(milliseconds: 8_000)),
+                lifetime: .seconds(8)),
             TokenKey(scopes: ["b", "a"], audience: "aud", resource: "res"):
                 AccessToken(value: Secret("t2"), type: "Bearer", scope: nil, expiry: nil, lifetime: nil),
         ])
@@ -40,24 +41,26 @@ import Testing
         bare.user = nil
         bare.scope = nil
         bare.end = nil
-        bare.rotates = nil
+        bare.rotation = .unknown
         bare.tokens = [:]
         #expect(try reread(bare) == bare)
     }
 
     @Test func `of another boot has instants by the wall alone, and none later than the provider said`() throws {
         var session = session
-        let own = Deadline(in: 100, by: clock.clock)
+        let own = Deadline(in: .seconds(100), by: clock.clock)
         session.tokens[.own]?.expiry = own
-        session.tokens[.own]?.lifetime = 3_600
+        session.tokens[.own]?.lifetime = .seconds(3_600)
         clock.setWall(by: 40)
         #expect(try reread(session).tokens[.own]?.expiry == own)
         #expect(try reread(session, bootID: "another").tokens[.own]?.expiry?.boot == own.boot - .seconds(40))
         #expect(try reread(session, bootID: "").tokens[.own]?.expiry?.boot == own.boot - .seconds(40))
         clock.setWall(by: -315_360_000)
-        #expect(try reread(session, bootID: "another").tokens[.own]?.expiry == Deadline(in: 3_600, by: clock.clock))
+        #expect(
+            try reread(session, bootID: "another").tokens[.own]?.expiry
+                == Deadline(in: .seconds(3_600), by: clock.clock))
         clock.setWall(by: 2 * 315_360_000)
-        #expect(try reread(session, bootID: "another").tokens[.own]?.remaining(at: clock.bootInstant) == 0)
+        #expect(try reread(session, bootID: "another").tokens[.own]?.remaining(at: clock.bootInstant) == .zero)
     }
 
     @Test(arguments: [

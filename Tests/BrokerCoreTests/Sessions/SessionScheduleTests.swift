@@ -11,8 +11,8 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct `Refreshing before expiry` {
     static func account(margin: Int? = nil, warnings: [Int]? = nil) -> Account {
         var account = House.account()
-        account.refreshMargin = margin
-        if let warnings { account.sessionWarnings = warnings }
+        account.refreshMargin = margin.map { .seconds($0) }
+        if let warnings { account.sessionWarnings = warnings.map { .seconds($0) } }
         return account
     }
 

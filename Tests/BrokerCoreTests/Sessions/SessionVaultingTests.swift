@@ -282,11 +282,11 @@ import Testing
     @Test func `an attempt waits for those of programs that were wrong less often, and one runs at a time`() async {
         var attempts = UnlockAttempts()
         let now = BootInstant(milliseconds: 0)
-        let wrong: Set = ["session 1", "process 7"]
+        let wrong = UnlockCaller(process: 7, groups: ["session 1"])
         #expect(attempts.enter(wrong) == nil)
-        let second = attempts.enter(["session 1", "process 8"])
-        let left = attempts.enter(["session 3"])
-        let other = attempts.enter(["session 2", "process 9"])
+        let second = attempts.enter(UnlockCaller(process: 8, groups: ["session 1"]))
+        let left = attempts.enter(UnlockCaller(process: 10, groups: ["session 3"]))
+        let other = attempts.enter(UnlockCaller(process: 9, groups: ["session 2"]))
         #expect(left.map { attempts.giveUp($0.number) } == true)
         attempts.failed(wrong, at: now)
         attempts.ended(at: now)
@@ -298,6 +298,22 @@ import Testing
         #expect(attempts.enter(wrong) == nil)
     }
 
+    @Test func `attempts of sessions that were never wrong take turns by the age of the session`() {
+        var attempts = UnlockAttempts()
+        let now = BootInstant(milliseconds: 0)
+        func caller(_ session: UInt64?) -> UnlockCaller {
+            UnlockCaller(process: Int32(session ?? 1), groups: ["session \(session ?? 0)"], sessionStart: session)
+        }
+        let guess = caller(900)
+        #expect(attempts.enter(guess) == nil)
+        let ended = attempts.enter(caller(nil))
+        let guesses = (901...960).map { attempts.enter(caller($0)) }
+        let user = attempts.enter(caller(50))
+        attempts.failed(guess, at: now)
+        attempts.ended(at: now)
+        #expect(user?.turn.value != nil && guesses.allSatisfy { $0?.turn.value == nil } && ended?.turn.value == nil)
+    }
+
     @Test func `wrong passphrases of one process keep no other process out`() async throws {
         let house = try await House()
         try await house.signIn()
@@ -305,7 +321,7 @@ import Testing
         await house.vault.failOpening(with: .wrongPassphrase)
         func attempt(_ pid: Int32) async -> BrokerError? {
             await error { () throws(BrokerError) in
-                try await house.broker.unlockVault(passphrase: Secret("guess"), by: pid)
+                try await house.broker.unlockVault(passphrase: Secret("guess"), by: UnlockCaller(process: pid))
             }
         }
         for _ in 0..<5 { #expect(await attempt(7) == .wrongPassphrase) }

@@ -16,7 +16,7 @@ import Testing
         var required: Int
         var interval: Int
         var silent = 0
-        var answeredAt: Int
+        var receivedAt: Int
         let end: Int
         var questions = 0
         var mistakes: [String] = []
@@ -27,9 +27,9 @@ import Testing
             let life = Int.random(in: 1...1_800, using: &dice)
             let seconds = DevicePace.sensible(Int.random(in: -5...60, using: &dice), within: life)
             (interval, required) = (seconds * 1_000, seconds * 1_000)
-            (answeredAt, end) = (now, now + life * 1_000)
+            (receivedAt, end) = (now, now + life * 1_000)
             schedule = DeviceSchedule(
-                interval: .seconds(seconds), life: .seconds(life), answeredAt: BootInstant(milliseconds: now))
+                interval: .seconds(seconds), life: .seconds(life), receivedAt: BootInstant(milliseconds: now))
         }
 
         mutating func run() {
@@ -52,13 +52,13 @@ import Testing
 
         private mutating func ask() {
             questions += 1
-            if now - answeredAt < required { mistakes.append("question \(questions) is early") }
+            if now - receivedAt < required { mistakes.append("question \(questions) is early") }
             // A night's suspend and a late timer are the most that may lie between.
-            if now - answeredAt > required + 960_000 { mistakes.append("question \(questions) is late") }
+            if now - receivedAt > required + 960_000 { mistakes.append("question \(questions) is late") }
             if now > end { mistakes.append("question \(questions) is after the end") }
             // The provider takes its time.
             now += Int.random(in: 0...20_000, using: &dice)
-            answeredAt = now
+            receivedAt = now
             let event: DevicePace.Event
             required = interval
             switch Int.random(in: 0..<6, using: &dice) {
@@ -94,7 +94,7 @@ import Testing
 
     @Test func `DEV-15: an hour of suspend is one question, if the code still lives`() {
         let start = BootInstant(milliseconds: 0)
-        var schedule = DeviceSchedule(interval: .seconds(5), life: .seconds(4_000), answeredAt: start)
+        var schedule = DeviceSchedule(interval: .seconds(5), life: .seconds(4_000), receivedAt: start)
         #expect(schedule.step(at: start) == .sleep(.milliseconds(5_001)))
         #expect(schedule.step(at: start + .seconds(5)) == .sleep(.milliseconds(1)))
         #expect(schedule.step(at: start + .seconds(3_600)) == .ask)
@@ -102,14 +102,14 @@ import Testing
         schedule.answered(.pending, at: answered)
         #expect(schedule.step(at: answered) == .sleep(.milliseconds(5_001)))
         #expect(schedule.step(at: start + .milliseconds(4_000_001)) == .over)
-        let short = DeviceSchedule(interval: .seconds(5), life: .seconds(600), answeredAt: start)
+        let short = DeviceSchedule(interval: .seconds(5), life: .seconds(600), receivedAt: start)
         #expect(short.step(at: start + .seconds(3_600)) == .over)
     }
 
     @Test func `a sleep is bounded, and codes that expire before the first request end the schedule`() {
         let start = BootInstant(milliseconds: 0)
-        let slow = DeviceSchedule(interval: .seconds(300), life: .seconds(1_800), answeredAt: start)
+        let slow = DeviceSchedule(interval: .seconds(300), life: .seconds(1_800), receivedAt: start)
         #expect(slow.step(at: start) == .sleep(.seconds(30)))
-        #expect(DeviceSchedule(interval: .seconds(5), life: .seconds(4), answeredAt: start).step(at: start) == .over)
+        #expect(DeviceSchedule(interval: .seconds(5), life: .seconds(4), receivedAt: start).step(at: start) == .over)
     }
 }

@@ -85,7 +85,7 @@ import Testing
         let house = try await house()
         try await house.signIn("token-testing")
         let end = try #require(try await house.session.end)
-        #expect(end.remaining(at: house.clock.bootInstant) == 604_799)
+        #expect(end.remaining(at: house.clock.bootInstant) == .seconds(604_799))
     }
 
     @Test(arguments: ["error-revoked", "error-bad-request", "error-rapt"])

@@ -47,7 +47,7 @@ import Testing
         let body = RegistrationServer.honest.replacing(
             "{\"client_id\"", with: "{\"client_secret_expires_at\":1000,\"client_id\"")
         office.server.register(.init(body: body))
-        #expect(try await office.register().secretExpiresAt == 1_000)
+        #expect(try await office.register().secretExpiresAt?.seconds == 1_000)
         let refused = await error { () throws(BrokerError) in try await office.secret() }
         guard case .unusableSetting(let setting)? = refused else {
             Issue.record("\(String(describing: refused))")

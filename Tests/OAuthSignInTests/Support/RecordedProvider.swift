@@ -202,7 +202,7 @@ struct PresetHouse: Sendable {
 
     func token(minValid: Int? = nil) async throws(BrokerError) -> String {
         var query = SessionQuery()
-        query.minValid = minValid
+        query.minValid = minValid.map { .seconds($0) }
         return try await broker.session(PresetHouse.name, query).token.value.revealed()
     }
 

@@ -139,7 +139,7 @@ struct SupabaseHouse: Sendable {
 
     func token(minValid: Int? = nil) async throws(BrokerError) -> String {
         var query = SessionQuery()
-        query.minValid = minValid
+        query.minValid = minValid.map { .seconds($0) }
         return try await broker.session(SupabaseHouse.name, query).token.value.revealed()
     }
 

@@ -27,7 +27,7 @@ struct KeptFileResource: Resource {
         object["scope"] = file.key.scopes.map { .string($0.joined(separator: " ")) }
         object["audience"] = file.key.audience.map { .string($0) }
         object["detail"] = view.detail.map { .string($0) }
-        object["expires_at"] = view.expiresAt.map { .integer($0) }
+        object["expires_at"] = view.expiresAt.map { .integer($0.seconds) }
         return .object(object)
     }
 }

@@ -1,0 +1,45 @@
+internal import Glibc
+
+/// Paths as text.
+public enum Path {
+    /// The path from the root. A relative one is taken from the working directory; nil if that was deleted.
+    public static func absolute(_ path: String) -> String? {
+        if path.hasPrefix("/") { return path }
+        guard let directory = unsafe getcwd(nil, 0) else { return nil }
+        defer { unsafe free(directory) }
+        return unsafe "\(String(cString: directory))/\(path)"
+    }
+}
+
+/// What a directory holds.
+public enum Directory {
+    /// The names in a directory, in no order; none if it cannot be read.
+    public static func names(in path: String) -> [String] {
+        guard let stream = unsafe opendir(path) else { return [] }
+        return unsafe (try? names(closing: stream)) ?? []
+    }
+
+    /// A `readdir` that failed.
+    public struct Failure: Error {
+        /// As in `errno`.
+        public let code: Int32
+    }
+
+    /// The names that are left in a stream of `opendir`, which is closed.
+    public static func names(closing stream: OpaquePointer) throws(Failure) -> [String] {
+        defer { unsafe closedir(stream) }
+        var names: [String] = []
+        while true {
+            errno = 0
+            guard let entry = unsafe readdir(stream) else {
+                let code = errno
+                guard code == 0 else { throw Failure(code: code) }
+                return names
+            }
+            let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+                unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+    }
+}
