@@ -108,6 +108,22 @@ class Chromium(Browser):
         for kind in ["mousePressed", "mouseReleased"]:
             self.call("Input.dispatchMouseEvent", session, type=kind, x=where[0], y=where[1], button="left", clickCount=1)
 
+    def write(self, tab, css, text):
+        """Types into a field, in place of what it holds."""
+        self.call("Target.activateTarget", targetId=tab.handle)
+        self.run(tab.handle, f"(() => {{ let e = document.querySelector({json.dumps(css)}); e.focus(); e.select() }})()")
+        self.call("Input.insertText", self.session(tab.handle), text=text)
+
+    def wear(self, tab, width, height, scheme, zoom=1):
+        """The size of the window before the zoom, and the colours that the user prefers; no width: as it was."""
+        session = self.session(tab.handle)
+        if width:
+            self.call("Emulation.setDeviceMetricsOverride", session, width=width // zoom, height=height // zoom,
+                      deviceScaleFactor=zoom, mobile=False)
+        else:
+            self.call("Emulation.clearDeviceMetricsOverride", session)
+        self.call("Emulation.setEmulatedMedia", session, features=[{"name": "prefers-color-scheme", "value": scheme}])
+
     def go(self, tab, url):
         """As from the address bar."""
         self.call("Page.navigate", self.session(tab.handle), url=url)

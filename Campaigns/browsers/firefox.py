@@ -156,6 +156,21 @@ class Firefox(Browser):
         found = self.call("WebDriver:FindElement", using="css selector", value=css)
         self.call_for_page("WebDriver:ElementClick", id=next(iter(found.values())))
 
+    def write(self, tab, css, text):
+        """Types into a field, in place of what it holds."""
+        self.call("WebDriver:SwitchToWindow", handle=tab.handle)
+        found = next(iter(self.call("WebDriver:FindElement", using="css selector", value=css).values()))
+        self.call("WebDriver:ElementClear", id=found)
+        self.call("WebDriver:ElementSendKeys", id=found, text=text)
+
+    def wear(self, tab, width, height, scheme, zoom=1):
+        """The size of the window before the zoom, and the colours that the user prefers; no width: as it was."""
+        self.call("WebDriver:SwitchToWindow", handle=tab.handle)
+        size = f"max-width: {width}px; max-height: {height}px" if width else ""
+        self.chrome(f"gBrowser.selectedBrowser.style.cssText = '{size}'; gBrowser.selectedBrowser.fullZoom = {zoom};"
+                    "Services.prefs.setIntPref('layout.css.prefers-color-scheme.content-override', "
+                    f"{int(scheme == 'light')})")
+
     def go(self, tab, url):
         self.call("WebDriver:SwitchToWindow", handle=tab.handle)
         self.call_for_page("WebDriver:Navigate", url=url)

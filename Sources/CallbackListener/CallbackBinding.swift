@@ -23,7 +23,7 @@ public struct CallbackBinding: Sendable, Equatable {
     let port: Int
     /// The path that the browser requests: `/` for an empty path (RFC 9110 section 4.2.3).
     let path: String
-    let families: Set<Family>
+    private(set) var families: Set<Family>
     /// Whose flow it is, such as an account. If several owners have the same redirect URI, each has rules of its own.
     public var owner = ""
     /// True if POST requests with a form are accepted (`form_post`).
@@ -98,6 +98,21 @@ public struct CallbackBinding: Sendable, Equatable {
         guard let own = try? WebURL(parsing: text) else { throw .unsuitable(reason: "the key is not base64url") }
         var binding = CallbackBinding(text, own, host: family.address, acceptsPost: false, peerUIDs: [])
         binding.entranceKey = key
+        return binding
+    }
+
+    /// A site at a free port: see ``LoopbackListener/openSite(_:owner:peerUIDs:serving:)``. Throws `unsuitable` if the
+    /// name is no label of a host name.
+    static func site(
+        _ name: String, _ owner: String, _ peerUIDs: Set<UInt32>, on families: Set<Family>
+    ) throws(CallbackListenerError) -> CallbackBinding {
+        let text = "http://\(name).localhost:0/"
+        guard let url = try? WebURL(parsing: text), let host = url.host, host == "\(name).localhost" else {
+            throw .unsuitable(reason: "the name is no label of a host name")
+        }
+        var binding = CallbackBinding(text, url, host: host, acceptsPost: true, peerUIDs: peerUIDs)
+        binding.families = families
+        binding.owner = owner
         return binding
     }
 

@@ -29,6 +29,8 @@ struct CallbackPort: Sendable {
         var generation = 0
         /// The key of a start address, see ``LoopbackListener/openEntrance(key:beside:owner:peerUIDs:)``.
         var entranceKey: String?
+        /// What answers every request with this Host field; nil for a redirect URI.
+        var site: LocalSite?
 
         /// The number of pending flows; 0 for a while after the last one.
         var count: Int { rules.values.reduce(0) { $0 + $1.count } }
@@ -69,6 +71,7 @@ struct CallbackGate {
         case page(PageContent)
         case callback(CallbackArrival)
         case entrance(EntranceVisit)
+        case site(LocalSite)
         /// A request with a query to a path without a pending flow. The query may contain a code, so the browser is
         /// redirected to remove it from the address bar.
         case unmatched
@@ -82,7 +85,7 @@ struct CallbackGate {
     func judge(_ request: ServerRequest, owner: UInt32?) -> Verdict {
         let hosts = request.fields[all: "Host"]
         let place = CallbackPort.Place(authority: hosts.first ?? "", path: request.path)
-        let waiting = port.waiting[place]
+        let waiting = port.site(at: place.authority) ?? port.waiting[place]
         // Other users of the machine may learn the state from an argument list, but they cannot own a socket of this
         // user.
         guard let owner, owner == user || peerUIDs(at: place.path, waiting).contains(owner) else {
@@ -108,6 +111,7 @@ struct CallbackGate {
             if let page = port.page(at: place.path) { return .page(page) }
             return request.query == nil ? .refused(404) : .unmatched
         }
+        if let site = waiting.site { return .site(site) }
         if let key = waiting.entranceKey { return .entrance(.opened(key: key)) }
         let url = waiting.base + (request.query.map { "?\($0)" } ?? "")
         guard request.method == "POST" else {

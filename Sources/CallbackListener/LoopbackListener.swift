@@ -3,6 +3,7 @@
 
 public import LocalHTTP
 public import ServiceLifecycle
+internal import SignInPage
 internal import Synchronization
 
 /// The loopback listener for redirect URIs: one for all flows, on as many ports as they need.
@@ -58,10 +59,14 @@ public final class LoopbackListener: Service {
     /// Binds and listens for a redirect URI or a start address before it returns. Returns the address with its port.
     /// Each call needs a call of ``close(_:)``; equal redirect URIs are counted. Throws ``CallbackListenerError``.
     public func open(_ binding: CallbackBinding) throws(CallbackListenerError) -> String {
+        try open(binding, serving: nil)
+    }
+
+    func open(_ binding: CallbackBinding, serving site: LocalSite?) throws(CallbackListenerError) -> String {
         let result: Result<String, CallbackListenerError> = opening.withLock { _ in
             Result { () throws(CallbackListenerError) in
                 guard !pending.isShutDown else { throw .shuttingDown }
-                return pending.add(binding, at: try bind(binding))
+                return pending.add(binding, at: try bind(binding), serving: site)
             }
         }
         return try result.get()

@@ -2,6 +2,7 @@
 
 internal import Glibc
 internal import LocalHTTP
+internal import SignInPage
 internal import Synchronization
 
 /// The open ports and the flows that are pending at them.
@@ -56,7 +57,7 @@ final class PendingCallbacks: Sendable {
     }
 
     /// Adds a pending flow. The port is already bound on all its families. Returns the redirect URI.
-    func add(_ binding: CallbackBinding, at number: Int) -> String {
+    func add(_ binding: CallbackBinding, at number: Int, serving site: LocalSite? = nil) -> String {
         state.withLock { state in
             let place = CallbackPort.Place(authority: binding.authority(port: number), path: binding.path)
             let redirectURI = binding.redirectURI(port: number)
@@ -67,6 +68,7 @@ final class PendingCallbacks: Sendable {
                 port.waiting[place]
                 ?? CallbackPort.Waiting(
                     base: String(redirectURI.prefix { $0 != "?" }), entranceKey: binding.entranceKey)
+            waiting.site = site
             // What an earlier flow of the owner accepted is not accepted for this one.
             let count = waiting.rules[binding.owner]?.count ?? 0
             waiting.rules[binding.owner] = CallbackPort.Rule(
@@ -119,7 +121,7 @@ final class PendingCallbacks: Sendable {
 
     /// The response to a request.
     func answer(_ request: ServerRequest) async -> ServerResponse {
-        let language = PageLanguage(of: request)
+        let language = PageLanguage(preferredBy: request.fields)
         guard case .network(_, _, _, let number) = request.peer,
             let port = state.withLock({ $0.ports[Int(number)] })
         else { return CallbackPages.refusal(404, in: language) }
@@ -141,6 +143,7 @@ final class PendingCallbacks: Sendable {
                 if case .foreign = visited { return CallbackPages.refusal(404, in: language) }
                 return CallbackPages.response(PageContent(.used), in: language)
             }
+        case .site(let site): return ServerResponse(await site(request.forSite))
         case .unmatched: return CallbackPages.away
         }
     }

@@ -38,6 +38,7 @@ private let host = ("Host", "127.0.0.1:5000")
         case .page(let content): "page \(content.page.status)"
         case .entrance(.opened(let key)): "opened \(key)"
         case .entrance(.foreign(let key, let uid)): "foreign \(key) \(uid.map(String.init) ?? "nobody")"
+        case .site: "site"
         case .unmatched: "unmatched"
         case .callback(let arrival):
             arrival.url + (arrival.form.map { " " + String(decoding: $0, as: UTF8.self) } ?? "")

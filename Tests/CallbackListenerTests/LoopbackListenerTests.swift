@@ -1,5 +1,6 @@
 import Glibc
 import LocalHTTP
+import SignInPage
 import Synchronization
 import Testing
 

@@ -2,6 +2,7 @@ import Cryptography
 import Encodings
 import HTTPMessages
 import LocalHTTP
+import SignInPage
 import Testing
 
 @testable import CallbackListener

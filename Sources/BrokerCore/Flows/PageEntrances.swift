@@ -24,7 +24,7 @@ extension FlowRegistry {
         await close(oldest.url, of: oldest.account)
     }
 
-    /// Spends an entrance: the page that it leads to, or nil if it leads nowhere any more.
+    /// Uses up an entrance. Returns its page; nil if the entrance is no longer valid.
     func spendPage(entrance key: String) -> String? {
         guard let index = pages.firstIndex(where: { $0.entrance.key == key }) else { return nil }
         defer { pages[index].page = nil }

@@ -4,6 +4,7 @@
 
 internal import HTTPMessages
 internal import LocalHTTP
+internal import SignInPage
 
 /// A page of the listener.
 enum Page: Sendable, Hashable, CaseIterable {
@@ -79,6 +80,15 @@ enum CallbackPages {
         default: ServerResponse(status: status, fields: fields([]))
         }
     }
+
+    /// The fields of a site's pages. Forms may be sent to the site itself; with `no-referrer` browsers would send no origin
+    /// with them (Fetch, "append a request Origin header").
+    static let fieldsOfSites: HTTPFields = {
+        var own = fields([])
+        own.set("Content-Security-Policy", policy.replacing("form-action 'none'", with: "form-action 'self'"))
+        own.set("Referrer-Policy", "same-origin")
+        return own
+    }()
 
     private static func fields(_ own: [(String, String)]) -> HTTPFields {
         HTTPFields(

@@ -4,9 +4,9 @@
 internal import Cryptography
 internal import Encodings
 
-enum PageStyle {
+public enum PageStyle {
     /// The text of the pages' `style` element.
-    static let text = """
+    public static let text = """
         :root{color-scheme:light dark;--page:#f2f3f6;--card:#fff;--text:#1b2030;--soft:#4a5263;--line:#d3d7df;--good:#1a7f45;--bad:#b3261e}
         @media(prefers-color-scheme:dark){:root{--page:#14161b;--card:#1e2128;--text:#eceef2;--soft:#b9bfcb;--line:#3b414d;--good:#4cc38a;--bad:#ff8a80}}
         *{box-sizing:border-box}
@@ -23,9 +23,23 @@ enum PageStyle {
         dl div{padding:.35rem 0}
         dt{color:var(--soft);font-size:.9rem}
         dd{margin:0;font-weight:600}
+        form{margin:1.25rem 0 0}
+        label{display:block;margin:1rem 0 .3rem;font-weight:600}
+        input,button,a.button{width:100%;min-height:2.9rem;padding:.6rem .8rem;border:1px solid var(--soft);border-radius:.45rem;font:inherit}
+        input{background:var(--page);color:var(--text)}
+        input[aria-invalid]{border-color:var(--bad)}
+        button,a.button{display:block;margin:1.25rem 0 0;background:var(--text);color:var(--card);font-weight:600;text-align:center;text-decoration:none;cursor:pointer}
+        button[disabled]{opacity:.75;cursor:default}
+        a.button,button.quiet{margin-top:.75rem;background:none;color:var(--text)}
+        a{color:inherit}
+        :focus-visible{outline:.2rem solid var(--good);outline-offset:.1rem}
+        .wrong{color:var(--bad);font-weight:600}
+        .words{padding:.5rem .8rem;border:1px dashed var(--soft);border-radius:.45rem;color:var(--soft)}
+        .words b{color:var(--text)}
+        nav{display:flex;flex-wrap:wrap;gap:.5rem 1.25rem;margin:1.25rem 0 0}
 
         """
 
     /// The source expression by which a policy allows the stylesheet: the digest of its text.
-    static let source = "sha256-\(Base64.encode(Digest.sha256(text)))"
+    public static let source = "sha256-\(Base64.encode(Digest.sha256(text)))"
 }

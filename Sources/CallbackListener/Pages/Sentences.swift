@@ -1,13 +1,8 @@
 // Every sentence of the pages. A sentence has no markup and nothing to escape.
 
-internal import HTTPMessages
-internal import LocalHTTP
+internal import SignInPage
 
-/// A language of the pages, by its tag (RFC 5646).
-enum PageLanguage: String, Sendable, CaseIterable {
-    case english = "en"
-    case russian = "ru"
-
+extension PageLanguage {
     /// What a page says.
     struct Sentences: Sendable {
         let heading: String
@@ -21,12 +16,6 @@ enum PageLanguage: String, Sendable, CaseIterable {
     struct Words: Sendable {
         let account: String
         let provider: String
-    }
-
-    /// The language that the request prefers (`Accept-Language`); English if it names none of them.
-    init(of request: ServerRequest) {
-        let preference = LanguagePreference(parsing: request.fields[all: "Accept-Language"])
-        self = preference.best(of: PageLanguage.allCases.map(\.rawValue)).flatMap(PageLanguage.init) ?? .english
     }
 
     var words: Words {

@@ -1,0 +1,189 @@
+internal import BrokerCore
+internal import HTTPMessages
+internal import Secrets
+internal import SignInPage
+internal import SupabaseAuth
+
+/// What the forms of the page do.
+extension PageConductor {
+    /// How long a browser waits for the response to a form. Then it is shown that the project is being asked.
+    private static let patience: Duration = .seconds(3)
+
+    /// Does what a form asks for. The response is a redirect in every case, so a reload sends no form again.
+    func perform(_ form: PageForm, _ flow: Flow, _ status: FlowView.Status) async -> HTTPResponse {
+        let done = Promise<Void>()
+        // One at a time: what a second tab or a second click sends meanwhile changes nothing.
+        let isFirst = session.edit { state in
+            guard state.running == nil else { return false }
+            state.running = done
+            state.complaint = nil
+            return true
+        }
+        guard isFirst else { return see(Screen.wait.rawValue) }
+        // The user may close the tab: what the project was asked for is still finished.
+        context.tools.work.start {
+            switch status {
+            case .pending: await signIn(form, flow)
+            case .completed: await goOn(form)
+            case .failed, .expired, .cancelled: break
+            }
+            session.edit { $0.running = nil }
+            done.fulfil(())
+        }
+        guard await done.wait(atMost: PageConductor.patience) != nil else { return see(Screen.wait.rawValue) }
+        // The request for this address sends the browser on, if the sign-in is over.
+        return see(session.snapshot.screen.rawValue)
+    }
+
+    // MARK: The sign-in
+
+    private func signIn(_ form: PageForm, _ flow: Flow) async {
+        session.edit { state in
+            state.email = form.email ?? state.email
+            state.phone = form.phone ?? state.phone
+        }
+        var fields = SupabaseSignInFields()
+        fields.email = form.email
+        fields.phone = form.phone
+        fields.password = form.password
+        switch form.action {
+        case .password: await redeem(.password, fields, flow, on: .login)
+        case .signUp: await redeem(.signUp, fields, flow, on: .signUp)
+        case .code:
+            guard let message = session.snapshot.message else { return }
+            let typed = TypedCode(code: form.code)
+            await redeem(.code(message, typed), fields, flow, on: .code)
+        case .forgotten:
+            await send(fields, flow, on: .forgotten) { start throws(BrokerError) in try await start.recovery() }
+        case .mail:
+            await send(fields, flow, on: .mail) { start throws(BrokerError) in try await start.message(hasLink: true) }
+        case .sms:
+            await send(fields, flow, on: .sms) { start throws(BrokerError) in try await start.message(hasLink: false) }
+        case .resend: await resend(flow)
+        case .factor, .challenge, .newPassword, .skip: break
+        }
+    }
+
+    private func redeem(
+        _ step: PageProof.Step, _ fields: SupabaseSignInFields, _ flow: Flow, on screen: Screen
+    ) async {
+        let verdict = await context.redeem(.own(PageProof(step: step, fields: fields)), of: flow)
+        switch verdict {
+        case .failed(_, let error)?: complain(of: error, on: screen)
+        case nil: complain(of: .flowEnded, on: screen)
+        case .completed?, .noted?, .outdated?, .ignored?, .ended?, .expired?: break
+        }
+    }
+
+    private func send(
+        _ fields: SupabaseSignInFields, _ flow: Flow, on screen: Screen,
+        _ begin: (FlowStart) async throws(BrokerError) -> Beginning
+    ) async {
+        let request = flow.request.choosing(fields)
+        do throws(BrokerError) {
+            if let wait = secondsLeft { throw .resendTooEarly(retryAfter: wait) }
+            let start = FlowStart(provider: provider, context: context, request: request)
+            guard case .flow(let awaited, _, _) = try await begin(start), let message = awaited as? SupabaseFlow,
+                await context.add(message, to: flow)
+            else { return }
+            session.note(message, at: clock.bootInstant)
+        } catch {
+            complain(of: error, on: screen)
+        }
+    }
+
+    /// Sends the last message again. Its link and code are other ones, for the same request.
+    private func resend(_ flow: Flow) async {
+        guard let message = session.snapshot.message else { return }
+        do throws(BrokerError) {
+            if let wait = secondsLeft { throw .resendTooEarly(retryAfter: wait) }
+            try await provider.send(message, captcha: nil)
+            session.note(message, at: clock.bootInstant)
+        } catch {
+            complain(of: error, on: .resend)
+        }
+    }
+
+    /// Seconds until another message may be sent; nil if it may.
+    private var secondsLeft: Int? {
+        guard let due = session.snapshot.nextMessageAt else { return nil }
+        let wait = (due - clock.bootInstant).wholeSeconds
+        return wait > 0 ? wait : nil
+    }
+
+    // MARK: After the sign-in
+
+    private func goOn(_ form: PageForm) async {
+        let users = LaneRequests(sessions: context.sessions)
+        let step = await steps.next()
+        do throws(BrokerError) {
+            switch (form.action, step) {
+            case (.skip, .factor), (.skip, .newPassword): session.edit { _ = $0.skipped.insert(step) }
+            case (.challenge, .factor):
+                let id = try await factor(of: form).id
+                let challenge = try await users.challenge(account.name, factor: id)
+                session.edit { $0.challenge = .init(id: challenge.id, factor: id) }
+            case (.factor, .factor):
+                let factor = try await factor(of: form)
+                guard let code = form.code else { throw .invalid(field: "code", reason: "missing") }
+                var challenge = session.snapshot.challenge.flatMap { $0.factor == factor.id ? $0.id : nil }
+                if factor.kind == FactorKind.totp.rawValue {
+                    challenge = try await users.challenge(account.name, factor: factor.id).id
+                }
+                guard let challenge else { throw .invalid(field: "code", reason: "no message was sent") }
+                try await users.verify(code, account.name, factor: factor.id, challenge: challenge)
+            case (.newPassword, .newPassword):
+                var changes = UserChanges()
+                guard let password = form.password else { throw .invalid(field: "password", reason: "missing") }
+                changes.password = password
+                _ = try await users.put(changes, of: account.name, link: .none)
+                session.edit { _ = $0.skipped.insert(.newPassword) }
+            // A form of a step that is over, such as one that the back button led to.
+            default: break
+            }
+        } catch {
+            complain(of: error, on: step)
+        }
+    }
+
+    private func factor(of form: PageForm) async throws(BrokerError) -> Factor {
+        guard let found = await steps.factors().first(where: { $0.id == form.factor }) else {
+            throw .invalid(field: "factor", reason: "unknown")
+        }
+        return found
+    }
+}
+
+extension UserMessage {
+    /// What the page says of an error.
+    init(of error: BrokerError) {
+        switch error {
+        case .problem(let problem): self = problem.message.flatMap(UserMessage.init(rawValue:)) ?? .signInFailed
+        case .invalid("email", _): self = .invalidEmail
+        case .invalid("phone", _): self = .invalidPhone
+        case .invalid("code", _): self = .wrongCode
+        case .invalid("password", _): self = .weakPassword
+        case .resendTooEarly, .provider(.rateLimited): self = .tooManyAttempts
+        case .provider(.unreachable): self = .network
+        case .provider(.unavailable), .provider(.failing): self = .serviceDown
+        default: self = .signInFailed
+        }
+    }
+
+    /// The field of a screen's form that it is about; nil for the whole form.
+    func field(on screen: Screen) -> String? {
+        let fields: [Screen: Set<String>] = [
+            .login: ["email", "phone", "password"], .signUp: ["email", "phone", "password"], .forgotten: ["email"],
+            .mail: ["email"], .sms: ["phone"], .code: ["code"], .factor: ["code"], .newPassword: ["password"],
+        ]
+        let field: String? =
+            switch self {
+            case .wrongCode, .codeExpired: "code"
+            case .weakPassword, .samePassword, .wrongPassword, .passwordNeeded, .wrongCredentials: "password"
+            case .invalidEmail, .emailTaken, .unconfirmedEmail: "email"
+            case .invalidPhone, .phoneTaken, .unconfirmedPhone: "phone"
+            default: nil
+            }
+        return field.flatMap { fields[screen]?.contains($0) == true ? $0 : nil }
+    }
+}

@@ -1,0 +1,173 @@
+internal import BrokerCore
+internal import HTTPMessages
+internal import Secrets
+internal import SignInPage
+internal import SupabaseAuth
+
+/// Answers the requests to a sign-in page: shows where the user is, and does what a form asks for by the methods that
+/// programs use too.
+struct PageConductor: Sendable {
+    let provider: SupabaseProvider
+    let session: PageSession
+    let context: SignInContext
+
+    var account: Account { provider.account }
+    var clock: BrokerClock { context.tools.clock }
+    var steps: PageSteps { PageSteps(session: session, account: account.name, sessions: context.sessions) }
+
+    func answer(_ request: HTTPRequest) async -> HTTPResponse {
+        let language = PageLanguage(preferredBy: request.fields)
+        if request.method == "GET", request.url.hasPrefix(PageSession.entry) {
+            guard session.spend(Secret(String(request.url.dropFirst(PageSession.entry.count)))) else {
+                return show(.elsewhere, in: language, status: 410)
+            }
+            return see("/", [("Set-Cookie", session.secrets.cookieField)])
+        }
+        guard let flow = session.snapshot.flow, let view = await context.view(flow.id, waiting: .zero) else {
+            return show(.elsewhere, in: language, status: 404)
+        }
+        switch session.secrets.judge(request, at: session.origin) {
+        case .refused(let status): return HTTPResponse(status: status)
+        case .stranger: return show(.elsewhere, in: language, status: 403)
+        case .form(let form): return await perform(form, flow, view.status)
+        case .page: return await page(request.url, flow, view.status, language)
+        }
+    }
+
+    // MARK: Pages
+
+    private func page(
+        _ path: String, _ flow: Flow, _ status: FlowView.Status, _ language: PageLanguage
+    ) async -> HTTPResponse {
+        switch status {
+        case .pending: return await pendingPage(path, flow, language)
+        case .completed:
+            let next = await steps.next()
+            if next == .done { session.finish() }
+            guard path == next.rawValue else { return see(next.rawValue) }
+            return await show(next, in: language)
+        case .failed, .expired, .cancelled:
+            guard path == Screen.ended.rawValue else { return see(Screen.ended.rawValue) }
+            return show(.ended, in: language, status: 200)
+        }
+    }
+
+    private func pendingPage(_ path: String, _ flow: Flow, _ language: PageLanguage) async -> HTTPResponse {
+        let state = session.snapshot
+        let isRunning = state.running != nil
+        if path.hasPrefix(PageSession.link) { return await go(to: path, flow) }
+        guard let screen = Screen(rawValue: path) else { return see("/") }
+        switch screen {
+        case .wait: return isRunning ? await show(.wait, in: language) : see(state.screen.rawValue)
+        case _ where isRunning: return see(Screen.wait.rawValue)
+        case .code where state.message != nil, .resend where state.message != nil: break
+        case _ where screen.isFree: break
+        default: return see("/")
+        }
+        return await show(screen, in: language)
+    }
+
+    /// Sends the browser to a provider's page.
+    private func go(to path: String, _ flow: Flow) async -> HTTPResponse {
+        guard let word = session.spendLink(String(path.dropFirst(PageSession.link.count))) else { return see("/") }
+        var fields = SupabaseSignInFields()
+        fields.oauthProvider = word
+        let start = FlowStart(provider: provider, context: context, request: flow.request.choosing(fields))
+        do throws(BrokerError) {
+            let request = try await start.page()
+            guard await context.add(request, to: flow) else { return see(Screen.ended.rawValue) }
+            return HTTPResponse(status: 302, fields: HTTPFields([("Location", request.authorizationURL)]))
+        } catch {
+            complain(of: error, on: .login)
+            return see("/")
+        }
+    }
+
+    private func show(_ screen: Screen, in language: PageLanguage) async -> HTTPResponse {
+        var content = content(of: screen, in: language)
+        if screen == .factor {
+            let challenge = session.snapshot.challenge
+            content.factors = await steps.factors().map { factor in
+                .init(
+                    id: factor.id, name: factor.name ?? factor.phone, isPhone: factor.kind == FactorKind.phone.rawValue,
+                    hasMessage: challenge?.factor == factor.id)
+            }
+        }
+        return show(content, in: language, status: 200)
+    }
+
+    private func show(_ screen: Screen, in language: PageLanguage, status: Int) -> HTTPResponse {
+        show(content(of: screen, in: language), in: language, status: status)
+    }
+
+    private func show(_ content: ScreenContent, in language: PageLanguage, status: Int) -> HTTPResponse {
+        let document = ScreenDocument(content, in: language)
+        var fields = HTTPFields([
+            ("Content-Type", "text/html; charset=utf-8"), ("Content-Language", language.rawValue),
+        ])
+        if let seconds = document.refresh { fields.append("Refresh", "\(seconds)") }
+        // A browser keeps a page that was left as it was, with the password that was typed there, even with `no-store`.
+        // After the sign-in this drops it (Clear Site Data, section 3.1).
+        if [.factor, .newPassword, .done, .ended].contains(content.screen) {
+            fields.append("Clear-Site-Data", "\"cache\"")
+        }
+        return HTTPResponse(status: status, fields: fields, body: Secret(document.html))
+    }
+
+    private func content(of screen: Screen, in language: PageLanguage) -> ScreenContent {
+        var content = ScreenContent(
+            screen, account: account.name.rawValue, host: provider.host, words: session.words,
+            token: session.secrets.token.revealed())
+        // A browser without the cookie is shown no secret.
+        guard screen != .elsewhere else { return content }
+        let state = session.snapshot
+        let open = session.settings.open
+        content.offers.email = open.contains("email")
+        content.offers.phone = open.contains("phone")
+        content.offers.signUp = !session.settings.signUpIsClosed
+        if screen == .login { content.providers = session.links() }
+        if let complaint = state.complaint, complaint.screen == screen {
+            let sentence = complaint.message.text(in: language == .russian ? .russian : .english)
+            content.complaint = .init(field: complaint.field, sentence: sentence)
+        }
+        content.email = state.email
+        content.phone = state.phone
+        switch state.message?.message?.contact {
+        case .email(let address)?: content.sentTo = address.text
+        case .phone(let number)?: content.sentTo = "+\(number.digits)"
+        case nil: break
+        }
+        content.hasLink = state.message?.redirect != nil
+        content.secondsLeft = state.nextMessageAt.map { max(0, ($0 - clock.bootInstant).wholeSeconds) } ?? 0
+        return content
+    }
+
+    func see(_ path: String, _ fields: [(String, String)] = []) -> HTTPResponse {
+        HTTPResponse(status: 303, fields: HTTPFields([("Location", path)] + fields))
+    }
+
+    /// Notes what the screen says the next time.
+    func complain(of error: BrokerError, on screen: Screen) {
+        let message = UserMessage(of: error)
+        session.edit { state in
+            state.screen = screen
+            state.complaint = PageComplaint(screen: screen, field: message.field(on: screen), message: message)
+        }
+    }
+}
+
+extension FlowStart {
+    /// Starts a sign-in on a page of our own. The project says what it offers.
+    func signInPage() async throws(BrokerError) -> Beginning {
+        let settings = try await provider.ask(project.settings(), on: .authorization, FlowStart.readSettings)
+        let session = PageSession(settings: settings)
+        let conductor = PageConductor(provider: provider, session: session, context: context)
+        let address = try await context.openSite(session.name, of: account.name, serving: conductor.answer)
+        session.edit { $0.address = address }
+        return .flow(PageFlow(session: session), timeout: SupabaseFlow.messageTimeout)
+    }
+
+    private static func readSettings(_ response: HTTPResponse) throws(SupabaseError) -> SupabaseSettings {
+        try SupabaseSettings(reading: response)
+    }
+}

@@ -1,0 +1,103 @@
+internal import BrokerCore
+internal import Cryptography
+
+/// A sign-in on a page of our own. What the user chooses there are requests beside it, whose callbacks complete it.
+struct PageFlow: AwaitedSignIn {
+    let session: PageSession
+    let key = Arrival.digest(of: RandomToken.identifier())
+
+    var redirectURI: String { "" }
+    var authorizationURL: String { session.address }
+    var ownPage: String? { session.address }
+    var waitingFor: WaitingFor { .page }
+    var proofs: Set<Proof.Kind> { [] }
+    var isAccompanied: Bool { true }
+
+    var details: AwaitedDetails {
+        var details = AwaitedDetails()
+        details.words = session.words
+        return details
+    }
+
+    func recognize(_ arrival: Arrival, of standing: FlowStanding) -> Recognition { .foreign }
+
+    func expiry(of flow: Flow) -> String {
+        "The sign-in of \(flow.account.name) was not finished within \(flow.duration.wholeSeconds) seconds. Waited for the "
+            + "sign-in page."
+    }
+}
+
+/// The way of one browser from a start address to the page.
+struct PageTicket: AwaitedSignIn {
+    let authorizationURL: String
+    private let page: PageFlow
+    let key = Arrival.digest(of: RandomToken.identifier())
+
+    init(_ address: String, of page: PageFlow) {
+        authorizationURL = address
+        self.page = page
+    }
+
+    var redirectURI: String { "" }
+    var waitingFor: WaitingFor { .page }
+    var proofs: Set<Proof.Kind> { [] }
+
+    func recognize(_ arrival: Arrival, of standing: FlowStanding) -> Recognition { .foreign }
+    func expiry(of flow: Flow) -> String { page.expiry(of: flow) }
+}
+
+/// What the user typed on the page, as a proof of its flow.
+struct PageProof: OwnProof {
+    enum Step: Sendable {
+        case password, signUp
+        /// The code of a message.
+        case code(SupabaseFlow, TypedCode)
+    }
+
+    let step: Step
+    let fields: SupabaseSignInFields
+}
+
+/// Redeems what was typed on the page. A mistake leaves the flow as it was.
+struct PageRedeeming: Sendable {
+    let provider: SupabaseProvider
+    let flow: Flow
+    let context: SignInContext
+
+    func redeem(_ proof: PageProof) async throws(RedemptionFailure) -> Redemption {
+        let request = flow.request.choosing(proof.fields)
+        let start = FlowStart(provider: provider, context: context, request: request)
+        switch proof.step {
+        case .code(let sent, let typed):
+            return try await Redeeming(provider: provider, flow: flow, awaited: sent, context: context).code(typed)
+        case .password:
+            return try await RedemptionFailure.mapping(endsFlow: false) { () throws(BrokerError) in
+                try await context.admitSession(flow.account.name)
+                let session = try await start.sessionByPassword()
+                return .session(session, provider.opening(session, request))
+            }
+        case .signUp:
+            return try await RedemptionFailure.mapping(endsFlow: false) { () throws(BrokerError) in
+                try await context.admitSession(flow.account.name)
+                switch try await start.signedUp() {
+                case .session(let session): return .session(session, provider.opening(session, request))
+                case .message(let message):
+                    guard await context.add(message, to: flow) else { throw .flowEnded }
+                    (flow.awaited as? PageFlow)?.session.note(message, at: context.tools.clock.bootInstant)
+                    return .waiting(nil)
+                }
+            }
+        }
+    }
+}
+
+extension SignInRequest {
+    /// The page's own request, with what was typed on it. Whether the session is stored stays as it was asked for.
+    func choosing(_ fields: SupabaseSignInFields) -> SignInRequest {
+        var request = self
+        var fields = fields
+        fields.isPersistent = project?.isPersistent ?? true
+        request.project = fields
+        return request
+    }
+}

@@ -1,0 +1,213 @@
+internal import BrokerCore
+internal import Cryptography
+internal import HTTPMessages
+internal import Secrets
+internal import SignInPage
+internal import SupabaseAuth
+internal import Synchronization
+
+/// What is known of one sign-in page: its secrets, and how far the user has come. It holds no password.
+final class PageSession: Sendable {
+    /// A second factor's challenge that is open.
+    struct Challenge: Sendable {
+        let id: String
+        let factor: String
+    }
+
+    struct State: Sendable {
+        /// With a slash at its end; empty until the page is served.
+        var address = ""
+        var flow: Flow?
+        /// Of start addresses that were spent and not followed yet.
+        var tickets: [Secret] = []
+        /// The next link to each provider's page. Each works once.
+        var links: [String: String] = [:]
+        /// Where the user is.
+        var screen = Screen.login
+        var complaint: PageComplaint?
+        var email = ""
+        var phone = ""
+        /// The last message, and when another one may be sent.
+        var message: SupabaseFlow?
+        var nextMessageAt: BootInstant?
+        /// What the project is being asked for the page.
+        var running: Promise<Void>?
+        var challenge: Challenge?
+        /// The session that the sign-in made; nil before the first look at it. What follows concerns no other one.
+        var sessionID: String?
+        /// What the user went on without, after the sign-in.
+        var skipped: Set<Screen> = []
+    }
+
+    let name = "rb-\(Base32Name.random())"
+    let words = PageWords.random()
+    let secrets = PageGuard()
+    let settings: SupabaseSettings
+    private let state = Mutex(State())
+    /// Nothing is left to be done on the page.
+    private let finished = Promise<Void>()
+
+    init(settings: SupabaseSettings) { self.settings = settings }
+
+    var snapshot: State { state.withLock { $0 } }
+    var address: String { snapshot.address }
+    /// As browsers state it.
+    var origin: String { String(address.dropLast()) }
+
+    func edit<Result>(_ body: (inout State) -> Result) -> Result where Result: Sendable { state.withLock { body(&$0) } }
+
+    // MARK: Start addresses
+
+    /// An address of the page that lets one browser in, once.
+    func ticket(to flow: Flow) -> String {
+        let ticket = RandomToken.base64URL(bits: 256)
+        return state.withLock { state in
+            state.flow = flow
+            state.tickets.append(ticket)
+            if state.tickets.count > PageSession.mostTickets { state.tickets.removeFirst() }
+            return "\(state.address)\(PageSession.entry.dropFirst())\(ticket.revealed())"
+        }
+    }
+
+    /// Uses a ticket up. False if there is none like it.
+    func spend(_ ticket: Secret) -> Bool {
+        state.withLock { state in
+            guard let index = state.tickets.firstIndex(of: ticket) else { return false }
+            state.tickets.remove(at: index)
+            return true
+        }
+    }
+
+    static let entry = "/enter/"
+    private static let mostTickets = 32
+
+    // MARK: Links to providers
+
+    /// The links as they stand on the page now, in the order of the providers' names.
+    func links() -> [ScreenContent.ProviderLink] {
+        let providers = settings.open.subtracting(PageSession.notPages).sorted()
+        return state.withLock { state in
+            providers.map { provider in
+                let key = state.links[provider] ?? RandomToken.identifier()
+                state.links[provider] = key
+                return ScreenContent.ProviderLink(provider: provider, path: PageSession.link + key)
+            }
+        }
+    }
+
+    /// The provider of a link, which is used up.
+    func spendLink(_ key: String) -> String? {
+        state.withLock { state in
+            guard let provider = state.links.first(where: { $0.value == key })?.key else { return nil }
+            state.links[provider] = nil
+            return provider
+        }
+    }
+
+    static let link = "/go/"
+    /// What a project lists beside the providers.
+    private static let notPages: Set<String> = ["email", "phone", "anonymous_users"]
+
+    // MARK: Messages
+
+    /// A message was sent.
+    func note(_ message: SupabaseFlow, at now: BootInstant) {
+        state.withLock { state in
+            state.message = message
+            state.nextMessageAt = now + SupabaseFlow.resendInterval
+            state.screen = .code
+            state.complaint = nil
+        }
+    }
+
+    // MARK: The end
+
+    func finish() { finished.fulfil(()) }
+
+    /// Serves the page until its flow has ended, and then until the user has done the rest.
+    func serve(_ flow: Flow, in context: SignInContext) async {
+        edit { $0.flow = flow }
+        while await context.isPending(flow.id) {
+            guard await context.view(flow.id, waiting: PageSession.watchInterval) != nil else { break }
+        }
+        let steps = PageSteps(session: self, account: flow.account.name, sessions: context.sessions)
+        if await context.view(flow.id, waiting: .zero)?.status == .completed, await steps.next() != .done {
+            _ = await finished.wait(atMost: PageSession.restOfTime)
+        }
+        await context.closeRedirect(address, of: flow.account.name)
+    }
+
+    /// The longest wait before the status is checked again.
+    private static let watchInterval: Duration = .seconds(30)
+    /// How long the page waits for a second factor or a new password after the sign-in.
+    private static let restOfTime: Duration = .seconds(600)
+}
+
+/// What was wrong with the last form.
+struct PageComplaint: Sendable {
+    /// The screen whose form it was.
+    let screen: Screen
+    let field: String?
+    let message: UserMessage
+}
+
+/// What is left to do once a session is there.
+struct PageSteps: Sendable {
+    let session: PageSession
+    let account: AccountName
+    let sessions: SessionAccess
+
+    /// The screen of the next step.
+    func next() async -> Screen {
+        guard let held = await held() else { return .done }
+        let skipped = session.snapshot.skipped
+        if !skipped.contains(.factor), held.project?.assurance != .aal2, !PageSteps.factors(of: held).isEmpty {
+            return .factor
+        }
+        return held.isRecovery && !skipped.contains(.newPassword) ? .newPassword : .done
+    }
+
+    func factors() async -> [Factor] { await held().map(PageSteps.factors) ?? [] }
+
+    /// The session that the page's own sign-in made, if the account still has it.
+    private func held() async -> Session? {
+        guard let held = await sessions.held(account) else { return nil }
+        let own = session.edit { state in
+            state.sessionID = state.sessionID ?? held.project?.sessionID
+            return state.sessionID
+        }
+        return held.project?.sessionID == own ? held : nil
+    }
+
+    /// Those that take a code.
+    private static func factors(of session: Session) -> [Factor] {
+        let user = session.user.flatMap(SupabaseUser.init(reading:))
+        let kinds: Set = [FactorKind.totp.rawValue, FactorKind.phone.rawValue]
+        return user?.factors.filter { $0.isVerified && kinds.contains($0.kind) } ?? []
+    }
+}
+
+/// Random labels of host names.
+private enum Base32Name {
+    private static let letters = Array("abcdefghijklmnopqrstuvwxyz234567")
+
+    /// 100 random bits.
+    static func random() -> String { String(RandomToken.bytes(20).map { letters[Int($0 & 31)] }) }
+}
+
+/// Two words by which a user knows the page from an imitation.
+enum PageWords {
+    static func random() -> String { RandomToken.bytes(2).map { list[Int($0) % list.count] }.joined(separator: " ") }
+
+    private static let list = """
+        acorn amber anchor apple arrow autumn badge bamboo basket beacon birch bottle branch bridge bronze butter \
+        button cabin camel candle canyon carpet castle cedar cherry circle clover cobalt comet copper coral cotton \
+        crane crystal daisy desert dolphin donkey dragon eagle ember engine falcon feather fiddle flint forest fossil \
+        garden ginger glacier globe granite hammer harbor hazel helmet heron honey island ivory jacket jasmine jungle \
+        kettle lantern lemon lilac linen lizard lobster magnet maple marble meadow melon mirror monkey mosaic needle \
+        nickel oasis ocean olive onion orange orchid otter oyster paddle panda paper parrot pebble pepper pigeon \
+        planet pocket pony prism puzzle quartz rabbit raven ribbon river rocket saddle salmon sandal shadow silver \
+        spider spruce squash statue sugar summer sunset teapot tiger timber tulip tunnel turtle valley velvet violet \
+        walnut willow window winter
+        """.split(separator: " ").map(String.init)
+}
