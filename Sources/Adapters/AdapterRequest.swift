@@ -1,3 +1,5 @@
+internal import HTTPMessages
+
 /// What an adapter asks the daemon: the token for a place, or that it notes a refused one.
 public struct AdapterRequest: Sendable, Equatable {
     /// Where the tool connects to.
@@ -7,10 +9,19 @@ public struct AdapterRequest: Sendable, Equatable {
     /// The SHA-256, in hexadecimal digits, of a token that the server refused; nil if a token is wanted.
     public let rejected: String?
 
-    init(url: String, username: String?, rejected: String? = nil) {
+    public init(url: String, username: String?, rejected: String? = nil) {
         self.url = url
         self.username = username
         self.rejected = rejected
+    }
+
+    /// The lookup of a place of the web that a tool named. A query and a fragment are left out, since no origin has one.
+    ///
+    /// - Throws: for a URL of another scheme, without a host or with a user name.
+    init(web text: String, username: String? = nil) throws(AdapterFailure) {
+        guard let url = try? WebURL(parsing: text), ["https", "http"].contains(url.scheme), url.host?.isEmpty == false
+        else { throw AdapterFailure("The tool named something that is no URL of a web server.") }
+        self.init(url: String(text.prefix { $0 != "?" && $0 != "#" }), username: username)
     }
 }
 
@@ -36,6 +47,46 @@ public struct AdapterCredential: Sendable {
         guard !secret.isEmpty, secret.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw AdapterFailure("The token has characters that are not allowed in a token; it is given to no tool.")
         }
+    }
+
+    /// The token, for a tool that sends it as `Authorization: Bearer` and in no other way.
+    ///
+    /// - Throws: for a token that cannot be in a header field, and for an origin that wants another field.
+    func bearer(for tool: String) throws(AdapterFailure) -> String {
+        try checkToken()
+        guard headers == ["Authorization: Bearer \(secret)"] else {
+            throw AdapterFailure(
+                "The origin's header is not “Authorization: Bearer {token}”, and \(tool) sends nothing else.")
+        }
+        return secret
+    }
+
+    /// The value of the field `Authorization`, for a tool that sends no other field.
+    ///
+    /// - Throws: for a token that cannot be in a header field, and for an origin that wants another field.
+    func authorization(for tool: String) throws(AdapterFailure) -> String {
+        let fields = try fields()
+        guard fields.count == 1, fields[0].name.lowercased() == "authorization" else {
+            throw AdapterFailure("The origin's header is not “Authorization”, and \(tool) sends no other field.")
+        }
+        return fields[0].value
+    }
+
+    /// The fields that the tool sends.
+    ///
+    /// - Throws: for a token that cannot be in a header field, and for a line that is no field.
+    func fields() throws(AdapterFailure) -> [(name: String, value: String)] {
+        try checkToken()
+        var fields: [(name: String, value: String)] = []
+        for line in headers {
+            guard let colon = line.firstRange(of: ": "), !line[..<colon.lowerBound].isEmpty,
+                line[..<colon.lowerBound].utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ":") }),
+                line.utf8.allSatisfy({ (0x20...0x7E).contains($0) })
+            else { throw AdapterFailure("The daemon's response has a header that is not one.") }
+            fields.append((String(line[..<colon.lowerBound]), String(line[colon.upperBound...])))
+        }
+        guard !fields.isEmpty else { throw AdapterFailure("The daemon's response has no header.") }
+        return fields
     }
 }
 

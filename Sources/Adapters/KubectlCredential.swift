@@ -69,14 +69,10 @@ public struct KubectlCredential: Sendable, Equatable {
     /// - Throws: for a token that cannot be in a header field, and for one that the configuration wants in another field
     ///   than `Authorization: Bearer`. kubectl knows no other.
     public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
-        try credential.checkToken()
-        guard credential.headers == ["Authorization: Bearer \(credential.secret)"] else {
-            throw AdapterFailure(
-                "The origin's header is not “Authorization: Bearer {token}”, and kubectl sends nothing else.")
-        }
+        let token = try credential.bearer(for: "kubectl")
         var status = JSONObject()
         status["expirationTimestamp"] = credential.expiresAt.map { .string(Timestamp.text(of: $0)) }
-        status["token"] = .string(credential.secret)
+        status["token"] = .string(token)
         let answer: JSON = [
             "apiVersion": .string(KubectlCredential.group + version), "kind": "ExecCredential",
             "status": .object(status),

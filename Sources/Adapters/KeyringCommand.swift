@@ -1,0 +1,62 @@
+internal import StrictJSON
+
+/// The command line of the Python package `keyring`, as far as pip and uv run it: `get SERVICE USERNAME`, with
+/// `--mode creds` for a user name and a password, and `--output json`.
+public struct KeyringCommand: Sendable, Equatable {
+    /// The user name where neither the tool nor the configuration states one.
+    private static let usualName = "oauth2"
+
+    public let request: AdapterRequest
+    /// True if the user name is asked for too.
+    private(set) var wantsUsername = false
+    private(set) var wantsJSON = false
+
+    /// Nil for what another program has to do: another action than `get`, an option that is not known, a service that is
+    /// no web server.
+    public init?(_ arguments: [String]) {
+        var (words, mode, output) = ([String](), "password", "plain")
+        var rest = arguments[...]
+        while let word = rest.popFirst() {
+            guard word.hasPrefix("-") else {
+                words.append(word)
+                continue
+            }
+            let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard let value = parts.count == 2 ? String(parts[1]) : rest.popFirst() else { return nil }
+            switch parts[0] {
+            case "--mode": mode = value
+            case "--output": output = value
+            default: return nil
+            }
+        }
+        guard words.first == "get", ["password", "creds"].contains(mode), ["plain", "json"].contains(output),
+            words.count == 3 || words.count == 2 && mode == "creds"
+        else { return nil }
+        let (service, username) = (words[1], words.count == 3 && !words[2].isEmpty ? words[2] : nil)
+        guard username?.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) != false,
+            let request = try? AdapterRequest(
+                web: service.contains("://") ? service : "https://\(service)/", username: username)
+        else { return nil }
+        self.request = request
+        wantsUsername = mode == "creds"
+        wantsJSON = output == "json"
+    }
+
+    /// The answer: the token as the password, and the user name if that was asked for.
+    ///
+    /// - Throws: for a value that would add a line, and for a user name that Basic authentication cannot send.
+    public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
+        try credential.checkToken()
+        let username = credential.username ?? request.username ?? KeyringCommand.usualName
+        guard username.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F && $0 != UInt8(ascii: ":") }) else {
+            throw AdapterFailure("The user name has characters that Basic authentication does not allow.")
+        }
+        guard wantsJSON else {
+            return Array((wantsUsername ? "\(username)\n" : "").utf8) + Array("\(credential.secret)\n".utf8)
+        }
+        var answer = JSONObject()
+        if wantsUsername { answer["username"] = .string(username) }
+        answer["password"] = .string(credential.secret)
+        return JSON.object(answer).serialized() + [0x0A]
+    }
+}

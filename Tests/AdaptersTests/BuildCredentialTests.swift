@@ -1,0 +1,104 @@
+// Bazel, Terraform and Google's libraries: what they ask, and what they are told.
+
+import StrictJSON
+import Testing
+
+@testable import Adapters
+
+private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
+
+@Suite struct `Bazel's credential protocol` {
+    private static let cases = AdapterCase.all(in: "bazel-credential")
+
+    private func asked() throws -> BazelCredential {
+        try BazelCredential(reading: Array(#"{"uri":"https://b.example.org/"}"#.utf8))
+    }
+
+    @Test func `has cases`() { #expect(Self.cases.count >= 40) }
+
+    @Test(arguments: cases) func `is read as its case says`(_ example: AdapterCase) throws {
+        guard let url = example.head["url"] else {
+            #expect(throws: AdapterFailure.self) { try BazelCredential(reading: example.input) }
+            return
+        }
+        #expect(try BazelCredential(reading: example.input).request == AdapterRequest(url: url, username: nil))
+    }
+
+    @Test func `the answer has every field, and when they end`() throws {
+        #expect(
+            try text(asked().answer(.bearer("t", expiresAt: 1_800_000_000)))
+                == #"{"headers":{"Authorization":["Bearer t"]},"expires":"2027-01-15T08:00:00Z"}"# + "\n")
+        let several = AdapterCredential(
+            headers: ["X-A: t", "X-B: \"b\"", "X-A: 2"], username: nil, secret: "t", expiresAt: nil)
+        #expect(try text(asked().answer(several)) == #"{"headers":{"X-A":["t","2"],"X-B":["\"b\""]}}"# + "\n")
+    }
+
+    @Test(arguments: unsendableTokens) func `a token that no header field can have is not given`(token: String) {
+        #expect(throws: AdapterFailure.self) { try asked().answer(.bearer(token)) }
+    }
+}
+
+@Suite struct `Terraform's credential protocol` {
+    private static let cases = AdapterCase.all(in: "terraform-credential")
+
+    @Test func `has cases`() { #expect(Self.cases.count >= 20) }
+
+    @Test(arguments: cases) func `is read as its case says`(_ example: AdapterCase) throws {
+        let host = example.head["argument"] ?? ""
+        guard let url = example.head["url"] else {
+            #expect(throws: AdapterFailure.self) { try TerraformCredential(host: host) }
+            return
+        }
+        #expect(try TerraformCredential(host: host).request == AdapterRequest(url: url, username: nil))
+    }
+
+    @Test func `a host with a line break is refused`() {
+        #expect(throws: AdapterFailure.self) { try TerraformCredential(host: "a.example.org\nb.example.org") }
+    }
+
+    @Test func `the answer has the token`() throws {
+        let asked = try TerraformCredential(host: "app.example.org")
+        #expect(try text(asked.answer(.bearer("a\"b"))) == #"{"token":"a\"b"}"# + "\n")
+        let wrong = AdapterCredential(headers: ["X-Token: t"], username: nil, secret: "t", expiresAt: nil)
+        #expect(throws: AdapterFailure.self) { try asked.answer(wrong) }
+    }
+
+    @Test(arguments: unsendableTokens) func `a token that no header field can have is not given`(token: String) throws {
+        let asked = try TerraformCredential(host: "app.example.org")
+        #expect(throws: AdapterFailure.self) { try asked.answer(.bearer(token)) }
+    }
+}
+
+@Suite struct `The executable of Google's external accounts` {
+    private static let jwt = "urn:ietf:params:oauth:token-type:jwt"
+
+    @Test(arguments: [nil, "urn:ietf:params:oauth:token-type:id_token", jwt])
+    func `gives an ID token of the type that is expected`(type: String?) throws {
+        let json = try JSON(parsing: GoogleCredential(type: type).answer(.bearer("a.b.c", expiresAt: 1_800_000_000)))
+        let expected: JSON = [
+            "version": 1, "success": true,
+            "token_type": .string(type ?? "urn:ietf:params:oauth:token-type:id_token"), "id_token": "a.b.c",
+            "expiration_time": 1_800_000_000,
+        ]
+        #expect(json == expected)
+    }
+
+    @Test(arguments: [
+        "", "urn:ietf:params:oauth:token-type:saml2", "urn:ietf:params:oauth:token-type:access_token", "\n",
+    ])
+    func `gives no token of another type`(type: String) {
+        #expect(throws: AdapterFailure.self) { try GoogleCredential(type: type) }
+    }
+
+    @Test(arguments: unsendableTokens + ["opaque", "a.b", "a.b.c.d"])
+    func `gives nothing that is no JSON Web Token`(token: String) throws {
+        let asked = try GoogleCredential(type: Self.jwt)
+        #expect(throws: AdapterFailure.self) { try asked.answer(.bearer(token)) }
+    }
+
+    @Test func `says why there is no token`() {
+        #expect(
+            text(GoogleCredential.failure(code: "sign_in_required", message: "a\n\"b"))
+                == #"{"version":1,"success":false,"code":"sign_in_required","message":"a\n\"b"}"# + "\n")
+    }
+}
