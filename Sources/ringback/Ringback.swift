@@ -1,4 +1,5 @@
 import ArgumentParser
+import CLinux
 import Terminal
 
 /// The table of verbs. A verb is one file that asks the daemon and presents the response. Decisions are made in the
@@ -17,10 +18,11 @@ struct Ringback: ParsableCommand {
             Exit status: 0 done; 1 failed; 2 no daemon answers; 3 a sign-in is needed; 4 denied or cancelled; \
             5 the provider cannot be reached or answers badly; 6 timed out; 64 usage; 78 bad configuration.
             """,
-        version: "ringback \(version)",
+        version: "ringback \(version) (\(unsafe String(cString: clinux_commit())))",
         groupedSubcommands: [
             CommandGroup(
-                name: "Begin", subcommands: [Demo.self, AccountVerbs.self, Use.self, ConfigVerbs.self, Install.self]),
+                name: "Begin",
+                subcommands: [Demo.self, AccountVerbs.self, Import.self, Use.self, ConfigVerbs.self, Install.self]),
             CommandGroup(
                 name: "Sign in and out",
                 subcommands: [
@@ -31,8 +33,10 @@ struct Ringback: ParsableCommand {
                 name: "Use tokens",
                 subcommands: [
                     Token.self, Exec.self, ShowSession.self, Refresh.self, OriginVerbs.self, Setup.self,
-                    GitCredentialVerb.self, KubectlCredentialVerb.self, DockerCredentialVerb.self, ShowFiles.self,
-                    ExposeVerbs.self, Agent.self, Env.self,
+                    GitCredentialVerb.self, KubectlCredentialVerb.self, DockerCredentialVerb.self,
+                    CargoCredentialVerb.self, GoAuthVerb.self, BazelCredentialVerb.self, TerraformCredentialVerb.self,
+                    KeyringVerb.self, GoogleCredentialVerb.self, OIDCTokenVerb.self, ShowFiles.self, ExposeVerbs.self,
+                    Agent.self, Env.self,
                 ]),
             CommandGroup(
                 name: "See how things stand",

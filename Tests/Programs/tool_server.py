@@ -6,12 +6,10 @@ when it starts, in DIRECTORY/server.pem.
     tool_server.py DIRECTORY"""
 
 import http.server
-import ssl
-import subprocess
 import sys
 
-CERTIFICATE = sys.argv[1] + "/server.pem"
-KEY = sys.argv[1] + "/server-key.pem"
+import loopback_tls
+
 BODY = b'{"ok":true}'
 
 
@@ -31,13 +29,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(BODY)
 
 
-subprocess.run(
-    ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-     "-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", KEY, "-out", CERTIFICATE],
-    check=True, stderr=subprocess.DEVNULL)
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-context.load_cert_chain(CERTIFICATE, KEY)
-server.socket = context.wrap_socket(server.socket, server_side=True)
+server.socket = loopback_tls.context(sys.argv[1]).wrap_socket(server.socket, server_side=True)
 print(server.server_port, flush=True)
 server.serve_forever()

@@ -60,18 +60,17 @@ struct ProviderCheck {
 
     /// Lets the daemon check the provider. Without a daemon the provider is not checked, and a note says so.
     ///
+    /// - Parameter isClientOnly: the provider was looked at a moment ago, and only the client is to be checked.
     /// - Throws: what is wrong with the account, and where.
     static func run(
-        _ name: String, _ description: AccountDescription, _ calls: BrokerCalls
+        _ name: String, _ description: AccountDescription, _ calls: BrokerCalls, isClientOnly: Bool = false
     ) throws(RingbackError) -> ProviderCheck {
         let text = description.text(for: name)
+        var body = JSONObject([.init("account", .string(name)), .init("configuration", .string(text))])
+        if isClientOnly { body["client_only"] = true }
         let answer: JSON
         do throws(RingbackError) {
-            answer = try calls.call(
-                .diagnoseAccount,
-                body: JSON.object(
-                    JSONObject([.init("account", .string(name)), .init("configuration", .string(text))])),
-                timeout: timeout)
+            answer = try calls.call(.diagnoseAccount, body: .object(body), timeout: timeout)
         } catch {
             guard error.kind == .noDaemon else { throw error }
             Output.note(

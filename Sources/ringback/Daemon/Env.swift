@@ -1,4 +1,5 @@
 import ArgumentParser
+import FilePaths
 import Glibc
 import RingbackClient
 import StrictJSON
@@ -32,12 +33,10 @@ struct Env: ParsableCommand {
 
     /// Makes the path absolute: the shell may change its working directory.
     private static func absolute(_ path: String) throws(RingbackError) -> String {
-        if path.hasPrefix("/") { return path }
-        guard let here = unsafe getcwd(nil, 0) else {
+        guard let path = Path.absolute(path) else {
             throw RingbackError(
                 .systemError, "The working directory was deleted. Name the socket by an absolute path.")
         }
-        defer { unsafe free(here) }
-        return unsafe String(cString: here) + "/" + path
+        return path
     }
 }

@@ -1,10 +1,11 @@
+import FilePaths
 import Glibc
 
 /// Reads and removes directories that this program made. Symbolic links are removed, never followed.
 enum FileTree {
     static func remove(_ path: String) {
         if unsafe unlink(path) == 0 || errno == ENOENT { return }
-        for name in names(in: path) { remove("\(path)/\(name)") }
+        for name in Directory.names(in: path) { remove("\(path)/\(name)") }
         unsafe rmdir(path)
     }
 
@@ -17,18 +18,5 @@ enum FileTree {
         var bytes = [UInt8](repeating: 0, count: 8_192)
         let read = max(0, unsafe Glibc.read(file, &bytes, bytes.count))
         return String(decoding: bytes[..<read], as: UTF8.self).split(separator: "\n").suffix(count).map(String.init)
-    }
-
-    private static func names(in path: String) -> [String] {
-        guard let directory = unsafe opendir(path) else { return [] }
-        defer { unsafe closedir(directory) }
-        var names: [String] = []
-        while let entry = unsafe readdir(directory) {
-            let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-                unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if name != ".", name != ".." { names.append(name) }
-        }
-        return names
     }
 }

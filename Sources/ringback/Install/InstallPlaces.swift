@@ -1,3 +1,4 @@
+import FilePaths
 import Glibc
 import RingbackClient
 
@@ -11,6 +12,8 @@ struct InstallPlaces {
     let configuration: String
     let state: String
     let keys: String
+    /// The list of what `ringback setup` wrote.
+    let setup: String
     /// The list of what was installed. Always at the same place, so that `--undo` needs no `--prefix`.
     let list: String
 
@@ -31,6 +34,7 @@ struct InstallPlaces {
         self.configuration = configuration + "/ringback"
         state = (InstallPlaces.directory("XDG_STATE_HOME") ?? home + "/.local/state") + "/ringback"
         keys = data + "/ringback/keys"
+        setup = data + "/ringback/setup"
         for path in [prefix, units, list] {
             // The paths become lines of the list and of a unit.
             guard path.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F }) else {
@@ -61,14 +65,9 @@ struct InstallPlaces {
     }
 
     private static func whole(_ path: String) throws(RingbackError) -> String {
-        var path = path
-        if !path.hasPrefix("/") {
-            guard let here = unsafe getcwd(nil, 0) else {
-                throw RingbackError(
-                    .systemError, "The working directory was deleted. Name the prefix by its absolute path.")
-            }
-            defer { unsafe free(here) }
-            path = unsafe String(cString: here) + "/" + path
+        guard let path = Path.absolute(path) else {
+            throw RingbackError(
+                .systemError, "The working directory was deleted. Name the prefix by its absolute path.")
         }
         // Without `.` and `..`, since the list and the units contain it.
         var parts: [Substring] = []

@@ -43,7 +43,10 @@ struct Removal {
     /// Removes sessions and keys. They cannot be restored.
     private func purge() throws(RingbackError) {
         let places = [places.state, places.keys].filter { HomeFile.exists($0) }
-        guard !places.isEmpty else { return Output.note("There are no sessions and no keys to remove.") }
+        guard !places.isEmpty else {
+            forgetSetup()
+            return Output.note("There are no sessions and no keys to remove.")
+        }
         if let daemon = RunningDaemon.find() {
             throw RingbackError(
                 "install_failed", "Sessions and keys were left: a daemon still runs. End it (kill \(daemon.pid)) first."
@@ -57,8 +60,15 @@ struct Removal {
             FileTree.remove(place)
             Output.note("\(HomeFile.exists(place) ? "ringback: cannot remove" : "removed") \(shown(place))")
         }
+        forgetSetup()
         // The directory that held the keys, if it is empty.
         unsafe rmdir(String(self.places.keys.dropLast("/keys".count)))
+    }
+
+    /// Removes the list of what `ringback setup` wrote.
+    private func forgetSetup() {
+        guard unsafe unlink(places.setup) == 0 else { return }
+        Output.note("removed \(shown(places.setup))")
     }
 
     private func tellOfRest() {

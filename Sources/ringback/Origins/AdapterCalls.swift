@@ -84,7 +84,7 @@ struct AdapterCalls {
         }
     }
 
-    private func calls() throws(RingbackError) -> BrokerCalls {
+    func calls() throws(RingbackError) -> BrokerCalls {
         var calls = try Daemon.calls(socket: socket)
         calls.application = tool
         return calls

@@ -1,17 +1,29 @@
+import Adapters
+
 /// The tools' own protocols, by the first argument or by the program's name: `ringback git-credential get` and
 /// `git-credential-ringback get` are the same.
 enum AdapterProgram {
     private static let gitName = "git-credential-ringback"
+    private static let oidcName = "oidc-token"
+    private static let keyringName = "keyring"
     /// The verbs of the other names of this program.
     private static let verbs = [
         "kubectl-ringback": "kubectl-credential", "docker-credential-ringback": "docker-credential",
+        "cargo-credential-ringback": "cargo-credential", "bazel-credential-ringback": "bazel-credential",
+        "terraform-credentials-ringback": "terraform-credential",
     ]
 
-    /// Runs git's helper, if that is meant, and returns its exit status; otherwise nil. git runs it for every connection,
-    /// so it is recognized before the general parser.
+    /// Runs git's helper, pnpm's, `keyring` or `oidc-token`, if that is meant, and returns the exit status; otherwise nil.
+    /// git runs its helper for every connection, so it is recognized before the general parser; the others have arguments
+    /// of their own.
     static func run(_ arguments: [String]) -> Int32? {
         let rest = Array(arguments.dropFirst())
-        if name(arguments) == gitName { return GitCredentialRun(socket: nil).run(rest.last ?? "") }
+        let name = Self.name(arguments) ?? ""
+        if name == gitName { return GitCredentialRun(socket: nil).run(rest.last ?? "") }
+        if name == oidcName { return OIDCTokenRun.run(rest) }
+        if rest.first == oidcName { return OIDCTokenRun.run(Array(rest.dropFirst())) }
+        if name == keyringName { return KeyringRun(socket: nil).run(rest) }
+        if name.hasPrefix(PnpmToken.prefix) { return PnpmRun.run(name) }
         guard rest.first == "git-credential", rest.count == 2, !rest[1].hasPrefix("-") else { return nil }
         return GitCredentialRun(socket: nil).run(rest[1])
     }
@@ -24,5 +36,19 @@ enum AdapterProgram {
 
     private static func name(_ arguments: [String]) -> String? {
         arguments.first?.split(separator: "/").last.map(String.init)
+    }
+}
+
+/// One run of pnpm's `tokenHelper`.
+enum PnpmRun {
+    /// The exit status.
+    static func run(_ name: String) -> Int32 {
+        let calls = AdapterCalls(socket: nil, tool: "pnpm")
+        return AdapterCalls.status { () throws(AdapterFailure) in
+            let asked = try PnpmToken(program: name)
+            return try calls.answer(asked.request, otherwise: AdapterCalls.noOrigin) { found throws(AdapterFailure) in
+                try asked.answer(found)
+            }
+        }
     }
 }

@@ -1,3 +1,4 @@
+import FilePaths
 import Glibc
 import RingbackClient
 import StrictJSON
@@ -14,13 +15,8 @@ struct ConfigurationFile {
     init(stated: String?) throws(RingbackError) {
         self.stated = stated
         let named = try AccountFile(name: "", configuration: stated).configuration
-        guard !named.hasPrefix("/") else {
-            path = named
-            return
-        }
-        guard let directory = unsafe getcwd(nil, 0) else { throw CandidateFile.failure("find", named) }
-        defer { unsafe free(directory) }
-        path = unsafe "\(String(cString: directory))/\(named)"
+        guard let whole = Path.absolute(named) else { throw CandidateFile.failure("find", named) }
+        path = whole
     }
 
     /// The file's bytes; nil if there is no file.

@@ -50,9 +50,9 @@ struct DockerSetup: ToolSetup {
         guard registries.contains(where: changed.registries.contains) else { return plan }
         var record = try SetupRecord()
         plan.steps = try link.change()
-        if !plan.steps.isEmpty { record.add(link: link.path) }
+        if !plan.steps.isEmpty { record.entries.add(link: link.path) }
         if !added.isEmpty {
-            for registry in added { record.add(registry: registry, of: path) }
+            for registry in added { record.entries.add(registry: registry, of: path) }
             plan.steps.append(
                 .replace(path: path, former: former, changed.bytes, text: text("add", added)))
         }
@@ -66,7 +66,7 @@ struct DockerSetup: ToolSetup {
         let (former, configuration) = try read()
         var (changed, plan, record, removed) = (configuration, SetupPlan(), try SetupRecord(), [String]())
         for registry in configuration.registries where wanted?.contains(registry) != false {
-            guard record.remove(registry: registry, of: path) else {
+            guard record.entries.remove(registry: registry, of: path) else {
                 plan.notes.append("\(path) names Ringback for \(registry), which this command did not write. It stays.")
                 continue
             }
@@ -77,7 +77,7 @@ struct DockerSetup: ToolSetup {
             plan.steps.append(.replace(path: path, former: former, changed.bytes, text: text("remove", removed)))
         }
         // Others may still need it.
-        if changed.registries.isEmpty, record.remove(link: link.path) { plan.steps += link.removal() }
+        if changed.registries.isEmpty, record.entries.remove(link: link.path) { plan.steps += link.removal() }
         plan.record = record
         return plan
     }

@@ -1,13 +1,11 @@
+import Adapters
 import RingbackClient
 
-/// The entries that `ringback setup` added to docker's `config.json`, and the links that it made. `--undo` removes only
-/// these. The list is the file `setup` in `$XDG_DATA_HOME/ringback`.
+/// The list of the entries that `ringback setup` added to docker's `config.json`, and of the links that it made. `--undo`
+/// removes only these. The list is the file `setup` in `$XDG_DATA_HOME/ringback`.
 struct SetupRecord {
-    private static let head = "ringback setup 1"
-
     private let path: String
-    /// The lines after the head.
-    private var entries: Set<String> = []
+    var entries = SetupEntries()
 
     /// - Throws: `setup_failed` if the file is not such a list; `no_place` without a home.
     init() throws(RingbackError) {
@@ -17,30 +15,15 @@ struct SetupRecord {
         }
         path = data + "/ringback/setup"
         guard let bytes = try HomeFile.contents(of: path) else { return }
-        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
-        guard lines.first == SetupRecord.head else {
+        guard let entries = SetupEntries(reading: bytes) else {
             throw RingbackError(
                 "setup_failed", "\(path) is not a list of ringback setup. Nothing was changed. Move it away.")
         }
-        entries = Set(lines.dropFirst())
+        self.entries = entries
     }
-
-    mutating func add(registry: String, of file: String) { entries.insert(SetupRecord.line(registry, file)) }
-    mutating func add(link: String) { entries.insert("link \(link)") }
-
-    /// - Returns: false for an entry that is not in the list.
-    mutating func remove(registry: String, of file: String) -> Bool {
-        entries.remove(SetupRecord.line(registry, file)) != nil
-    }
-
-    /// - Returns: false for a link that is not in the list.
-    mutating func remove(link: String) -> Bool { entries.remove("link \(link)") != nil }
 
     func write() throws(RingbackError) {
         _ = try HomeFile.makeDirectories(SetupStep.folder(of: path))
-        let lines = [SetupRecord.head] + entries.sorted()
-        try HomeFile.put(Array((lines.joined(separator: "\n") + "\n").utf8), at: path, mode: 0o600)
+        try HomeFile.put(entries.bytes, at: path, mode: 0o600)
     }
-
-    private static func line(_ registry: String, _ file: String) -> String { "credHelpers \(registry) \(file)" }
 }

@@ -74,13 +74,14 @@ struct ToolStanding {
 
 /// The tools that can be set up.
 enum ToolName: String, CaseIterable {
-    case git, kubectl, docker
+    case git, kubectl, docker, go
 
     func setup() throws(RingbackError) -> any ToolSetup {
         switch self {
         case .git: try GitSetup()
         case .kubectl: try KubectlSetup()
         case .docker: try DockerSetup()
+        case .go: try GoSetup()
         }
     }
 

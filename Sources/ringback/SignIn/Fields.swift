@@ -38,7 +38,7 @@ extension SignInOptions {
 
     private func addSecrets(to fields: inout JSONObject, _ input: SecretInput) throws(RingbackError) {
         switch method {
-        case .browser, .device, .otp, .magicLink, .passkey, .anonymous, .sso: break
+        case .browser, .device, .otp, .magicLink, .passkey, .page, .anonymous, .sso: break
         case .password: fields["password"] = .string(try input.read("password", from: passwordDescriptor))
         case .signUp: fields["password"] = .string(try input.readNew("new password", from: passwordDescriptor))
         // Without `--from` and `--with` the daemon takes the account's id_token_account.

@@ -61,7 +61,7 @@ struct Login: ParsableCommand {
     @OptionGroup var daemon: DaemonOptions
 
     func validate() throws {
-        if noBrowser, ![.browser, .sso].contains(way.method), way.fromAccount == nil {
+        if noBrowser, ![.browser, .sso, .page].contains(way.method), way.fromAccount == nil {
             throw ValidationError("--no-browser does not belong to --method \(way.method.rawValue).")
         }
         if callbackPort != nil, ![.browser, .sso].contains(way.method) {
@@ -144,7 +144,7 @@ struct Login: ParsableCommand {
                 Output.json(document)
             } else if let options = flow.passkeyOptions {
                 Output.line(options)
-            } else if noBrowser, let url = flow.authorizationURL {
+            } else if noBrowser, let url = flow.pageURL {
                 Output.line(Sanitizer.line(url, limit: 16_384))
             }
         }

@@ -8,6 +8,11 @@ import Terminal
 enum SignInAdvice {
     static let deviceChosen = "There is no display here and no BROWSER: the sign-in uses a code on another device."
 
+    /// How the user tells our own page from an imitation.
+    static func words(_ words: String) -> String {
+        "The sign-in page shows these two words: \(Sanitizer.line(words)). Enter nothing on a page that shows others."
+    }
+
     /// The sign-in was begun by another call, and ends at that call's time limit.
     static func joined(_ flow: Flow) -> String {
         let name = Sanitizer.line(flow.account)
@@ -50,7 +55,7 @@ enum SignInAdvice {
     static func replacing(_ error: RingbackError, _ account: String, _ options: String) -> RingbackError {
         let name = Sanitizer.line(account)
         return adding(
-            "Finish it, take its place (ringback login \(name)\(options) --replace), or run: ringback cancel \(name)",
+            "Finish it, replace it (ringback login \(name)\(options) --replace), or run: ringback cancel \(name)",
             to: error)
     }
 

@@ -11,6 +11,8 @@ enum SignInMethod: String, ExpressibleByArgument, CaseIterable {
     case magicLink = "magic_link"
     case idToken = "id_token"
     case passkey
+    /// On a page that Ringback serves.
+    case page
     case anonymous
     case sso
     case session
@@ -35,6 +37,7 @@ enum SignInMethod: String, ExpressibleByArgument, CaseIterable {
             return all.union([
                 "with", "from", "data", "id-token-fd", "nonce-fd", "access-token-fd", "captcha-token-fd",
             ])
+        case .page: return all
         case .passkey: return all.union(["captcha-token-fd", "credential-fd"])
         case .anonymous: return all.union(["data", "captcha-token-fd"])
         case .sso: return all.union(["domain", "provider-id", "captcha-token-fd", "provider-token"])

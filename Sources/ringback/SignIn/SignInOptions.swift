@@ -11,8 +11,13 @@ struct SignInOptions: ParsableArguments {
             valueName: "method"))
     var stated: SignInMethod?
 
+    @Flag(
+        name: .customLong("page"),
+        help: "Choose the method on a page that Ringback serves in the browser, as --method page.")
+    var isPage = false
+
     /// The browser, if no method was named.
-    var method: SignInMethod { stated ?? .browser }
+    var method: SignInMethod { stated ?? (isPage ? .page : .browser) }
 
     @Option(
         name: .customLong("with"),
@@ -104,6 +109,7 @@ struct SignInOptions: ParsableArguments {
     }
 
     func validate() throws {
+        if isPage, stated ?? .page != .page { throw ValidationError("--page is --method page.") }
         if let option = given.first(where: { !method.options.contains($0) }) {
             throw ValidationError("--\(option) does not belong to --method \(method.rawValue).")
         }
@@ -122,7 +128,7 @@ struct SignInOptions: ParsableArguments {
             guard (domain == nil) != (providerID == nil) else {
                 throw ValidationError("Name the organization: --domain DOMAIN or --provider-id ID.")
             }
-        case .browser, .device, .passkey, .anonymous, .session: break
+        case .browser, .device, .passkey, .page, .anonymous, .session: break
         }
         guard channel == nil || phone != nil else { throw ValidationError("--channel belongs to --phone.") }
         try SignInOptions.check(parameters: parameters)
@@ -152,7 +158,7 @@ struct SignInOptions: ParsableArguments {
     }
 
     /// True if nothing was said about how to sign in.
-    var isLeftOpen: Bool { stated == nil && given.isEmpty }
+    var isLeftOpen: Bool { stated == nil && !isPage && given.isEmpty }
 
     /// The options that were given, by name.
     private var given: [String] {

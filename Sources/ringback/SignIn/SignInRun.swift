@@ -196,10 +196,12 @@ struct SignInRun {
         var browser: Int32?
         if flow.userCode != nil {
             DeviceDisplay.show(flow, hasQR: showsQR)
-        } else if opensBrowser, let url = flow.authorizationURL {
+        } else if opensBrowser, let url = flow.pageURL {
+            flow.words.map { Output.note(SignInAdvice.words($0)) }
             if mayOpen { browser = startBrowser(for: flow) }
             if browser == nil { showPage(url, flow, takesPaste: PasteEntry.isPossible) }
         } else if !opensBrowser {
+            flow.words.map { Output.note(SignInAdvice.words($0)) }
             SignInGuide.show(for: flow, hasQR: showsQR, takesPaste: PasteEntry.isPossible)
         }
         let progress = ProgressLine()
@@ -231,7 +233,7 @@ struct SignInRun {
         }
         if browser == nil, let paste = paste(of: flow, calls, until: bound, onTick: show) { return try paste() }
         show()
-        guard let browser, let url = flow.authorizationURL else {
+        guard let browser, let url = flow.pageURL else {
             return try calls.wait(forFlow: flow.id, until: bound, onTick: show).0
         }
         return try BrowserWait(

@@ -1,4 +1,5 @@
 import ArgumentParser
+import FilePaths
 import Glibc
 import HTTPMessages
 import RingbackClient
@@ -41,7 +42,8 @@ enum Completions {
         let places = (SocketPlace.variable("PATH") ?? "").split(separator: ":").map(String.init)
         var found: Set<String> = []
         for place in places {
-            for name in entries(of: place) where name.hasPrefix(prefix) && Tool.isInstalled("\(place)/\(name)") {
+            for name in Directory.names(in: place) where name.hasPrefix(prefix) && Tool.isInstalled("\(place)/\(name)")
+            {
                 found.insert(name)
             }
         }
@@ -51,21 +53,8 @@ enum Completions {
     private static func files(_ prefix: String) -> [String] {
         let folder = prefix.lastIndex(of: "/").map { String(prefix[...$0]) } ?? ""
         let start = prefix.dropFirst(folder.count)
-        return entries(of: folder.isEmpty ? "." : folder).filter {
+        return Directory.names(in: folder.isEmpty ? "." : folder).filter {
             $0.hasPrefix(start) && (start.hasPrefix(".") || !$0.hasPrefix("."))
         }.map { folder + $0 }.sorted()
-    }
-
-    private static func entries(of folder: String) -> [String] {
-        guard let directory = unsafe opendir(folder) else { return [] }
-        defer { unsafe closedir(directory) }
-        var names: [String] = []
-        while let entry = unsafe readdir(directory) {
-            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                unsafe pointer.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
-            }
-            if name != ".", name != ".." { names.append(name) }
-        }
-        return names
     }
 }

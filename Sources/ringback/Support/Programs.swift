@@ -34,19 +34,25 @@ enum Programs {
     /// The most bytes that ``run(_:)`` reads. The report of the largest configuration that is allowed has 2 MB.
     private static let maxOutput = 16 << 20
 
-    /// Runs a program. Returns its exit status and its standard output, which may have 16 MiB and take 30 s. Its standard
-    /// error is this one's.
+    /// Runs a program. Returns its exit status and its standard output, which may have 16 MiB. Its standard error is this
+    /// one's.
     ///
+    /// - Parameters:
+    ///   - bound: how long it may take.
+    ///   - asksUser: it may ask the user, at this one's terminal.
     /// - Throws: `program_missing`; `timed_out` if it does not end in time; `bad_response` for more output.
-    static func run(_ arguments: [String]) throws(RingbackError) -> (status: Int32, output: [UInt8]) {
+    static func run(
+        _ arguments: [String], within bound: Duration = .seconds(30), asksUser: Bool = false
+    ) throws(RingbackError) -> (status: Int32, output: [UInt8]) {
         let pipe = try Pipe()
-        guard let pid = Subprocess.start(arguments, output: .descriptor(pipe.writeEnd)) else {
+        guard let pid = Subprocess.start(arguments, output: .descriptor(pipe.writeEnd), asksUser: asksUser)
+        else {
             throw RingbackError(
                 "program_missing", "\(arguments.first ?? "") cannot be started: install it beside ringback, or in PATH."
             )
         }
         pipe.closeWriteEnd()
-        let end = ContinuousClock.now + .seconds(30)
+        let end = ContinuousClock.now + bound
         var output: [UInt8] = []
         while output.count <= maxOutput, let piece = pipe.read(until: end) {
             guard !piece.isEmpty else { return (Subprocess.wait(pid), output) }
@@ -58,7 +64,7 @@ enum Programs {
         guard output.count <= maxOutput else {
             throw RingbackError(.badResponse, "\(name) wrote more than \(maxOutput >> 20) MiB and was ended.")
         }
-        throw RingbackError(.timedOut, "\(name) did not end within 30 s and was ended.")
+        throw RingbackError(.timedOut, "\(name) did not end within \(bound.components.seconds) s and was ended.")
     }
 }
 

@@ -3,7 +3,7 @@ import Testing
 /// What each target may import. A line that is missing here is a refusal; what is imported against the rules all the same
 /// stands in ``LayoutDebts``.
 private let allowed: [String: Set<String>] = [
-    "Secrets": [], "StrictJSON": [], "Encodings": [], "HTTPMessages": ["Encodings", "Secrets"],
+    "Secrets": [], "StrictJSON": [], "Encodings": [], "FilePaths": [], "HTTPMessages": ["Encodings", "Secrets"],
     "RingbackAPI": ["StrictJSON"], "Terminal": [],
     "SchemeRegistration": ["HTTPMessages"], "Adapters": ["Encodings", "HTTPMessages", "StrictJSON"],
     "Cryptography": ["COpenSSL", "Encodings", "Secrets"],
@@ -14,20 +14,26 @@ private let allowed: [String: Set<String>] = [
     "Launcher": ["CLinux", "DesktopBus", "Secrets", "StrictJSON"],
     "OAuth": ["Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"],
     "SupabaseAuth": ["OAuth", "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"],
-    "CallbackListener": ["LocalHTTP", "HTTPMessages", "Cryptography", "Encodings", "CLinux", "ServiceLifecycle"],
+    "SignInPage": ["Cryptography", "Encodings", "HTTPMessages", "Secrets"],
+    "CallbackListener": [
+        "SignInPage", "LocalHTTP", "HTTPMessages", "Cryptography", "Secrets", "CLinux", "ServiceLifecycle",
+    ],
     "Sandbox": ["LocalHTTP", "HTTPMessages", "Cryptography", "Encodings", "Secrets", "StrictJSON", "Terminal"],
-    "SessionVault": ["CLinux", "Cryptography", "Encodings", "Secrets", "StrictJSON"],
+    "SessionVault": ["CLinux", "Cryptography", "Encodings", "FilePaths", "Secrets", "StrictJSON"],
     "Records": ["CLinux", "Encodings", "StrictJSON"],
     "NetworkWatch": ["CLinux"],
-    "Configuration": ["OAuth", "SupabaseAuth", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"],
+    "Configuration": [
+        "OAuth", "SupabaseAuth", "Encodings", "FilePaths", "HTTPMessages", "Secrets", "StrictJSON",
+    ],
     "BrokerCore": ["SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"],
     "OAuthSignIn": ["BrokerCore", "OAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"],
     "SupabaseSignIn": [
-        "BrokerCore", "SupabaseAuth", "OAuth", "SessionVault", "Cryptography", "Encodings", "HTTPMessages", "Secrets",
-        "StrictJSON",
+        "BrokerCore", "SignInPage", "SupabaseAuth", "OAuth", "SessionVault", "Cryptography", "Encodings",
+        "HTTPMessages",
+        "Secrets", "StrictJSON",
     ],
     "DeepLinks": ["BrokerCore", "HTTPMessages", "Secrets", "StrictJSON"],
-    "DesktopNotices": ["BrokerCore", "DesktopBus", "StrictJSON"],
+    "DesktopNotices": ["BrokerCore", "DesktopBus", "HTTPMessages", "StrictJSON"],
     "KeptFiles": [
         "BrokerCore", "SessionVault", "Adapters", "CLinux", "Cryptography", "Encodings", "Secrets", "StrictJSON",
     ],
@@ -36,8 +42,8 @@ private let allowed: [String: Set<String>] = [
         "RingbackAPI", "LocalHTTP", "SessionVault", "Encodings", "HTTPMessages", "Secrets", "StrictJSON",
     ],
     "ringback": [
-        "Adapters", "RingbackClient", "RingbackAPI", "SchemeRegistration", "Encodings", "HTTPMessages", "Secrets",
-        "StrictJSON", "Terminal", "CLinux", "ArgumentParser",
+        "Adapters", "RingbackClient", "RingbackAPI", "SchemeRegistration", "Encodings", "FilePaths", "HTTPMessages",
+        "Secrets", "StrictJSON", "Terminal", "CLinux", "ArgumentParser",
     ],
     "ringback-sandbox": [
         "Sandbox", "LocalHTTP", "Secrets", "ArgumentParser", "ServiceLifecycle", "UnixSignals", "Logging",
@@ -56,13 +62,13 @@ private let layers: [Set<String>] = [
     ["BrokerCore", "Configuration"],
     ["OAuth", "SupabaseAuth", "SessionVault", "Records", "Sandbox"],
     [
-        "CurlTransport", "LocalHTTP", "CallbackListener", "Cryptography", "RingbackClient", "Launcher", "DesktopBus",
+        "CurlTransport", "LocalHTTP", "CallbackListener", "SignInPage", "Cryptography", "RingbackClient", "Launcher",
+        "DesktopBus",
         "Terminal", "NetworkWatch", "SchemeRegistration", "Adapters",
     ],
     [
-        "Secrets", "StrictJSON", "Encodings", "HTTPMessages", "RingbackAPI", "CLinux", "CCurl", "CErasedHeap",
-        "COpenSSL",
-        "CSystemd",
+        "Secrets", "StrictJSON", "Encodings", "FilePaths", "HTTPMessages", "RingbackAPI", "CLinux", "CCurl",
+        "CErasedHeap", "COpenSSL", "CSystemd",
     ],
 ]
 
@@ -167,20 +173,31 @@ private let mostNamesakes = 3
 
     /// The files whose names begin with the name of their folder and go on. The first word of a target's name may begin a
     /// few of its files: `HTTPFields` of `HTTPMessages` has to be told from other fields elsewhere. A file that is named
-    /// after a type it declares keeps that name, since the type is looked for by it.
+    /// after a type it declares keeps that name, since the type is looked for by it: but not two folders below its target,
+    /// where it repeats the name of none of them.
     private func namesakes(_ files: [SourceTree.File]) -> [SourceTree.File] {
         guard let folder = files.first?.folder, let name = folder.split(separator: "/").last else { return [] }
-        let whole = name.hasSuffix("s") ? name.dropLast() : name
+        let path = folder.split(separator: "/")
+        if path.count > 2 {
+            return files.filter { file in path.dropFirst().contains { goesOn(file.name, singular($0)) } }
+        }
+        let whole = singular(name)
         let first = firstWord(name)
-        let goesOn = { (file: SourceTree.File, prefix: Substring) in
-            file.name.hasPrefix(prefix) && file.name.dropFirst(prefix.count).first?.isUppercase == true
+        let isNamesake = { (file: SourceTree.File, prefix: Substring) in
+            goesOn(file.name, prefix)
                 && !file.source.parts.contains { $0.keyword != "extension" && $0.name == file.name }
         }
         let isTarget = !folder.contains("/")
-        let family = files.filter { goesOn($0, first) }
+        let family = files.filter { isNamesake($0, first) }
         if family.count > (isTarget && first != whole ? mostNamesakes : 0) { return family }
-        return files.filter { goesOn($0, whole) }
+        return files.filter { isNamesake($0, whole) }
     }
+
+    private func goesOn(_ name: String, _ prefix: Substring) -> Bool {
+        name.hasPrefix(prefix) && name.dropFirst(prefix.count).first?.isUppercase == true
+    }
+
+    private func singular(_ name: Substring) -> Substring { name.hasSuffix("s") ? name.dropLast() : name }
 
     /// `Callback` of `CallbackListener`, `HTTP` of `HTTPMessages`.
     private func firstWord(_ name: Substring) -> Substring {

@@ -64,6 +64,8 @@ private let commandsForPeople = [
         "needs a mail server; run by make test-tools, as are the lines of configuration of the same page",
     "curl -sSf -H @<(ringback token --origin https://files.example.org --format header) https://files.example.org/a.txt":
         "needs a server; run by make test-tools",
+    "ringback setup go":
+        "needs go; run by make test-tools, and with a program in its place by the tests of ringback setup",
     "ringback-sandbox --port 8123 --user alice": "runs until Ctrl-C, on a port that may be taken: the stage has one",
 ]
 
@@ -123,6 +125,21 @@ private let verbsWithVerbs: Set<String> = ["account", "config", "vault", "supaba
         }
         let languages = Set(pages.flatMap { $0.blocks.map(\.language) })
         #expect(languages == ["conf", "console", "mermaid", "sh", "swift", "toml"])
+    }
+
+    @Test func `the keystrokes from the package to the first token are counted`() throws {
+        let lines = readme.blocks.filter { $0.language == "console" || $0.language == "sh" }
+            .flatMap { $0.text.split(separator: "\n").map(String.init) }.filter { !$0.hasPrefix("#") }
+        let first = try #require(lines.firstIndex { $0.hasPrefix("sudo apt-get install") })
+        let end = try #require(lines.firstIndex { $0 == "ringback token play" })
+        // The other ways to install, and what is not needed for the first token, stand between the two.
+        let typed = lines[first...end].filter { line in
+            ["sudo apt-get", "ringback-sandbox"].contains { line.hasPrefix($0) } || line.contains(" play")
+        }
+        let units = lines[first...].dropFirst().prefix { $0.hasPrefix("systemctl") }
+        let count = (typed + units).reduce(0) { $0 + $1.count + 1 }
+        #expect(typed.count == 5 && units.count == 2, "\(typed), \(units)")
+        #expect(readme.text.contains("it takes \(count) keystrokes"), "\(count)")
     }
 
     @Test func `the first screen has the two commands, where to get Swift, and the honest sentence`() {

@@ -152,7 +152,7 @@ import Testing
             #expect(first.status == 4, "\(first)")
             let second = try await stage.run("ringback", login + ["new+1@example.org"], stdin: "")
             #expect(second.status == 1 && second.out.isEmpty, "\(second)")
-            let line = try #require(second.err.split(separator: "take its place (").dropFirst().first, "\(second)")
+            let line = try #require(second.err.split(separator: "replace it (").dropFirst().first, "\(second)")
             let advised = String(line.prefix { $0 != ")" })
             #expect(advised == "ringback login app --method otp --email new+1@example.org --replace", "\(second)")
             let third = try await run(advised, stage, stdin: "")

@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func `upgrade: an answer that was lost is asked for again at once, by nobody's wish`() async throws {
+    @Test func `upgrade: a response that was lost is requested again at once, without a caller`() async throws {
         try await Stage.playShared("v1", [("reuse_interval", 600)]) { stage, _ in
             try await stage.setProject(["refresh_tokens": "v2", "upgrade": 100])
             let before = try await stage.sandbox.counters(issuer: "/supabase")["refreshes"]

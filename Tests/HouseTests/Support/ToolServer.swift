@@ -14,8 +14,8 @@ extension Stage {
     }
 
     /// Makes a link to `ringback` with another name, in a folder of `PATH`.
-    func link(ringbackAs name: String) {
-        let path = "\(directory)/bin/\(name)"
+    func link(ringbackAs name: String, in folder: String? = nil) {
+        let path = "\(folder ?? "\(directory)/bin")/\(name)"
         unsafe unlink(path)
         #expect(unsafe symlink(Programs.path("ringback"), path) == 0)
     }

@@ -118,6 +118,8 @@ import Testing
             #expect(ended.status == 0 && ended.text.contains("Then run: ringback login work"), "\(ended)")
             let text = FileTree.text(of: "\(stage.dropIns)/work.toml") ?? ""
             #expect(text.contains("client_id = \"ringback-demo\"\nscopes = [\"openid\"]\n"), "\(text)")
+            // The client was checked twice.
+            #expect(try await stage.sandbox.counters().requests("discovery") == 1)
         }
     }
 

@@ -208,10 +208,13 @@ import Testing
             #expect(undone.err.contains("\(keys) (the vault's key)"), "\(undone)")
             #expect(undone.err.contains("ringback install --undo --purge"), "\(undone)")
 
+            let record = "\(stage.directory)/home/.local/share/ringback/setup"
+            try stage.write("ringback setup 1\n", to: record)
             for (answer, isLeft) in [("", true), ("n\n", true), ("y\n", false)] {
                 let purged = try await stage.run(program, ["install", "--undo", "--purge"], stdin: answer)
                 #expect(purged.status == 0 && purged.err.contains("[y/N]"), "\(purged)")
                 #expect(FileTree.names(in: state).isEmpty == !isLeft && FileTree.names(in: keys).isEmpty == !isLeft)
+                #expect((FileTree.mode(of: record) != nil) == isLeft)
             }
             let nothing = try await stage.run(program, ["install", "--undo", "--purge"])
             #expect(nothing.status == 0 && nothing.err.contains("There are no sessions and no keys"), "\(nothing)")

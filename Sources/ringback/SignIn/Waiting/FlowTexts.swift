@@ -2,6 +2,9 @@ import RingbackClient
 import Terminal
 
 extension Flow {
+    /// The page that the user is to open: the provider's, or our own.
+    var pageURL: String? { waitingFor == .page ? openURL : authorizationURL }
+
     /// What the sign-in waits for, as the progress line shows it. The first text says the most; the others are shorter,
     /// for terminals where it does not fit.
     var waitingTexts: [String] {
@@ -14,6 +17,7 @@ extension Flow {
         case .code?:
             let code = "Waiting for the code that was sent for \(name)"
             return ["\(code) (ringback verify takes it too)", code]
+        case .page?: return ["Waiting for the sign-in to \(name) on the page in your browser"]
         case .passkey?: return ["Waiting for the passkey's response for \(name)"]
         case .emailConfirmation?: return ["Waiting for the confirmation by e-mail for \(name)"]
         // The code once more, since the text above may have scrolled away.

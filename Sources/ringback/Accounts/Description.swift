@@ -1,4 +1,5 @@
 import ArgumentParser
+import FilePaths
 import Glibc
 import RingbackClient
 
@@ -156,9 +157,6 @@ struct AccountDescription: ParsableArguments {
 
     /// Makes a path absolute: the daemon has another working directory than this shell.
     private static func absolute(_ path: String) -> String {
-        if path.hasPrefix("/") || path.hasPrefix("~/") { return path }
-        guard let directory = unsafe getcwd(nil, 0) else { return path }
-        defer { unsafe free(directory) }
-        return unsafe String(cString: directory) + "/" + path
+        path.hasPrefix("~/") ? path : Path.absolute(path) ?? path
     }
 }

@@ -209,7 +209,7 @@ struct AccountConversation {
             do throws(RingbackError) {
                 _ = try check(description)
                 guard !offline, let name, description.text(for: name) != asked else { return }
-                _ = try ProviderCheck.run(name, description, calls)
+                _ = try ProviderCheck.run(name, description, calls, isClientOnly: asked != nil)
                 return
             } catch {
                 if questions.interruption.isInterrupted { throw RingbackError(.cancelled, questions.ending) }

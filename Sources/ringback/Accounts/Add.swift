@@ -69,12 +69,17 @@ struct AccountAdd: ParsableCommand {
     }
 
     mutating func run() throws {
-        try readMissing()
-        try write()
+        try add(isSessionTakenOver: false)
         guard login else { return }
         let words = [name] + (daemon.socket.map { ["--socket", $0] } ?? []) + (json.isWanted ? ["--json"] : [])
         let verb = try Login.parse(words + (replace ? ["--again"] : []))
         try verb.run()
+    }
+
+    /// Adds the account. The next command is not shown if a session is taken over afterwards.
+    mutating func add(isSessionTakenOver: Bool) throws {
+        try readMissing()
+        try write(showsNext: !login && !isSessionTakenOver)
     }
 
     /// Reads the secret, and asks for what is missing.
@@ -105,7 +110,7 @@ struct AccountAdd: ParsableCommand {
         }
     }
 
-    private func write() throws {
+    private func write(showsNext: Bool) throws {
         var added: (checked: JSON, registered: RegisteredAccount?) = ([:], nil)
         var provider: JSON?
         var remains: String?
@@ -120,7 +125,7 @@ struct AccountAdd: ParsableCommand {
             if let remains { Output.note(remains) }
             throw ExitCode(ExitStatus.of(error))
         }
-        show(added.checked, added.registered, provider, file)
+        show(added.checked, added.registered, provider, file, showsNext: showsNext)
         try present(account: name) { () throws(RingbackError) in
             if origins {
                 let usual = UsualOrigin.all(of: description.provider)
@@ -213,7 +218,7 @@ struct AccountAdd: ParsableCommand {
     }
 
     private func show(
-        _ checked: JSON, _ registered: RegisteredAccount?, _ provider: JSON?, _ file: AccountFile
+        _ checked: JSON, _ registered: RegisteredAccount?, _ provider: JSON?, _ file: AccountFile, showsNext: Bool
     ) {
         let account = ConfigurationCheck.account(name, in: checked)
         let uris = account.map(ConfigurationCheck.redirectURIs) ?? []
@@ -234,7 +239,8 @@ struct AccountAdd: ParsableCommand {
         if let registered {
             AccountRegistration.show(registered, description)
             for note in notes { Output.note(Sanitizer.line(note, limit: 600)) }
-            return showNext()
+            if showsNext { showNext() }
+            return
         }
         let isProject = account?["provider"]?.string == "supabase"
         if !uris.isEmpty, !description.isSandbox {
@@ -246,11 +252,11 @@ struct AccountAdd: ParsableCommand {
             }
         }
         for note in notes { Output.note(Sanitizer.line(note, limit: 600)) }
-        showNext()
+        if showsNext { showNext() }
     }
 
     /// A replaced account may hold a session, which a sign-in replaces only if that is asked for.
     private func showNext() {
-        if !login { Output.note("Then run: ringback login \(name)\(replace ? " --again" : "")") }
+        Output.note("Then run: ringback login \(name)\(replace ? " --again" : "")")
     }
 }
