@@ -14,7 +14,7 @@ BUILT = test "$(RELEASE)" != .build/release || Scripts/release >/dev/null
 FORMAT_FLAGS := --configuration .swift-format --recursive Sources Tests Package.swift \
     $(wildcard Examples/*/Package.swift Examples/*/Sources)
 
-.PHONY: help demo check test test-tsan test-browser test-pages test-keyring test-sessions test-crash test-faults soak test-canaries test-oidf test-real test-api test-postgres test-qr test-ssh test-tools test-desktop test-notices test-systemd test-foreign test-memory test-packages test-python vendor deb dist fuzz fuzz-ci bench lint format build release install uninstall clean
+.PHONY: help demo check test test-tsan test-browser test-pages test-keyring test-sessions test-crash test-faults soak test-canaries test-oidf test-real test-api test-postgres test-qr test-ssh test-tools test-desktop test-notices test-systemd test-foreign test-memory test-packages test-python vendor deb dist fuzz fuzz-ci bench pictures lint format build release install uninstall clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -44,10 +44,11 @@ test-browser: ## sign in with real Chromium and Firefox under Xvfb; some of it n
 	@Scripts/release >/dev/null
 	@Campaigns/browser.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 
-test-pages: ## the pages after a sign-in, in Chromium: sizes, zoom, colours, languages, axe-core (PyPI); PICTURES=DIR keeps pictures
+test-pages: ## the pages after a sign-in, and the sign-in page in Chromium and Firefox: sizes, colours, axe-core (PyPI); PICTURES=DIR
 	@Scripts/needs browser
 	@Scripts/release >/dev/null
 	@Campaigns/pages.py --bin "$(RELEASE)" $(if $(SHORT),--short) $(if $(PICTURES),--pictures "$(PICTURES)")
+	@Campaigns/signin_page.py --bin "$(RELEASE)" $(if $(SHORT),--short) $(if $(PICTURES),--pages "$(PICTURES)")
 
 test-keyring: ## the vault's key in a real gnome-keyring, on a private bus: locked, unlocked, killed, restarted
 	@Scripts/needs keyring
@@ -103,6 +104,10 @@ test-postgres: ## run what `ringback supabase sql` prints in a real PostgreSQL, 
 	@Scripts/needs postgres
 	@Scripts/release >/dev/null
 	@Campaigns/postgres.py --bin "$(RELEASE)" $(if $(SHORT),--short)
+
+pictures: ## draw the demo on a terminal as SVG, from a real run, in .build/pictures
+	@Scripts/release >/dev/null
+	@Campaigns/pictures.py --bin "$(RELEASE)"
 
 test-qr: ## read the QR codes that we draw, and those that `ringback login` prints, with a real reader, zbar
 	@Scripts/needs qr

@@ -68,6 +68,7 @@ let package = Package(
         library("Secrets"),
         library("StrictJSON"),
         library("Encodings"),
+        library("FilePaths"),
         library("HTTPMessages", ["Encodings", "Secrets"]),
         library("RingbackAPI", ["StrictJSON"]),
         // Level 1
@@ -84,22 +85,29 @@ let package = Package(
         library("Adapters", ["Encodings", "HTTPMessages", "StrictJSON"]),
         // Level 2
         library("OAuth", ["Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
-        library("CallbackListener", ["LocalHTTP", "HTTPMessages", "Cryptography", "Encodings", "CLinux", lifecycle]),
+        library("SignInPage", ["Cryptography", "Encodings", "HTTPMessages", "Secrets"]),
+        library(
+            "CallbackListener",
+            ["SignInPage", "LocalHTTP", "HTTPMessages", "Cryptography", "Secrets", "CLinux", lifecycle]
+        ),
         library(
             "Sandbox",
             ["LocalHTTP", "HTTPMessages", "Cryptography", "Encodings", "Secrets", "StrictJSON", "Terminal"]
         ),
-        library("SessionVault", ["CLinux", "Cryptography", "Encodings", "Secrets", "StrictJSON"]),
+        library("SessionVault", ["CLinux", "Cryptography", "Encodings", "FilePaths", "Secrets", "StrictJSON"]),
         // Level 3
         library("SupabaseAuth", ["OAuth", "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
         // Level 4
-        library("Configuration", ["OAuth", "SupabaseAuth", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
+        library(
+            "Configuration",
+            ["OAuth", "SupabaseAuth", "Encodings", "FilePaths", "HTTPMessages", "Secrets", "StrictJSON"]
+        ),
         library(
             "BrokerCore", ["SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON", log]
         ),
         // Level 5: what stands on the broker beside its API.
         library("DeepLinks", ["BrokerCore", "HTTPMessages", "Secrets", "StrictJSON"]),
-        library("DesktopNotices", ["BrokerCore", "DesktopBus", "StrictJSON"]),
+        library("DesktopNotices", ["BrokerCore", "DesktopBus", "HTTPMessages", "StrictJSON"]),
         library(
             "KeptFiles",
             [
@@ -114,8 +122,8 @@ let package = Package(
         library(
             "SupabaseSignIn",
             [
-                "BrokerCore", "SupabaseAuth", "OAuth", "SessionVault", "Cryptography", "Encodings", "HTTPMessages",
-                "Secrets", "StrictJSON",
+                "BrokerCore", "SignInPage", "SupabaseAuth", "OAuth", "SessionVault", "Cryptography", "Encodings",
+                "HTTPMessages", "Secrets", "StrictJSON",
             ]
         ),
         // Level 6
@@ -131,8 +139,8 @@ let package = Package(
             name: "ringbackd",
             dependencies: [
                 "APIServer", "BrokerCore", "CallbackListener", "CErasedHeap", "CLinux", "Configuration",
-                "CurlTransport", "DeepLinks", "DesktopBus", "DesktopNotices", "KeptFiles", "Launcher", "OAuthSignIn",
-                "SupabaseSignIn",
+                "CurlTransport", "DeepLinks", "DesktopBus", "DesktopNotices", "FilePaths", "KeptFiles", "Launcher",
+                "OAuthSignIn", "SupabaseSignIn",
                 "LocalHTTP", "NetworkWatch", "OAuth", "Records", "SessionVault", "StrictJSON", "Secrets",
                 "HTTPMessages", "Terminal",
                 log, lifecycle, signals,
@@ -143,8 +151,8 @@ let package = Package(
         .executableTarget(
             name: "ringback",
             dependencies: [
-                "Adapters", "RingbackClient", "RingbackAPI", "SchemeRegistration", "Encodings", "HTTPMessages",
-                "Secrets", "StrictJSON", "Terminal", "CLinux", arguments,
+                "Adapters", "RingbackClient", "RingbackAPI", "SchemeRegistration", "Encodings", "FilePaths",
+                "HTTPMessages", "Secrets", "StrictJSON", "Terminal", "CLinux", arguments,
             ],
             swiftSettings: strict + staticExecutable.swift,
             linkerSettings: staticExecutable.linker
@@ -182,7 +190,7 @@ let package = Package(
                 "Secrets", "StrictJSON",
             ]
         ),
-        tests("DesktopNoticesTests", ["DesktopNotices", "BrokerCore", "OAuthSignIn", "DesktopBus"]),
+        tests("DesktopNoticesTests", ["DesktopNotices", "BrokerCore", "OAuthSignIn", "DesktopBus", "HTTPMessages"]),
         tests("RecordsTests", ["Records", "StrictJSON", "CLinux"]),
         tests("NetworkWatchTests", ["NetworkWatch", "CLinux"]),
         tests(
@@ -196,10 +204,12 @@ let package = Package(
         tests(
             "CallbackListenerTests",
             [
-                "TestSupport", "CallbackListener", "LocalHTTP", "HTTPMessages", "Cryptography", "Encodings", "CLinux",
+                "TestSupport", "CallbackListener", "SignInPage", "LocalHTTP", "HTTPMessages", "Cryptography",
+                "Encodings", "CLinux",
                 lifecycle,
             ]
         ),
+        tests("SignInPageTests", ["SignInPage", "HTTPMessages", "Secrets"]),
         tests(
             "SandboxTests",
             ["Sandbox", "LocalHTTP", "HTTPMessages", "Cryptography", "Encodings", "Secrets", "StrictJSON"]
@@ -251,7 +261,7 @@ let package = Package(
             "FuzzCorpusTests",
             [
                 "LocalHTTP", "RingbackClient", "Records", "OAuth", "SupabaseAuth", "SessionVault", "Configuration",
-                "Adapters", "BrokerCore", "DeepLinks", "SchemeRegistration", "HTTPMessages",
+                "Adapters", "BrokerCore", "DeepLinks", "KeptFiles", "SchemeRegistration", "HTTPMessages",
                 "Secrets", "StrictJSON", "Cryptography", "Encodings",
             ]
         ),
