@@ -6,7 +6,7 @@ import subprocess
 import time
 
 from measure import ROOT, TOOLS, anonymous_memory, at_most, children, median, progress, row, tool
-from stage import ACCOUNT, Trouble
+from stage import ACCOUNT, GIT_HOST, Trouble
 
 
 def memory(stage, when, target=None):
@@ -107,7 +107,7 @@ def callback(stage):
 
 
 def command_line(stage, agent, why_no_agent):
-    """`ringback token` in turn with /bin/true, and with oidc-token where there is one."""
+    """`ringback token` and git's helper in turn with /bin/true, and the first with oidc-token where there is one."""
     progress("`ringback token` next to /bin/true, 200 times each")
     token = [stage.binary("ringback"), "token", ACCOUNT]
     subprocess.run(token, env=stage.environment, check=True, stdout=subprocess.DEVNULL)
@@ -116,8 +116,27 @@ def command_line(stage, agent, why_no_agent):
         row("`ringback token`", f"{seen['a'] / 1e3:.2f} ms"),
         at_most("  of /bin/true", seen["ratio"], 1.9, " ×", 2, f" ({seen['b'] / 1e3:.2f} ms)"),
     ]
+    rows += git_helper(stage)
     if not agent:
-        return rows + [row("  of `oidc-token`", why_no_agent)]
+        return rows + [row("`ringback token` of `oidc-token`", why_no_agent)]
     progress("`ringback token` next to `oidc-token`, 200 times each")
     seen = tool("spawn", "alternate", 200, *token, "--", "oidc-token", ACCOUNT, env=agent.environment)
-    return rows + [at_most("  of `oidc-token`", seen["ratio"], 1, " ×", 2, f" ({seen['b'] / 1e3:.2f} ms)")]
+    return rows + [at_most("`ringback token` of `oidc-token`", seen["ratio"], 1, " ×", 2, f" ({seen['b'] / 1e3:.2f} ms)")]
+
+
+def git_helper(stage):
+    """`ringback git-credential get`, which git runs for every connection."""
+    progress("`ringback git-credential get` next to /bin/true, 200 times each")
+    place = os.path.join(stage.directory, "git-request")
+    with open(place, "w") as file:
+        file.write(f"capability[]=authtype\nprotocol=https\nhost={GIT_HOST}\n\n")
+    get = [stage.binary("ringback"), "git-credential", "get"]
+    with open(place) as request:
+        said = subprocess.run(get, env=stage.environment, check=True, stdin=request, stdout=subprocess.PIPE, text=True).stdout
+    if "password=" not in said:
+        raise Trouble("git's helper gives no token")
+    seen = tool("spawn", "alternate", 200, *get, "--", "/bin/true", env=stage.environment | {"SPAWN_INPUT": place})
+    return [
+        row("`ringback git-credential get`", f"{seen['a'] / 1e3:.2f} ms"),
+        at_most("  of /bin/true", seen["ratio"], 2, " ×", 2, f" ({seen['b'] / 1e3:.2f} ms)"),
+    ]

@@ -1,7 +1,8 @@
 // Times programs from the outside, with posix_spawn and nothing in between.
 //
 //   spawn alternate N A... -- B...       runs A and B in turn, N times each, to their end; both must end with status 0.
-//                                        Prints "a US b US ratio R" (medians, microseconds).
+//                                        Prints "a US b US ratio R" (medians, microseconds). The file SPAWN_INPUT, if the
+//                                        variable is set, is their standard input.
 //   spawn ready N SOCKET PATH CMD...     starts CMD N times, each time until SOCKET answers GET PATH with 200, then
 //                                        ends it with SIGTERM. Prints "median US min US max US stop US" (stop: the median
 //                                        time from SIGTERM to the end).
@@ -34,7 +35,8 @@ static uint64_t now(void) {
 static pid_t begin(char **argv) {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    const char *input = getenv("SPAWN_INPUT");
+    posix_spawn_file_actions_addopen(&actions, 0, input ? input : "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
     pid_t pid;
     int error = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);

@@ -17,6 +17,7 @@ import tempfile
 import time
 import urllib.parse
 
+GIT_HOST = "git.example.org"
 ACCOUNT = "bench"
 CLIENT = "ringback-demo"
 # Longer than any run: no refresh happens while something is measured.
@@ -117,6 +118,7 @@ class Stage:
                     f'[accounts.{account}]\nissuer = "{issuer}"\nclient_id = "{CLIENT}"\n'
                     'scopes = ["openid", "email", "offline_access"]\n'
                 )
+            file.write(f'[[origin]]\nurl = "https://{GIT_HOST}/*"\naccount = "{ACCOUNT}"\n')
         self.daemon = self.start("ringbackd", *self.daemon_arguments())
         self.wait_for_daemon()
 

@@ -7,7 +7,6 @@ of any name, for one that is signed in, and with the vault locked. Streams are l
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -18,6 +17,7 @@ sys.dont_write_bytecode = True
 from house import ACCOUNT, ROOT, Died, House  # noqa: E402
 from report import Report, options, progress  # noqa: E402
 from stage import Trouble  # noqa: E402
+from venv_programs import installed  # noqa: E402
 
 SCHEMATHESIS = "schemathesis==4.32.5"
 STREAMS = ["streamEvents"]
@@ -32,26 +32,6 @@ VARIANTS = {
 }
 # A variant that overruns its seconds by this much is stuck.
 GRACE = 60
-
-
-def installed():
-    """The schemathesis program, in a virtual environment of its own below .build."""
-    place = os.path.join(ROOT, ".build/api-venv")
-    mark = os.path.join(place, "installed.txt")
-    try:
-        with open(mark) as file:
-            is_current = file.read() == SCHEMATHESIS
-    except OSError:
-        is_current = False
-    if not is_current:
-        progress(f"installing {SCHEMATHESIS} below .build/api-venv")
-        shutil.rmtree(place, ignore_errors=True)
-        subprocess.run(["python3", "-m", "venv", place], check=True)
-        pip = [os.path.join(place, "bin/pip"), "install", "--quiet", "--disable-pip-version-check", SCHEMATHESIS]
-        subprocess.run(pip, check=True)
-        with open(mark, "w") as file:
-            file.write(SCHEMATHESIS)
-    return os.path.join(place, "bin/schemathesis")
 
 
 class Bridge:
@@ -187,7 +167,7 @@ def judge(report, house, name, complaints):
 def main():
     chosen = options(__doc__.splitlines()[0], seconds=(30, "for each of the variants"),
                      only=("", "only variants with this in their names"))
-    program = installed()
+    program = os.path.join(installed("api", SCHEMATHESIS), "schemathesis")
     report = Report()
     house = House(chosen.bin, shimmed=False)
     bridge = Bridge(house.socket)

@@ -16,7 +16,7 @@ import sys
 sys.dont_write_bytecode = True
 from canary_walk import Walk, Watcher, files  # noqa: E402
 from house import Died, House  # noqa: E402
-from report import Report, options, progress, table  # noqa: E402
+from report import Report, could_not_run, options, progress, table  # noqa: E402
 from stage import Trouble  # noqa: E402
 
 # What the sandbox's secrets look like: at-, rt- and code- with 256 random bits.
@@ -95,8 +95,7 @@ def main():
         progress(f"looking for {len(walk.secrets)} secrets")
         looked, rows = search(report, house, walk, watcher)
     except (Trouble, Died, OSError) as trouble:
-        print(f"ringback: the campaign could not run: {trouble}", file=sys.stderr)
-        return 1
+        return could_not_run(trouble)
     finally:
         if walk:
             walk.proxy.close()

@@ -18,7 +18,7 @@ from house import Died, House  # noqa: E402
 from kind_operations import chosen_operations  # noqa: E402
 from kinds import OPENID, SUPABASE_V1, SUPABASE_V2  # noqa: E402
 from operations import Absent, attempt, ending, examiner_sees_losses, is_revoked, reconnoitre  # noqa: E402
-from report import Report, options, progress, table  # noqa: E402
+from report import Report, could_not_run, options, progress, table  # noqa: E402
 from shim import EVERYTHING, KILL_AFTER, KILL_BEFORE, MODES  # noqa: E402
 from stage import Trouble  # noqa: E402
 from stops import HELD, stops  # noqa: E402
@@ -169,8 +169,7 @@ def main():
             stopped = stops(house, report)
             cuts, forgotten = syncs(house, report, chosen.short)
     except (Trouble, Died, OSError) as trouble:
-        print(f"ringback: the campaign could not run: {trouble}", file=sys.stderr)
-        return 1
+        return could_not_run(trouble)
     finally:
         if house:
             house.close(chosen.keep)

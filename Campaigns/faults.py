@@ -23,7 +23,7 @@ from kind_operations import chosen_operations  # noqa: E402
 from kinds import OPENID, SUPABASE_V1, Supabase  # noqa: E402
 from operations import REFRESH, Absent, ending, is_revoked, must, reconnoitre, settle  # noqa: E402
 from proxy import Cut, Instead, Proxy  # noqa: E402
-from report import Report, options, progress, table  # noqa: E402
+from report import Report, could_not_run, options, progress, table  # noqa: E402
 from shim import ERRORS, FAIL, KEPT, SHORT  # noqa: E402
 from stage import Trouble  # noqa: E402
 
@@ -265,8 +265,7 @@ def main():
                 house.close(chosen.keep)
                 house = None
     except (Trouble, Died, OSError) as trouble:
-        print(f"ringback: the campaign could not run: {trouble}", file=sys.stderr)
-        return 1
+        return could_not_run(trouble)
     finally:
         if house:
             house.close(chosen.keep)

@@ -20,7 +20,7 @@ import time
 sys.dont_write_bytecode = True
 from house import Died, House  # noqa: E402
 from operations import must  # noqa: E402
-from report import Report, options, progress, table  # noqa: E402
+from report import Report, could_not_run, options, progress, table  # noqa: E402
 from shim import NoCompiler, build  # noqa: E402
 from stage import Trouble  # noqa: E402
 
@@ -160,11 +160,9 @@ def main():
         held = house.sandbox.subject(token)
         report.note(held == "alice", "the session", f"the provider takes its token for {held}'s")
     except NoCompiler as trouble:
-        print(f"ringback: the campaign could not run: {trouble}", file=sys.stderr)
-        return 1
+        return could_not_run(trouble)
     except (Trouble, Died, OSError) as trouble:
-        print(f"ringback: the campaign could not run: {trouble} ({house.why() if house else ''})", file=sys.stderr)
-        return 1
+        return could_not_run(trouble, house)
     finally:
         for client in clients:
             client.socket.close()

@@ -257,10 +257,15 @@ class House:
     def close(self, keeps=False):
         self.kill()
         self.sandbox.close()
-        if keeps:
-            print(f"ringback: everything is in {self.directory}", file=sys.stderr)
-        else:
-            shutil.rmtree(self.directory, ignore_errors=True)
+        put_away(self.directory, keeps)
+
+
+def put_away(directory, keeps):
+    """Removes a campaign's directory, or says where it is."""
+    if keeps:
+        print(f"ringback: everything is in {directory}", file=sys.stderr)
+    else:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def stop(process):

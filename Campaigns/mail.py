@@ -24,7 +24,7 @@ from mail_programs import USER, programs  # noqa: E402
 from mail_servers import Dovecot, Sink  # noqa: E402
 from mail_web import Files, Introspection  # noqa: E402
 from operations import must  # noqa: E402
-from report import Report, options, progress, table  # noqa: E402
+from report import Report, could_not_run, options, progress, table  # noqa: E402
 from shim import NoCompiler  # noqa: E402
 from stage import Trouble  # noqa: E402
 from tools import Tools, revoke  # noqa: E402
@@ -239,11 +239,9 @@ def main():
         mail = Mail(house, tools, Place(tools, dovecot, servers[1], servers[-1]), shown, report)
         walk(mail, chosen)
     except NoCompiler as trouble:
-        print(f"ringback: the campaign could not run: {trouble}", file=sys.stderr)
-        return 1
+        return could_not_run(trouble)
     except (Trouble, Died, OSError, subprocess.SubprocessError) as trouble:
-        print(f"ringback: the campaign could not run: {trouble} ({house.why() if house else ''})", file=sys.stderr)
-        return 1
+        return could_not_run(trouble, house)
     finally:
         for server in reversed(servers):
             server.close()

@@ -15,10 +15,10 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
-from house import ROOT  # noqa: E402
+from house import ROOT, put_away  # noqa: E402
 from package_contents import check_lintian, check_package, check_tarball, make, with_version  # noqa: E402
 from package_root import RootedManager, base  # noqa: E402
-from report import Report, options, progress  # noqa: E402
+from report import Report, options  # noqa: E402
 from stage import Trouble  # noqa: E402
 
 LINK = "/etc/systemd/user/sockets.target.wants/ringback.socket"
@@ -193,10 +193,7 @@ def main():
     except (Trouble, OSError, ValueError, subprocess.SubprocessError) as trouble:
         report.note(False, "the stage", f"{type(trouble).__name__} {trouble}")
     finally:
-        if chosen.keep:
-            progress(f"everything is in {directory}")
-        else:
-            shutil.rmtree(directory, ignore_errors=True)
+        put_away(directory, chosen.keep)
     return report.finish()
 
 

@@ -107,6 +107,14 @@ def axe():
         return file.read()
 
 
+def look(browser, handle, script):
+    """What axe-core says of a page: (what is wrong: its rule and the elements, how many rules hold)."""
+    found = browser.run(handle, f"(() => {{ {script}\nreturn window.axe.run(document, {{resultTypes: ['violations']}}).then(found => "
+                        "JSON.stringify([found.violations.map(one => [one.id, one.nodes.map(node => node.html)]), "
+                        "found.passes.length])) })()")
+    return json.loads(found)
+
+
 class Walk:
     """Reaches each page, and gives the address at which it can be loaded again."""
 
@@ -181,11 +189,7 @@ def check(walk, name, url, account, chosen, script):
                 if chosen.pictures:
                     browser.photograph(os.path.join(chosen.pictures, f"{name}-{language}-{scheme}-{width}.png"))
             if script:
-                browser.run(browser.handle, script + "; true")
-                found = browser.run(browser.handle, "axe.run(document, {resultTypes: ['violations']}).then(found => "
-                                    "JSON.stringify([found.violations.map(one => [one.id, one.nodes.map(node => node.html)]), "
-                                    "found.passes.length]))")
-                violations, passed = json.loads(found)
+                violations, passed = look(browser, browser.handle, script)
                 note(not violations and passed > 0, f"{name}, {language}, {scheme}: axe-core", str(violations))
         # 400 % of a window of 1280 pixels, and letters of double size in a small one.
         browser.wear(320, 225, "light", language, factor=4)

@@ -62,6 +62,13 @@ def progress(text):
     print(f"ringback: {text}", file=sys.stderr, flush=True)
 
 
+def could_not_run(trouble, house=None):
+    """The last line of a campaign that stopped. Returns the exit status."""
+    why = f" ({house.why()})" if house else ""
+    progress(f"the campaign could not run: {trouble}{why}")
+    return 1
+
+
 def table(title, head, rows):
     """A plain table: the first column to the left, numbers to the right."""
     widths = [max(len(str(row[i])) for row in [head, *rows]) for i in range(len(head))]

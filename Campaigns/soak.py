@@ -22,7 +22,7 @@ from house import Died, House  # noqa: E402
 from kinds import OPENID, PASSWORD, SERVICE, SERVICE_ACCOUNT, OpenID, Supabase  # noqa: E402
 from operations import must  # noqa: E402
 from proxy import Answer, Cut, Instead, Plan, Proxy, compose  # noqa: E402
-from report import Report, options, progress, table  # noqa: E402
+from report import Report, could_not_run, options, progress, table  # noqa: E402
 from stage import Trouble  # noqa: E402
 
 USERS = [f"user{number:02}" for number in range(50)]
@@ -292,8 +292,7 @@ def main():
         burst = bursts(proxy.seen)
         report.note(burst == 0, "bursts", f"{burst} times more than three requests of a session in a second")
     except (Trouble, Died, OSError) as trouble:
-        print(f"ringback: the campaign could not run: {trouble}", file=sys.stderr)
-        return 1
+        return could_not_run(trouble)
     finally:
         if proxy:
             proxy.close()

@@ -18,7 +18,7 @@ from disk import Disk  # noqa: E402
 from house import Died, House  # noqa: E402
 from operations import OPERATIONS, SESSION, attempt, ending, is_revoked, must, settle  # noqa: E402
 from order import SEQUENCES, SYNCS, complaints  # noqa: E402
-from report import Report, options, progress, table  # noqa: E402
+from report import Report, could_not_run, options, progress, table  # noqa: E402
 from shim import COUNT, KILL_AFTER, SWALLOW_DIRECTORIES, SWALLOW_FILES  # noqa: E402
 from stage import Trouble  # noqa: E402
 
@@ -195,8 +195,7 @@ def main():
         house = House(chosen.bin)
         syncs(house, report, chosen.short)
     except (Trouble, Died, OSError) as trouble:
-        print(f"ringback: the campaign could not run: {trouble}", file=sys.stderr)
-        return 1
+        return could_not_run(trouble)
     finally:
         if house:
             house.close(chosen.keep)

