@@ -143,7 +143,10 @@ final class PendingCallbacks: Sendable {
                 if case .foreign = visited { return CallbackPages.refusal(404, in: language) }
                 return CallbackPages.response(PageContent(.used), in: language)
             }
-        case .site(let site): return ServerResponse(await site(request.forSite))
+        case .site(let site):
+            // No link of a site has a query: one that is there may hold a code, so it leaves the address bar.
+            if request.method == "GET", request.query != nil { return CallbackPages.seePage("/") }
+            return ServerResponse(await site(request.forSite))
         case .unmatched: return CallbackPages.away
         }
     }

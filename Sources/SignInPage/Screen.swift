@@ -61,12 +61,15 @@ public struct ScreenContent: Sendable {
         public let isPhone: Bool
         /// A code has been sent.
         public let hasMessage: Bool
+        /// Seconds until another code may be sent.
+        public let secondsLeft: Int
 
-        public init(id: String, name: String?, isPhone: Bool, hasMessage: Bool) {
+        public init(id: String, name: String?, isPhone: Bool, hasMessage: Bool, secondsLeft: Int = 0) {
             self.id = id
             self.name = name
             self.isPhone = isPhone
             self.hasMessage = hasMessage
+            self.secondsLeft = secondsLeft
         }
     }
 
@@ -101,6 +104,8 @@ public struct ScreenContent: Sendable {
     public var hasLink = false
     /// Seconds until another message may be sent.
     public var secondsLeft = 0
+    /// Seconds until the page's time is over.
+    public var lifetime = 0
     public var factors: [Factor] = []
 
     public init(_ screen: Screen, account: String, host: String, words: String, token: String) {

@@ -14,15 +14,20 @@ public struct ScreenDocument: Sendable {
         HTMLPage(heading, in: language, tone: tone, content: head + body).html
     }
 
-    /// After so many seconds the browser is to load the screen again; nil if not.
+    /// After so many seconds the browser is to load the screen again; nil if not. A form is left when the page's time is
+    /// over: later, another program may have the port, and would get what is typed.
     public var refresh: Int? {
         switch content.screen {
         case .wait: 1
         // What is typed would be lost, so only a screen without a field counts down.
         case .resend where content.secondsLeft > 0: min(content.secondsLeft, 5)
-        default: nil
+        case .done, .ended, .elsewhere: nil
+        default: max(0, content.lifetime) + 1
         }
     }
+
+    /// What the login screen says if somebody else signs in than the account's user.
+    public static func otherUser(in language: PageLanguage) -> String { ScreenText.of(language).otherUser }
 
     private var tone: HTMLPage.Tone {
         switch content.screen {
@@ -115,10 +120,13 @@ public struct ScreenDocument: Sendable {
     }
 
     private var resend: String {
-        let isDue = content.secondsLeft <= 0
-        let advice = isDue ? text.mayResend : "\(text.resendIn) \(content.secondsLeft) \(text.seconds)"
-        return paragraph(advice) + form(.resend, "", text.sendAgain, isDisabled: !isDue)
+        paragraph(resendAdvice(content.secondsLeft))
+            + form(.resend, "", text.sendAgain, isDisabled: content.secondsLeft > 0)
             + "<nav>\(link(.code, text.enterCode))\n\(link(.login, text.otherWay))</nav>\n"
+    }
+
+    private func resendAdvice(_ seconds: Int) -> String {
+        seconds > 0 ? "\(text.resendIn) \(seconds) \(text.seconds)" : text.mayResend
     }
 
     private var factors: String {
@@ -132,6 +140,10 @@ public struct ScreenDocument: Sendable {
                 let advice = factor.isPhone ? text.phoneFactorSent : text.appFactor
                 factors += "<p>\(advice)\(name)</p>\n"
                 factors += form(.factor, id + code(of: factor.id), text.confirm)
+                if factor.isPhone {
+                    factors += paragraph(resendAdvice(factor.secondsLeft))
+                    factors += form(.challenge, id, text.sendAgain, isQuiet: true)
+                }
             }
         }
         return factors + skip(text.skipFactor)
@@ -142,6 +154,10 @@ public struct ScreenDocument: Sendable {
     private var contact: String {
         switch (content.offers.email, content.offers.phone) {
         case (false, true): phone
+        case (true, true):
+            input(
+                "text", "email", text.emailOrPhone, autocomplete: "email",
+                value: content.email.isEmpty ? content.phone : content.email)
         default: email
         }
     }

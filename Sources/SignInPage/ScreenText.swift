@@ -5,12 +5,12 @@ struct ScreenText: Sendable {
     let account, project, words: String
     let signIn, signUp, forgotten, byMail, bySMS, enterCode, sendAgain, oneMoment, secondFactor, newPassword: String
     let signedIn, ended, elsewhere: String
-    let email, phone, password, code: String
+    let email, phone, emailOrPhone, password, code: String
     let createAccount, haveAccount, sendMail, sendSMS, confirm, savePassword, keepPassword, skipFactor: String
     let otherWay, continueWith: String
     let forgottenAdvice, mailAdvice, smsAdvice, linkSent, codeSent, mayResend, resendIn, seconds, asking: String
     let phoneFactor, phoneFactorSent, appFactor: String
-    let doneAdvice, endedAdvice, elsewhereAdvice, nothingOffered: String
+    let doneAdvice, endedAdvice, elsewhereAdvice, nothingOffered, otherUser: String
 
     static func of(_ language: PageLanguage) -> ScreenText {
         switch language {
@@ -27,7 +27,9 @@ struct ScreenText: Sendable {
         sendAgain: "Send the message again", oneMoment: "One moment", secondFactor: "Second factor",
         newPassword: "New password", signedIn: "Signed in", ended: "The sign-in has ended",
         elsewhere: "Not this browser",
-        email: "E-mail address", phone: "Phone number with country code", password: "Password", code: "Code",
+        email: "E-mail address", phone: "Phone number with country code",
+        emailOrPhone: "E-mail address, or phone number with country code", password: "Password",
+        code: "Code",
         createAccount: "Create the account", haveAccount: "I have an account", sendMail: "Send the mail",
         sendSMS: "Send the SMS", confirm: "Confirm", savePassword: "Save the new password",
         keepPassword: "Keep the old password", skipFactor: "Go on without it",
@@ -47,7 +49,10 @@ struct ScreenText: Sendable {
             + "there.",
         elsewhereAdvice: "This sign-in was opened in another browser, or its address was used before. Go back to the "
             + "program that asked you to sign in, and open the page from there.",
-        nothingOffered: "The project offers no way to sign in here.")
+        nothingOffered: "The project offers no way to sign in here.",
+        otherUser:
+            "The account is signed in as another user. Nothing was changed. Sign in as that user, or start again "
+            + "with --switch.")
 
     static let russian = ScreenText(
         account: "Учётная запись", project: "Проект",
@@ -57,7 +62,9 @@ struct ScreenText: Sendable {
         sendAgain: "Отправить ещё раз", oneMoment: "Один момент", secondFactor: "Второй фактор",
         newPassword: "Новый пароль", signedIn: "Вход выполнен", ended: "Вход завершён без результата",
         elsewhere: "Не этот браузер",
-        email: "Адрес почты", phone: "Номер телефона с кодом страны", password: "Пароль", code: "Код",
+        email: "Адрес почты", phone: "Номер телефона с кодом страны",
+        emailOrPhone: "Адрес почты или номер телефона с кодом страны", password: "Пароль",
+        code: "Код",
         createAccount: "Создать аккаунт", haveAccount: "У меня есть аккаунт", sendMail: "Отправить письмо",
         sendSMS: "Отправить SMS", confirm: "Подтвердить", savePassword: "Сохранить новый пароль",
         keepPassword: "Оставить старый пароль", skipFactor: "Продолжить без него",
@@ -76,7 +83,9 @@ struct ScreenText: Sendable {
             + "начать снова.",
         elsewhereAdvice: "Этот вход открыт в другом браузере, или его адрес уже использован. Вернитесь в программу, "
             + "которая предложила вам войти, и откройте страницу из неё.",
-        nothingOffered: "Проект не предлагает здесь способов входа.")
+        nothingOffered: "Проект не предлагает здесь способов входа.",
+        otherUser: "В учётной записи уже выполнен вход другого пользователя. Ничего не изменено. Войдите как он или "
+            + "начните снова с --switch.")
 
     /// A provider's name as people write it.
     static func name(ofProvider provider: String) -> String {

@@ -109,6 +109,7 @@ final class Doors: Sendable {
     private struct State {
         var opened = 0
         var closed: [String] = []
+        var sites: [String: @Sendable (HTTPRequest) async -> HTTPResponse] = [:]
     }
     private let state = Mutex(State())
     var opened: Int { state.withLock { $0.opened } }
@@ -119,7 +120,20 @@ final class Doors: Sendable {
             open: { template, account in
                 self.state.withLock { $0.opened += 1 }
                 return template ?? "http://127.0.0.1:4711/callback/\(account)"
-            }, close: { uri, _ in self.state.withLock { $0.closed.append(uri) } },
+            },
+            openSite: { name, _, site in
+                self.state.withLock { state in
+                    state.opened += 1
+                    state.sites["http://\(name).localhost:4711/"] = site
+                }
+                return "http://\(name).localhost:4711/"
+            },
+            close: { uri, _ in
+                self.state.withLock { state in
+                    state.closed.append(uri)
+                    state.sites[uri] = nil
+                }
+            },
             listeners: { self.opened > self.closed.count ? ["127.0.0.1:4711"] : [] })
     }
 }

@@ -16,6 +16,7 @@ import Testing
             .init(id: "2", name: nil, isPhone: false, hasMessage: false),
         ]
         content.secondsLeft = 30
+        content.lifetime = 600
         content.complaint = .init(field: "password", sentence: "<script>")
         return content
     }
@@ -42,9 +43,18 @@ import Testing
         #expect(login.contains("name=\"password\" autocomplete=\"off\" value=\"\""))
     }
 
-    @Test func `counts down only where nothing is typed`() {
-        #expect(
-            Screen.allCases.filter { ScreenDocument(content($0), in: .english).refresh != nil } == [.resend, .wait])
+    @Test func `counts down only where nothing is typed, and leaves every form when the time is over`() {
+        for screen in Screen.allCases {
+            let refresh = ScreenDocument(content(screen), in: .english).refresh
+            switch screen {
+            case .resend: #expect(refresh == 5)
+            case .wait: #expect(refresh == 1)
+            case .done, .ended, .elsewhere: #expect(refresh == nil)
+            default: #expect(refresh == 601)
+            }
+            let html = ScreenDocument(content(screen), in: .english).html
+            #expect(refresh != nil || !html.contains("<form"), "\(screen)")
+        }
         #expect(ScreenDocument(content(.resend), in: .english).html.contains("<button disabled>"))
     }
 }

@@ -95,11 +95,16 @@ extension FlowRegistry {
         entries[id]?.entrances[index].visit = .foreign(uid: uid)
     }
 
-    /// Adds an authorization request whose callback completes the flow. False if the flow has ended meanwhile.
+    /// Adds an authorization request whose callback completes the flow. False if the flow has ended meanwhile. One without
+    /// a redirect URI awaits no callback, so it is not kept. With too many, the oldest of its kind gives way: links in
+    /// mails and requests at providers have a bound of their own.
     func add(_ request: any AwaitedSignIn, to id: String) async -> Bool {
         guard var entry = entries[id], entry.status == .pending else { return false }
+        guard !request.redirectURI.isEmpty else { return true }
         entry.requests.append(request)
-        let former = entry.requests.count > FlowEntrance.maxLive ? entry.requests.removeFirst() : nil
+        let isMessage = request.resendInterval != nil
+        let alike = entry.requests.indices.filter { (entry.requests[$0].resendInterval != nil) == isMessage }
+        let former = alike.count > FlowEntrance.maxLive ? entry.requests.remove(at: alike[0]) : nil
         entries[id] = entry
         identifiers[request.key] = id
         guard let former else { return true }

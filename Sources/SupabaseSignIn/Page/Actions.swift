@@ -10,7 +10,7 @@ extension PageConductor {
     private static let patience: Duration = .seconds(3)
 
     /// Does what a form asks for. The response is a redirect in every case, so a reload sends no form again.
-    func perform(_ form: PageForm, _ flow: Flow, _ status: FlowView.Status) async -> HTTPResponse {
+    func perform(_ form: PageForm, _ status: FlowView.Status) async -> HTTPResponse {
         let done = Promise<Void>()
         // One at a time: what a second tab or a second click sends meanwhile changes nothing.
         let isFirst = session.edit { state in
@@ -23,7 +23,7 @@ extension PageConductor {
         // The user may close the tab: what the project was asked for is still finished.
         context.tools.work.start {
             switch status {
-            case .pending: await signIn(form, flow)
+            case .pending: if let flow = session.snapshot.flow { await signIn(form, flow) }
             case .completed: await goOn(form)
             case .failed, .expired, .cancelled: break
             }
@@ -38,14 +38,15 @@ extension PageConductor {
     // MARK: The sign-in
 
     private func signIn(_ form: PageForm, _ flow: Flow) async {
-        session.edit { state in
-            state.email = form.email ?? state.email
-            state.phone = form.phone ?? state.phone
-        }
         var fields = SupabaseSignInFields()
         fields.email = form.email
         fields.phone = form.phone
         fields.password = form.password
+        if let number = form.email, isNumber(number) { (fields.email, fields.phone) = (nil, number) }
+        session.edit { [email = fields.email, phone = fields.phone] state in
+            guard email != nil || phone != nil else { return }
+            (state.email, state.phone) = (email ?? "", phone ?? "")
+        }
         switch form.action {
         case .password: await redeem(.password, fields, flow, on: .login)
         case .signUp: await redeem(.signUp, fields, flow, on: .signUp)
@@ -62,6 +63,11 @@ extension PageConductor {
         case .resend: await resend(flow)
         case .factor, .challenge, .newPassword, .skip: break
         }
+    }
+
+    /// True for a phone number in the field that takes it in place of an address.
+    private func isNumber(_ text: String) -> Bool {
+        session.settings.open.contains("phone") && text.allSatisfy { $0.isASCII && $0.isNumber || "+ ".contains($0) }
     }
 
     private func redeem(
@@ -106,8 +112,7 @@ extension PageConductor {
 
     /// Seconds until another message may be sent; nil if it may.
     private var secondsLeft: Int? {
-        guard let due = session.snapshot.nextMessageAt else { return nil }
-        let wait = (due - clock.bootInstant).wholeSeconds
+        let wait = seconds(to: session.snapshot.nextMessageAt)
         return wait > 0 ? wait : nil
     }
 
@@ -121,8 +126,12 @@ extension PageConductor {
             case (.skip, .factor), (.skip, .newPassword): session.edit { _ = $0.skipped.insert(step) }
             case (.challenge, .factor):
                 let id = try await factor(of: form).id
+                let former = session.snapshot.challenge.flatMap { $0.factor == id ? $0.nextMessageAt : nil }
+                let wait = seconds(to: former)
+                if wait > 0 { throw .resendTooEarly(retryAfter: wait) }
                 let challenge = try await users.challenge(account.name, factor: id)
-                session.edit { $0.challenge = .init(id: challenge.id, factor: id) }
+                let next = clock.bootInstant + SupabaseFlow.resendInterval
+                session.edit { $0.challenge = .init(id: challenge.id, factor: id, nextMessageAt: next) }
             case (.factor, .factor):
                 let factor = try await factor(of: form)
                 guard let code = form.code else { throw .invalid(field: "code", reason: "missing") }
@@ -170,8 +179,9 @@ extension UserMessage {
         }
     }
 
-    /// The field of a screen's form that it is about; nil for the whole form.
-    func field(on screen: Screen) -> String? {
+    /// The field of a screen's form that it is about; nil for the whole form. `oneForBoth`: where a password is typed, the
+    /// field of the address takes a phone number too.
+    func field(on screen: Screen, oneForBoth: Bool) -> String? {
         let fields: [Screen: Set<String>] = [
             .login: ["email", "phone", "password"], .signUp: ["email", "phone", "password"], .forgotten: ["email"],
             .mail: ["email"], .sms: ["phone"], .code: ["code"], .factor: ["code"], .newPassword: ["password"],
@@ -184,6 +194,7 @@ extension UserMessage {
             case .invalidPhone, .phoneTaken, .unconfirmedPhone: "phone"
             default: nil
             }
-        return field.flatMap { fields[screen]?.contains($0) == true ? $0 : nil }
+        guard let field, fields[screen]?.contains(field) == true else { return nil }
+        return oneForBoth && field == "phone" && screen != .sms ? "email" : field
     }
 }

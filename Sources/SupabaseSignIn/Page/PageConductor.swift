@@ -23,24 +23,27 @@ struct PageConductor: Sendable {
             }
             return see("/", [("Set-Cookie", session.secrets.cookieField)])
         }
-        guard let flow = session.snapshot.flow, let view = await context.view(flow.id, waiting: .zero) else {
+        guard let id = session.snapshot.flowID, let view = await context.view(id, waiting: .zero) else {
             return show(.elsewhere, in: language, status: 404)
         }
         switch session.secrets.judge(request, at: session.origin) {
         case .refused(let status): return HTTPResponse(status: status)
         case .stranger: return show(.elsewhere, in: language, status: 403)
-        case .form(let form): return await perform(form, flow, view.status)
-        case .page: return await page(request.url, flow, view.status, language)
+        case .form(let form): return await perform(form, view.status)
+        case .page: return await page(request.url, view.status, language)
         }
     }
 
     // MARK: Pages
 
     private func page(
-        _ path: String, _ flow: Flow, _ status: FlowView.Status, _ language: PageLanguage
+        _ path: String, _ status: FlowView.Status, _ language: PageLanguage
     ) async -> HTTPResponse {
         switch status {
-        case .pending: return await pendingPage(path, flow, language)
+        case .pending:
+            // It may have ended since.
+            guard let flow = session.snapshot.flow else { return see("/") }
+            return await pendingPage(path, flow, language)
         case .completed:
             let next = await steps.next()
             if next == .done { session.finish() }
@@ -86,11 +89,11 @@ struct PageConductor: Sendable {
     private func show(_ screen: Screen, in language: PageLanguage) async -> HTTPResponse {
         var content = content(of: screen, in: language)
         if screen == .factor {
-            let challenge = session.snapshot.challenge
             content.factors = await steps.factors().map { factor in
-                .init(
+                let challenge = session.snapshot.challenge.flatMap { $0.factor == factor.id ? $0 : nil }
+                return .init(
                     id: factor.id, name: factor.name ?? factor.phone, isPhone: factor.kind == FactorKind.phone.rawValue,
-                    hasMessage: challenge?.factor == factor.id)
+                    hasMessage: challenge != nil, secondsLeft: seconds(to: challenge?.nextMessageAt))
             }
         }
         return show(content, in: language, status: 200)
@@ -127,7 +130,9 @@ struct PageConductor: Sendable {
         content.offers.signUp = !session.settings.signUpIsClosed
         if screen == .login { content.providers = session.links() }
         if let complaint = state.complaint, complaint.screen == screen {
-            let sentence = complaint.message.text(in: language == .russian ? .russian : .english)
+            let sentence =
+                complaint.message?.text(in: language == .russian ? .russian : .english)
+                ?? ScreenDocument.otherUser(in: language)
             content.complaint = .init(field: complaint.field, sentence: sentence)
         }
         content.email = state.email
@@ -138,9 +143,14 @@ struct PageConductor: Sendable {
         case nil: break
         }
         content.hasLink = state.message?.redirect != nil
-        content.secondsLeft = state.nextMessageAt.map { max(0, ($0 - clock.bootInstant).wholeSeconds) } ?? 0
+        content.secondsLeft = seconds(to: state.nextMessageAt)
+        content.lifetime =
+            state.flow.map { ($0.expiresAt - clock.wallInstant).wholeSeconds } ?? seconds(to: state.closesAt)
         return content
     }
+
+    /// Whole seconds until then; 0 if it is past or nil.
+    func seconds(to instant: BootInstant?) -> Int { instant.map { max(0, ($0 - clock.bootInstant).wholeSeconds) } ?? 0 }
 
     func see(_ path: String, _ fields: [(String, String)] = []) -> HTTPResponse {
         HTTPResponse(status: 303, fields: HTTPFields([("Location", path)] + fields))
@@ -148,10 +158,13 @@ struct PageConductor: Sendable {
 
     /// Notes what the screen says the next time.
     func complain(of error: BrokerError, on screen: Screen) {
-        let message = UserMessage(of: error)
+        let message: UserMessage? = error == PageRedeeming.otherUser ? nil : UserMessage(of: error)
+        let hasBoth = session.settings.open.isSuperset(of: ["email", "phone"])
         session.edit { state in
+            // One field takes both where both are offered.
+            let field = message?.field(on: screen, oneForBoth: hasBoth)
             state.screen = screen
-            state.complaint = PageComplaint(screen: screen, field: message.field(on: screen), message: message)
+            state.complaint = PageComplaint(screen: screen, field: field, message: message)
         }
     }
 }

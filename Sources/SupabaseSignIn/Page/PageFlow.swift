@@ -64,7 +64,19 @@ struct PageRedeeming: Sendable {
     let flow: Flow
     let context: SignInContext
 
+    /// Why a sign-in of another user is refused, while the flow goes on.
+    static let otherUser = BrokerError.conflict("The account is signed in as another user. Nothing was changed.")
+
     func redeem(_ proof: PageProof) async throws(RedemptionFailure) -> Redemption {
+        let redemption = try await redemption(of: proof)
+        guard case .session(let session, let opening) = redemption, !opening.switchesSubject,
+            let held = await context.sessions.held(flow.account.name), !held.isSameUser(as: session)
+        else { return redemption }
+        context.endUnheld(session, of: flow.account)
+        throw RedemptionFailure(PageRedeeming.otherUser, endsFlow: false)
+    }
+
+    private func redemption(of proof: PageProof) async throws(RedemptionFailure) -> Redemption {
         let request = flow.request.choosing(proof.fields)
         let start = FlowStart(provider: provider, context: context, request: request)
         switch proof.step {

@@ -12,12 +12,19 @@ final class PageSession: Sendable {
     struct Challenge: Sendable {
         let id: String
         let factor: String
+        /// When another message may be sent.
+        let nextMessageAt: BootInstant
     }
 
     struct State: Sendable {
         /// With a slash at its end; empty until the page is served.
         var address = ""
+        var flowID: String?
+        /// Nil once it is not pending any more: the flow refers to this object.
         var flow: Flow?
+        /// When the page is closed, once the flow has ended.
+        var closesAt: BootInstant?
+        var isClosed = false
         /// Of start addresses that were spent and not followed yet.
         var tickets: [Secret] = []
         /// The next link to each provider's page. Each works once.
@@ -61,11 +68,20 @@ final class PageSession: Sendable {
     /// An address of the page that lets one browser in, once.
     func ticket(to flow: Flow) -> String {
         let ticket = RandomToken.base64URL(bits: 256)
+        note(flow)
         return state.withLock { state in
-            state.flow = flow
             state.tickets.append(ticket)
             if state.tickets.count > PageSession.mostTickets { state.tickets.removeFirst() }
             return "\(state.address)\(PageSession.entry.dropFirst())\(ticket.revealed())"
+        }
+    }
+
+    /// The page's flow has begun.
+    private func note(_ flow: Flow) {
+        state.withLock { state in
+            guard state.flowID == nil else { return }
+            state.flowID = flow.id
+            state.flow = flow
         }
     }
 
@@ -126,14 +142,19 @@ final class PageSession: Sendable {
 
     /// Serves the page until its flow has ended, and then until the user has done the rest.
     func serve(_ flow: Flow, in context: SignInContext) async {
-        edit { $0.flow = flow }
+        note(flow)
         while await context.isPending(flow.id) {
             guard await context.view(flow.id, waiting: PageSession.watchInterval) != nil else { break }
+        }
+        edit { state in
+            state.flow = nil
+            state.closesAt = context.tools.clock.bootInstant + PageSession.restOfTime
         }
         let steps = PageSteps(session: self, account: flow.account.name, sessions: context.sessions)
         if await context.view(flow.id, waiting: .zero)?.status == .completed, await steps.next() != .done {
             _ = await finished.wait(atMost: PageSession.restOfTime)
         }
+        edit { $0.isClosed = true }
         await context.closeRedirect(address, of: flow.account.name)
     }
 
@@ -148,7 +169,8 @@ struct PageComplaint: Sendable {
     /// The screen whose form it was.
     let screen: Screen
     let field: String?
-    let message: UserMessage
+    /// Nil: somebody else signed in than the account's user.
+    let message: UserMessage?
 }
 
 /// What is left to do once a session is there.
@@ -159,7 +181,7 @@ struct PageSteps: Sendable {
 
     /// The screen of the next step.
     func next() async -> Screen {
-        guard let held = await held() else { return .done }
+        guard !session.snapshot.isClosed, let held = await held() else { return .done }
         let skipped = session.snapshot.skipped
         if !skipped.contains(.factor), held.project?.assurance != .aal2, !PageSteps.factors(of: held).isEmpty {
             return .factor

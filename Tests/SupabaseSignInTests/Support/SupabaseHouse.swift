@@ -38,7 +38,8 @@ struct SupabaseHouse: Sendable {
         let callbackReceiver = CallbackReceiver(
             open: { template, name throws(BrokerError) in
                 try await doors.callbackReceiver.open(template?.replacing("{port}", with: "4711"), name)
-            }, close: doors.callbackReceiver.close, listeners: doors.callbackReceiver.listeners)
+            }, openSite: doors.callbackReceiver.openSite, close: doors.callbackReceiver.close,
+            listeners: doors.callbackReceiver.listeners)
         return Broker(
             vault: vault, http: project, callbackReceiver: callbackReceiver, work: work, clock: clock.clock,
             record: facts.record)
