@@ -239,12 +239,15 @@ def walk(arguments, report):
             desktop.start()
             house.fresh()
             house.configure(f'[accounts.coin]\nissuer = "{house.sandbox.issuer}"\nclient_id = "ringback-demo"\n'
-                            f'scopes = ["openid", "email"]\nredirect_uri = "{REDIRECT}"\n')
+                            f'scopes = ["openid", "email"]\nredirect_uri = "{REDIRECT}"\n'
+                            f'[accounts.app]\nprovider = "supabase"\nurl = "{house.sandbox.issuer}/supabase"\n'
+                            'api_key = "sb_publishable_sandbox"\n')
             house.start()
             one_for_all(house, desktop, report, 100 if arguments.short else 1_000)
             left_alone(house, desktop, report)
             another_server(house, desktop, report)
             by_link(house, desktop, report)
+            own_page(house, desktop, report)
         finally:
             desktop.close()
     except BaseException:
@@ -252,6 +255,32 @@ def walk(arguments, report):
         raise
     finally:
         house.close(arguments.keep)
+
+
+def own_page(house, desktop, report):
+    """Where the provider has no page for the account, a notice opens ours, and says its two words first."""
+    desktop.control("history-clear")
+    house.sandbox.project.control(reset=True)
+    project = house.sandbox.project.control
+    project(supabase={"users": [{"email": "mira@example.org", "password": "secret12"}]})
+    status, account = house.api("POST", "/v1/accounts/app/sign-in", {
+        "method": "password", "email": "mira@example.org", "password": "secret12"})
+    report.note(status == 200 and account.get("state") == "authenticated", "a session of a project", f"{account}")
+    project(supabase={"end_sessions": True})
+    house.api("POST", "/v1/accounts/app/refresh", {"force": True})
+    until("a notice", lambda: desktop.displayed)
+    before = len(desktop.opened())
+    desktop.control("action", "0")
+    page = until("the page", lambda: desktop.opened()[before:])[0]
+    flow = next(flow for flow in flows(house) if flow["account"] == "app" and flow["status"] == "pending")
+    report.note(flow["waiting_for"] == "page" and flow["open_urls"][-1]["url"] == page, "its action opens our page", page)
+    until("the notice with the words", lambda: desktop.displayed)
+    desktop.control("close-all")
+    shown = until("a history", desktop.history)
+    report.note((f"The sign-in page of app shows: {flow['words']}", "Enter nothing on a page that shows other words.")
+                in shown, "a notice says the two words", f"{flow['words']}: {shown}")
+    report.note(not any(page in body or page in summary for summary, body in shown), "no notice has the address")
+    house.api("DELETE", f"/v1/flows/{flow['id']}?all=true")
 
 
 APP = r"""#!/usr/bin/python3

@@ -17,6 +17,8 @@ public enum NoticeSubject: Sendable, Equatable {
     case signInFailed(message: String?)
     /// A change of the user's own data was confirmed by a link; a message for the user, if there is one.
     case changeConfirmed(message: String?)
+    /// A page of our own is opened, on which the same two words stand.
+    case ownPage(words: String)
     /// The sign-in page could not be opened.
     case pageNotOpened
     /// A link that belongs to no pending sign-in.
@@ -28,7 +30,7 @@ public enum NoticeSubject: Sendable, Equatable {
     var isPrompt: Bool {
         switch self {
         case .signInWanted, .sessionEnding, .sessionEnded: true
-        case .signedIn, .signInFailed, .changeConfirmed, .pageNotOpened, .linkUnusable, .tokensRefused:
+        case .signedIn, .signInFailed, .changeConfirmed, .ownPage, .pageNotOpened, .linkUnusable, .tokensRefused:
             false
         }
     }
@@ -85,6 +87,11 @@ public struct NoticeWords: Sendable {
         case .signInFailed(let message):
             ("Not signed in to \(name)", message.map(NoticeWords.plain) ?? "The sign-in was not finished.")
         case .changeConfirmed(let message): ("Confirmed for \(name)", message.map(NoticeWords.plain) ?? "")
+        case .ownPage(let words):
+            (
+                "The sign-in page of \(name) shows: \(words)",
+                "Enter nothing on a page that shows other words."
+            )
         case .pageNotOpened: ("The sign-in page of \(name) could not be opened", "Run: ringback login \(name)")
         case .linkUnusable:
             (
@@ -110,6 +117,11 @@ public struct NoticeWords: Sendable {
         case .signInFailed(let message):
             ("Вход в \(name) не выполнен", message.map(NoticeWords.plain) ?? "Вход не был завершён.")
         case .changeConfirmed(let message): ("Подтверждено для \(name)", message.map(NoticeWords.plain) ?? "")
+        case .ownPage(let words):
+            (
+                "На странице входа в \(name) стоят слова: \(words)",
+                "Ничего не вводите на странице с другими словами."
+            )
         case .pageNotOpened: ("Не удалось открыть страницу входа в \(name)", "Команда: ringback login \(name)")
         case .linkUnusable:
             ("Эта ссылка не завершает вход", "Она уже использована, или вход отменён. Войдите ещё раз.")

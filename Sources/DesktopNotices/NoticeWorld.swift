@@ -31,11 +31,22 @@ public struct SignIns: Sendable {
     public var person: @Sendable (AccountName) async -> String?
     /// An address that leads to the page of the account's pending sign-in, or of a new one, and that other users of the
     /// machine cannot use: see ``Broker/openURL(of:)``. Nil if there is none, so that nothing may be opened.
-    public var page: @Sendable (AccountName) async -> String?
+    public var page: @Sendable (AccountName) async -> Page?
+
+    public struct Page: Sendable, Equatable {
+        public let url: String
+        /// Two words by which the user knows a page of our own from an imitation; nil for a page of the provider.
+        public let words: String?
+
+        public init(url: String, words: String? = nil) {
+            self.url = url
+            self.words = words
+        }
+    }
 
     public init(
         person: @escaping @Sendable (AccountName) async -> String?,
-        page: @escaping @Sendable (AccountName) async -> String?
+        page: @escaping @Sendable (AccountName) async -> Page?
     ) {
         self.person = person
         self.page = page
@@ -56,12 +67,29 @@ extension SignIns {
                 if let pending = try? await broker.account(name).flow, !pending.changesUser {
                     // By the flow's id, because this renews an authorization URL that has expired.
                     guard let flow = try? await broker.flow(pending.id) else { return nil }
-                    return try? await broker.openURL(of: flow.id)
+                    return await Page(of: flow, broker)
                 }
-                guard let flow = try? await broker.signIn(name, SignInRequest(), isInterested: false).flow else {
-                    return nil
+                // Where the provider has no page for the account, there may be one of our own.
+                for method in [SignInMethod.browser, .page] {
+                    let request = SignInRequest(method: method)
+                    do throws(BrokerError) {
+                        return await Page(of: try await broker.signIn(name, request, isInterested: false).flow, broker)
+                    } catch {
+                        switch error {
+                        case .invalid, .methodUnsupported: continue
+                        case .problem(let problem) where problem.code == "method_unsupported": continue
+                        default: return nil
+                        }
+                    }
                 }
-                return try? await broker.openURL(of: flow.id)
+                return nil
             })
+    }
+}
+
+extension SignIns.Page {
+    fileprivate init?(of flow: FlowView, _ broker: Broker) async {
+        guard let url = try? await broker.openURL(of: flow.id) else { return nil }
+        self.init(url: url, words: flow.words)
     }
 }

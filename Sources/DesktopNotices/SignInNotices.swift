@@ -267,7 +267,15 @@ public actor SignInNotices {
 
     /// Opens the page of the pending sign-in, or of a new one.
     private func show(_ account: AccountName, _ token: String?) async {
-        if let page = await signIns.page(account), await desktop.open(page, token) { return }
+        if let page = await signIns.page(account) {
+            if let words = page.words {
+                // The words are there before the page asks for anything.
+                let isShown = Promise<Bool>()
+                put(.say(.ownPage(words: words), account, isShown))
+                _ = await isShown.wait(atMost: SignInNotices.sayingTime)
+            }
+            if await desktop.open(page.url, token) { return }
+        }
         answeredAt[account] = nil
         put(.say(.pageNotOpened, account, Promise()))
     }

@@ -142,6 +142,19 @@ import Testing
 
     // MARK: Answers
 
+    @Test func `shows the two words of a page of our own before it is opened`() async throws {
+        hall.state.withLock { $0.pageWords = "amber falcon" }
+        hall.note(.sessionEnded(Hall.work, subject: nil))
+        let (id, _) = try await hall.nextNotice()
+        hall.tell(.answered(notice: id, action: "sign_in", activationToken: "token"))
+        #expect(await hall.next() == .closed(id))
+        #expect(await hall.next() == .askedForPage("work"))
+        let (_, notice) = try await hall.nextNotice()
+        #expect(notice.summary == "The sign-in page of work shows: amber falcon")
+        #expect(notice.actions.isEmpty && !notice.staysUntilAnswered)
+        #expect(await hall.next() == .opened("https://id.example.org/authorize", "token"))
+    }
+
     @Test func `says so when there is no page to open, and how else to sign in`() async throws {
         hall.state.withLock { $0.opens = false }
         for page in [nil, "https://id.example.org/authorize"] {

@@ -23,6 +23,7 @@ final class Hall: Sendable {
         var opens = true
         var person: String? = "alice@example.org"
         var page: String? = "https://id.example.org/authorize"
+        var pageWords: String?
         var boot = 1_000_000
         var seen = 0
         var signal = Promise<Void>()
@@ -58,7 +59,9 @@ final class Hall: Sendable {
                 person: { _ in hall.value?.state.withLock { $0.person } },
                 page: { account in
                     hall.value?.do(.askedForPage(account.rawValue))
-                    return hall.value?.state.withLock { $0.page }
+                    return hall.value?.state.withLock { state in
+                        state.page.map { SignIns.Page(url: $0, words: state.pageWords) }
+                    }
                 }),
             words: NoticeWords(language: language, now: { WallInstant(seconds: 1_800_000_000) }),
             clock: BrokerClock(now: { 1_800_000_000 }, boot: { hall.value?.state.withLock { $0.boot } ?? 0 }))

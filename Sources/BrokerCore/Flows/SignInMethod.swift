@@ -8,6 +8,9 @@ public struct SignInMethod: RawRepresentable, Hashable, Sendable, CustomStringCo
     /// On a page of the provider, in a browser: the method where a caller names none.
     public static let browser = SignInMethod(rawValue: "browser")
 
+    /// On a page that the daemon serves, where the account's kind has one.
+    public static let page = SignInMethod(rawValue: "page")
+
     public var description: String { rawValue }
 }
 
