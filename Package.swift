@@ -261,8 +261,8 @@ let package = Package(
             "FuzzCorpusTests",
             [
                 "LocalHTTP", "RingbackClient", "Records", "OAuth", "SupabaseAuth", "SessionVault", "Configuration",
-                "Adapters", "BrokerCore", "DeepLinks", "KeptFiles", "SchemeRegistration", "HTTPMessages",
-                "Secrets", "StrictJSON", "Cryptography", "Encodings",
+                "Adapters", "BrokerCore", "DeepLinks", "KeptFiles", "SchemeRegistration", "SignInPage",
+                "HTTPMessages", "Secrets", "StrictJSON", "Cryptography", "Encodings",
             ]
         ),
         // The real executables over real sockets.

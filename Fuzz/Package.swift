@@ -43,13 +43,14 @@ let package = Package(
         // Only what tells links from callbacks: the desk behind it needs the whole broker.
         library("DeepLinks", ["HTTPMessages"]),
         library("SchemeRegistration", ["HTTPMessages"]),
+        library("SignInPage", ["Cryptography", "Encodings", "HTTPMessages", "Secrets"]),
         library("Adapters", ["Encodings", "HTTPMessages", "StrictJSON"]),
         // Only the record: what writes the files needs the whole broker.
         library("KeptFiles", ["Encodings", "StrictJSON"]),
         library(
             "FuzzLaws",
             [
-                "Adapters", "DeepLinks", "KeptFiles", "SchemeRegistration",
+                "Adapters", "DeepLinks", "KeptFiles", "SchemeRegistration", "SignInPage",
                 "LocalHTTP", "RingbackClient", "Records", "OAuth", "SupabaseAuth", "SessionVault", "Configuration",
                 "HTTPMessages", "Secrets", "StrictJSON", "Cryptography", "RingbackAPI", "Encodings",
             ]

@@ -1,5 +1,7 @@
 // The whole page around what a screen says. Everything that is not constant text goes through `escaped`.
 
+internal import Encodings
+
 /// A page as HTML: complete without a style, a script or an image.
 public struct HTMLPage: Sendable {
     /// The colour above the page: whether what it tells is good or bad.
@@ -61,19 +63,10 @@ public struct HTMLPage: Sendable {
     /// The text as the content of an element or an attribute. Control characters and those that change the direction of
     /// the text become U+FFFD.
     public static func escaped(_ text: String) -> String {
-        var escaped = ""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "&": escaped += "&amp;"
-            case "<": escaped += "&lt;"
-            case ">": escaped += "&gt;"
-            case "\"": escaped += "&quot;"
-            case "'": escaped += "&#39;"
-            default:
-                let isHidden = scalar.properties.generalCategory == .control || scalar.properties.isBidiControl
-                escaped.unicodeScalars.append(isHidden ? "\u{FFFD}" : scalar)
-            }
+        let shown = text.unicodeScalars.map { scalar -> Unicode.Scalar in
+            let isHidden = scalar.properties.generalCategory == .control || scalar.properties.isBidiControl
+            return isHidden ? "\u{FFFD}" : scalar
         }
-        return escaped
+        return Markup.escaped(String(String.UnicodeScalarView(shown)))
     }
 }

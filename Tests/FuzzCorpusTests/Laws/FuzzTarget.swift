@@ -11,6 +11,7 @@ public struct FuzzTarget: Sendable {
         FuzzTarget(name: "request", check: RequestLaw.check),
         FuzzTarget(name: "connection", check: ConnectionLaw.check),
         FuzzTarget(name: "form", check: FormLaw.check),
+        FuzzTarget(name: "page-form", check: PageFormLaw.check),
         FuzzTarget(name: "callback", check: CallbackLaw.check),
         FuzzTarget(name: "json", check: JSONLaw.check),
         FuzzTarget(name: "token-answer", check: TokenAnswerLaw.check),
