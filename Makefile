@@ -105,7 +105,7 @@ test-postgres: ## run what `ringback supabase sql` prints in a real PostgreSQL, 
 	@Scripts/release >/dev/null
 	@Campaigns/postgres.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 
-pictures: ## draw the demo on a terminal as SVG, from a real run, in .build/pictures
+pictures: ## draw the demo on a terminal, from a real run, and the sequence of a sign-in as SVG, in .build/pictures
 	@Scripts/release >/dev/null
 	@Campaigns/pictures.py --bin "$(RELEASE)"
 

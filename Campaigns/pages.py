@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The pages of the callback listener in real Chromium: sizes, zoom, light and dark, both languages, axe-core.
+"""The pages of the callback listener in real Chromium and Firefox: sizes, zoom, light and dark, both languages, axe-core.
 
 Each page is reached as a user reaches it, at a real daemon and the sandbox. `--pictures DIR` keeps a picture of every page
 at 320, 768 and 1280 pixels, light and dark. axe-core (from PyPI, kept below .build) looks for what keyboards and screen
@@ -18,7 +18,8 @@ import zipfile
 
 sys.dont_write_bytecode = True
 from browsers.chromium import Chromium  # noqa: E402
-from browsers.driving import Gone  # noqa: E402
+from browsers.driving import Gone, Tab  # noqa: E402
+from browsers.firefox import Firefox  # noqa: E402
 from house import ROOT, House, until  # noqa: E402
 from report import Report, options, progress, table  # noqa: E402
 from stage import Trouble  # noqa: E402
@@ -76,7 +77,7 @@ class Headless(Chromium):
         """What the page is like that the address leads to."""
         failure = self.ask("Page.navigate", url=url).get("errorText")
         if failure:
-            raise Trouble(f"Chromium cannot open {url}: {failure}")
+            raise Trouble(f"{self.name} cannot open {url}: {failure}")
         until("the page", lambda: self.run(self.handle, "document.readyState == 'complete' && location.href != 'about:blank'"))
         return self.run(self.handle, MEASURE)
 
@@ -84,6 +85,51 @@ class Headless(Chromium):
         content = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=False)["data"]
         with open(path, "wb") as file:
             file.write(base64.b64decode(content))
+
+
+class HeadlessFirefox(Firefox):
+    """Firefox without a display, with the same calls."""
+
+    width, factor = 1280, 1
+
+    def words(self, private):
+        return ["env", "MOZ_HEADLESS=1", "MOZ_HEADLESS_WIDTH=1600", "MOZ_HEADLESS_HEIGHT=1200", *super().words(private)]
+
+    def begin(self, url="about:blank"):
+        super().begin(url)
+        self.handle = until("a tab", lambda: next(iter(self.handles()), None))
+
+    @property
+    def tab(self):
+        return Tab(self.handle, "", "", "")
+
+    def wear(self, width, height, scheme, language, factor=1):
+        self.width, self.factor = width, factor
+        super().wear(self.tab, width * factor, height * factor, scheme, zoom=factor)
+        words = ", ".join(part.split(";")[0] for part in LANGUAGES[language].split(","))
+        self.chrome(f"Services.prefs.setStringPref('intl.accept_languages', {json.dumps(words)})")
+
+    def visit(self, url):
+        self.run(self.handle, "window.isFormer = true")
+        self.go(self.tab, url)
+
+        def arrived():
+            try:
+                if not self.run(self.handle, "!window.isFormer && document.readyState == 'complete'"):
+                    return None
+                seen = self.run(self.handle, MEASURE)
+            except Gone:
+                return None
+            # A new size reaches the page a moment later, and another site begins without the zoom.
+            if self.width - 30 <= seen["window"] <= self.width:
+                return seen
+            self.chrome(f"gBrowser.selectedBrowser.fullZoom = {self.factor}")
+            return None
+        return until("the page", arrived)
+
+    def photograph(self, path):
+        with open(path, "wb") as file:
+            file.write(self.picture(self.tab))
 
 
 def axe():
@@ -187,7 +233,8 @@ def check(walk, name, url, account, chosen, script):
                 if account:
                     note(account in seen["text"] and "127.0.0.1" in seen["text"], f"{where}: whose it is", str(seen))
                 if chosen.pictures:
-                    browser.photograph(os.path.join(chosen.pictures, f"{name}-{language}-{scheme}-{width}.png"))
+                    picture = f"{browser.name.lower()}-{name}-{language}-{scheme}-{width}.png"
+                    browser.photograph(os.path.join(chosen.pictures, picture))
             if script:
                 violations, passed = look(browser, browser.handle, script)
                 note(not violations and passed > 0, f"{name}, {language}, {scheme}: axe-core", str(violations))
@@ -210,20 +257,23 @@ def main():
             file.write(ACCOUNTS.format(issuer=house.sandbox.issuer, long=LONG))
         house.sandbox.control(reset=True, auto_approve="alice")
         house.start()
-        browser = Headless(house, "chromium")
-        browser.begin()
         if chosen.pictures:
             os.makedirs(chosen.pictures, exist_ok=True)
         script = axe()
         if script is None:
             report.skip("axe-core", "PyPI is out of reach, and .build/axe is not there")
-        walk, rows = Walk(house, browser, report), []
-        # All of them first: the port of the pages is kept open by a sign-in, which has an end.
-        for name, url, account in list(walk.pages()):
-            started = time.monotonic()
-            check(walk, name, url, account, chosen, script)
-            rows.append((name, f"{time.monotonic() - started:.1f}"))
-        table("the pages", ["page", "s"], rows)
+        for kind in [Headless] if chosen.short else [Headless, HeadlessFirefox]:
+            browser = kind(house, kind.name.lower())
+            browser.begin()
+            walk, rows = Walk(house, browser, report), []
+            # All of them first: the port of the pages is kept open by a sign-in, which has an end.
+            for name, url, account in list(walk.pages()):
+                started = time.monotonic()
+                check(walk, name, url, account, chosen, script)
+                rows.append((name, f"{time.monotonic() - started:.1f}"))
+            table(f"the pages in {kind.name}", ["page", "s"], rows)
+            browser.quit()
+            browser = None
         if chosen.pictures:
             progress(f"the pictures are in {chosen.pictures}")
     except (Trouble, Gone, OSError, subprocess.SubprocessError) as trouble:
