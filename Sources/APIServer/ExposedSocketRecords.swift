@@ -10,8 +10,8 @@ extension RecordKeeper {
         case .opened(let exposedSocket): write("exposed_socket_opened", exposedSocket.name, of: exposedSocket)
         case .closed(let exposedSocket, let ending):
             write("exposed_socket_closed", exposedSocket.name, reason: ending.rawValue)
-        case .failed(let name, let reason): write("exposed_socket_failed", name, reason: reason)
-        case .damaged(let reason): write("exposed_sockets_damaged", nil, reason: reason)
+        case .failed(let name, let reason): write("exposed_socket_failed", name, reason: reason.sentence)
+        case .damaged(let reason): write("exposed_sockets_damaged", nil, reason: reason.sentence)
         }
     }
 

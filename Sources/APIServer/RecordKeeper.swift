@@ -57,7 +57,7 @@ public final class RecordKeeper: Sendable {
         case .idTokenDropped(let account, let error):
             write("id_token_dropped", account, error) { members in
                 if case .provider(.invalidResponse(let reason)) = error {
-                    members["reason"] = .string(RecordKeeper.bounded(reason))
+                    members["reason"] = .string(RecordKeeper.bounded(reason.sentence))
                 }
             }
         case .scopesLost(let account, let scopes):

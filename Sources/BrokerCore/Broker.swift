@@ -122,7 +122,7 @@ public struct Broker: Sendable {
         case .completed: return try await sessionManager.issuedToken(name, rest)
         case .pending: throw .timedOut
         case .failed(let error), .expired(let error): throw error
-        case .cancelled: throw .flowCancelled("The sign-in of \(name) was cancelled.")
+        case .cancelled: throw .flowCancelled(.flow(.cancelled(name)))
         }
     }
 
@@ -176,7 +176,7 @@ public struct Broker: Sendable {
     ) async throws(BrokerError) -> (flow: FlowView, isNew: Bool) {
         let start = try await begin(name, request, isInterested: isInterested, waitingAtMost: bound)
         guard let flow = start.flow else {
-            throw .methodUnsupported("A sign-in of \(name) by \(request.method) is done at once.")
+            throw .methodUnsupported(.flow(.doneAtOnce(name, method: request.method)))
         }
         return (flow, start.isNew)
     }

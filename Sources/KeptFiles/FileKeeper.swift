@@ -13,7 +13,7 @@ public final class FileKeeper: Sendable {
         /// A token was written.
         case written(KeptFile)
         /// Something is wrong. Told once until it changes.
-        case trouble(KeptFile, String)
+        case trouble(KeptFile, Reason)
         /// The file was removed because its `ttl` is over.
         case ended(KeptFile)
         /// What was wrong is not any more.
@@ -156,7 +156,7 @@ public final class FileKeeper: Sendable {
             if file.isWritten, let place = try? FilePlace(file.file.path),
                 case .foreign(let reason) = place.standing(file.known)
             {
-                (file.state, file.detail) = (.problem, reason)
+                (file.state, file.detail) = (.problem, .text(reason))
             }
             return file.view(by: clock)
         }

@@ -11,7 +11,7 @@ struct FileState {
     /// When the `ttl` began.
     var beganAt: WallInstant?
     var state = KeptFileView.State.waiting
-    var detail: String?
+    var detail: Reason?
     /// When the session is asked again.
     var due: BootInstant
     /// Rises when the session is closed, replaced or hidden: a token that was asked for before is not written.
@@ -78,14 +78,14 @@ struct FileState {
         do throws(FileProblem) {
             if case .foreign(let reason) = try FilePlace(file.path).remove(known) {
                 self.state = .problem
-                detail = reason
+                detail = .text(reason)
             }
             known = []
             isWritten = false
             expiry = nil
         } catch {
             self.state = .problem
-            detail = error.message
+            detail = .text(error.message)
         }
     }
 
@@ -104,11 +104,11 @@ struct FileState {
     }
 
     /// There is no new token, or it cannot be written. The old one stays until its end.
-    mutating func fail(_ message: String, at now: BootInstant) {
+    mutating func fail(_ reason: Reason, at now: BootInstant) {
         let hasEnded = expiry.map { $0.remaining(at: now) == .zero } ?? false
         if hasEnded { remove(becoming: .problem, at: now) }
         state = isWritten ? .kept : .problem
-        detail = message
+        detail = reason
         postpone(at: now)
     }
 }

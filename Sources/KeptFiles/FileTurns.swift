@@ -99,7 +99,7 @@ extension FileKeeper {
                 if let expiry { state.due = min(state.due, max(expiry.boot, now + .seconds(1))) }
             }
         } catch {
-            return { state in state.fail(error.message, at: now) }
+            return { state in state.fail(.text(error.message), at: now) }
         }
     }
 
@@ -160,8 +160,9 @@ extension FileKeeper {
             return { state in
                 state.fail("The session of \(file.account) has no valid ID token, and refreshes bring none.", at: now)
             }
-        case .methodUnsupported(let text, _), .conflict(let text, _), .misconfigured(let text), .vaultFailed(let text):
-            return { state in state.fail(text, at: now) }
+        case .methodUnsupported(let reason, _), .conflict(let reason, _), .misconfigured(let reason),
+            .vaultFailed(let reason):
+            return { state in state.fail(reason, at: now) }
         default:
             return { state in state.fail("The token of \(file.account) cannot be renewed at present.", at: now) }
         }

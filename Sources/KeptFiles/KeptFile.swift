@@ -74,8 +74,8 @@ public struct KeptFileView: Sendable, Equatable {
 
     public let file: KeptFile
     public let state: State
-    /// What is wrong, in one sentence or more; also for a file with a current token that cannot be renewed now.
-    public let detail: String?
+    /// What is wrong; also for a file with a current token that cannot be renewed now.
+    public let detail: Reason?
     /// When the token expires or the `ttl` is over; nil if there is no file, or for a token without a
     /// stated lifetime.
     public let expiresAt: WallInstant?

@@ -71,7 +71,7 @@ extension OAuthAccount: AccountKind {
 
     public func check(_ query: SessionQuery, of account: Account) throws(BrokerError) {
         guard let grant, query.kind == .idToken else { return }
-        throw .methodUnsupported("\(account.name) is a service (\(grant.word)), which has no ID tokens.")
+        throw .methodUnsupported(.oauth(.serviceHasNoIDTokens(account.name, grant: grant.word)))
     }
 
     /// Reads the file or the credential that the setting names.

@@ -12,7 +12,7 @@ struct OAuthProvider: SignInProvider {
     private var account: Account { provider.account }
 
     func check(_ request: SignInRequest) throws(BrokerError) -> SignInRequest {
-        if case .unsupported(let reason) = provider.rules.endpoints { throw .methodUnsupported(reason) }
+        if case .unsupported(let reason) = provider.rules.endpoints { throw .methodUnsupported(.text(reason)) }
         let method = try request.readMethod(offering: OAuthMethod.allCases, of: account)
         try request.checkParameters(reserved: AuthorizationRequest.reservedParameters, of: account)
         var request = request
@@ -59,7 +59,7 @@ struct OAuthProvider: SignInProvider {
             case (.callback(let arrival), let awaited as AuthorizationFlow):
                 return try await redeem(arrival, of: awaited, flow, in: context)
             case (.poll, let awaited as DeviceFlow): return try await ask(awaited, of: flow, in: context)
-            default: throw .conflict("This sign-in waits for another kind of response.")
+            default: throw .conflict(.flow(.otherResponseAwaited))
             }
         }
     }
@@ -71,7 +71,7 @@ struct OAuthProvider: SignInProvider {
         do throws(AuthorizationResponse.Failure) {
             response = try AuthorizationResponse(of: arrival)
         } catch {
-            throw .invalidCallback(error.explanation)
+            throw .invalidCallback(.text(error.explanation))
         }
         let code: Secret
         switch response.outcome {

@@ -6,10 +6,10 @@ extension BrokerError {
     init(_ error: SupabaseError, on occasion: SupabaseProblem.Occasion) {
         switch error {
         case .invalid(let reason):
-            self = .provider(.invalidResponse("The project's response is not valid: \(reason)."))
+            self = .provider(.invalidResponse(.supabase(.invalidResponse(cause: reason))))
         case .unavailable(let status, let seconds):
             self = .provider(.unavailable(status: status, retryAfter: seconds))
-        case .misconfigured(let reason): self = .misconfigured(reason)
+        case .misconfigured(let reason): self = .misconfigured(.text(reason))
         case .refused(let refusal) where refusal.asksForRefresh:
             // PostgREST has error codes of its own for a token that is invalid or expired.
             let same = SupabaseError.ErrorResponse(code: "bad_jwt", status: 403, message: refusal.message)
@@ -35,14 +35,14 @@ extension BrokerError {
             case .unavailable(let status, let seconds):
                 self = .provider(.unavailable(status: status, retryAfter: seconds))
             case .invalid(let reason):
-                self = .provider(.invalidResponse("The response of \(host) is not valid: \(reason)."))
-            case .misconfigured(let reason): self = .misconfigured(reason)
+                self = .provider(.invalidResponse(.supabase(.invalidResponseOfHost(host, cause: reason))))
+            case .misconfigured(let reason): self = .misconfigured(.text(reason))
             }
         case .misconfigured:
             if case .misconfigured(let reason) = error {
-                self = .misconfigured(reason)
+                self = .misconfigured(.text(reason))
             } else {
-                self = .misconfigured("\(host) does not accept the project's URL or key.")
+                self = .misconfigured(.supabase(.keyNotAccepted(host: host)))
             }
         }
     }
@@ -51,7 +51,7 @@ extension BrokerError {
     init(_ error: FieldError) {
         self =
             error.field == "password" || error.field == "code"
-            ? .problem(ProviderProblem(error)) : .invalid(field: error.field, reason: error.reason)
+            ? .problem(ProviderProblem(error)) : .invalid(field: error.field, reason: .text(error.reason))
     }
 }
 

@@ -59,10 +59,10 @@ extension SupabaseAccount: AccountKind {
     /// A project has one access token for all uses. Requests for a downscoped token or an ID token are rejected.
     public func check(_ query: SessionQuery, of account: Account) throws(BrokerError) {
         guard query.key == .own else {
-            throw .methodUnsupported("\(account.name) is at a Supabase project, which has no downscoped tokens.")
+            throw .methodUnsupported(.supabase(.noDownscopedTokens(account.name)))
         }
         guard query.kind == .accessToken else {
-            throw .methodUnsupported("\(account.name) is at a Supabase project, which issues no ID tokens.")
+            throw .methodUnsupported(.supabase(.noIDTokens(account.name)))
         }
     }
 

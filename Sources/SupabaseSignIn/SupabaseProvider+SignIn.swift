@@ -38,7 +38,7 @@ extension SupabaseProvider: SignInProvider {
             return try await PageRedeeming(provider: self, flow: flow, context: context).redeem(proof)
         }
         guard let awaited = flow.awaited as? SupabaseFlow else {
-            throw RedemptionFailure(.conflict("This sign-in waits for another kind of response."))
+            throw RedemptionFailure(.conflict(.flow(.otherResponseAwaited)))
         }
         let redeeming = Redeeming(provider: self, flow: flow, awaited: awaited, context: context)
         switch proof {
@@ -46,7 +46,7 @@ extension SupabaseProvider: SignInProvider {
         case .code(let code): return try await redeeming.code(code)
         case .credential(let credential): return try await redeeming.credential(credential)
         case .upstream: return try await redeeming.upstream()
-        case .poll, .own: throw RedemptionFailure(.conflict("This sign-in waits for another kind of response."))
+        case .poll, .own: throw RedemptionFailure(.conflict(.flow(.otherResponseAwaited)))
         }
     }
 

@@ -98,7 +98,7 @@ struct SupabaseProvider: Sendable {
         // Only a verified token can prove that a response belongs to another session.
         try await prove(fresh.accessToken, wasProved: isOurs && session.project?.isProved == true)
         guard isOurs else {
-            throw .provider(.otherSession("The new tokens of \(host) belong to another session than before."))
+            throw .provider(.otherSession(.supabase(.otherSession(host: host))))
         }
         var renewed = session
         renewed.user = fresh.user?.json ?? session.user

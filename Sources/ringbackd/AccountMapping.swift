@@ -126,7 +126,7 @@ extension BrokerError {
         // `accounts.NAME.KEY`; a name may have dots.
         let key = error.key?.split(separator: ".").last.map(String.init) ?? ""
         var setting = UnusableSetting(
-            error.description, setting: key, file: error.file, line: error.line, credential: credential)
+            .text(error.description), setting: key, file: error.file, line: error.line, credential: credential)
         if case .unsafe(let unsafe)? = error.cause {
             setting.cause = unsafe.trouble.rawValue
             setting.path = unsafe.path

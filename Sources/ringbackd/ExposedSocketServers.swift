@@ -110,8 +110,8 @@ final class ExposedSocketServers: Service {
             )
         case .closed(let exposedSocket, let ending):
             logger.info("No longer exposed: \(exposedSocket.name) (\(ending.rawValue))")
-        case .failed(let name, let reason): logger.error("\(name) is not exposed. \(reason)")
-        case .damaged(let reason): logger.error("What was exposed is not known any more. \(reason)")
+        case .failed(let name, let reason): logger.error("\(name) is not exposed. \(reason.sentence)")
+        case .damaged(let reason): logger.error("What was exposed is not known any more. \(reason.sentence)")
         }
     }
 }

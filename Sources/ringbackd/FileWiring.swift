@@ -24,7 +24,7 @@ final class KeptFiles: Service, Sendable {
                     records.audit.write("token_file_written", members)
                     logger.info("The file \(file.path) has a new token of \(file.account)")
                 case .trouble(let file, let reason):
-                    logger.warning("The file \(file.path) of \(file.account): \(reason)")
+                    logger.warning("The file \(file.path) of \(file.account): \(reason.sentence)")
                 case .ended(let file): logger.info("The ttl of \(file.path) is over: the file is removed")
                 case .mended(let file): logger.info("The file \(file.path) of \(file.account) is in order again")
                 }

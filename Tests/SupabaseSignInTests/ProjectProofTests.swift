@@ -34,7 +34,7 @@ import Testing
         house.project.behave { $0.mint = other }
         house.clock.advance(by: 3_000)
         guard case .provider(.invalidResponse(let reason)) = await house.refresh() else { throw Unexpected() }
-        #expect(reason.contains("not published"))
+        #expect(reason.holds("keyNotPublished"))
         #expect(house.project.count(keys) == 2 && house.project.count(user) == 0)
         // What was rotated is kept all the same.
         #expect(try await house.refreshTokens.count == 2)
@@ -95,7 +95,7 @@ import Testing
         house.project.script(user, .status(403, #"{"code":"bad_jwt","message":"invalid JWT"}"#))
         let failure = await error { () throws(BrokerError) in try await house.signIn() }
         guard case .provider(.invalidResponse(let reason))? = failure else { throw Unexpected() }
-        #expect(reason.contains("bad_jwt"))
+        #expect(reason.holds("bad_jwt"))
         #expect(try await house.view.state == .unauthenticated)
     }
 }

@@ -96,7 +96,7 @@ import Testing
         for part in ["#access_token=a&refresh_token=b&token_type=bearer&sb=", "&refresh_token=b", "#provider_token=x"] {
             let verdict = await house.broker.receive(flow.redirectURI + part)
             guard case .ignored(let reason) = verdict else { throw Unexpected() }
-            #expect(reason.contains("implicit") || part.contains("provider_token"))
+            #expect(reason.holds("implicit") || part.contains("provider_token"))
         }
         #expect(try await isPending(house, flow))
         #expect(house.project.count(FakeSupabase.exchange) == 0)
@@ -264,7 +264,7 @@ import Testing
         guard case .expired(.flowExpired(let words)) = try await house.broker.flow(flow.id).status else {
             throw Unexpected()
         }
-        #expect(words.contains("swisscoin://auth-callback?*"))
+        #expect(words.holds("swisscoin://auth-callback?*"))
         #expect(await house.broker.receive(callback) == .expired(flow: flow.id))
         #expect(house.project.count(FakeSupabase.exchange) == 0)
     }

@@ -20,7 +20,7 @@ extension Problem {
             let words = name.contains("://") ? "No account has the issuer \(name)." : "There is no account “\(name)”."
             self.init(.accountNotFound, words)
         case .flowNotFound: self.init(.flowNotFound, "The flow is unknown, or was forgotten 10 minutes after its end.")
-        case .nothingHeld(let reason): self.init(.notFound, reason)
+        case .nothingHeld(let reason): self.init(.notFound, reason.sentence)
         case .signInRequired(let name):
             self.init(.signInRequired, "\(name) is not signed in.", extensions: Problem.members(of: name))
         case .sessionRanOut(let name, let advice):
@@ -43,12 +43,12 @@ extension Problem {
         case .accessDenied(let name):
             self.init(.accessDenied, "The sign-in of \(name) was denied at the provider.")
         case .conflict(let reason, let cause):
-            self.init(.stateConflict, reason, extensions: cause?.members ?? JSONObject())
-        case .invalid(let field, let reason): self.init(invalid: field, reason)
+            self.init(.stateConflict, reason.sentence, extensions: cause?.members ?? JSONObject())
+        case .invalid(let field, let reason): self.init(invalid: field, reason.sentence)
         case .methodUnsupported(let reason, let method):
             var members = JSONObject()
             members["method"] = method.map { .string($0) }
-            self.init(.methodUnsupported, reason, extensions: members)
+            self.init(.methodUnsupported, reason.sentence, extensions: members)
         case .portInUse(let port, let reason):
             self.init(
                 .portInUse, "The callback cannot be listened for: \(reason).",
@@ -57,11 +57,11 @@ extension Problem {
             self.init(
                 .portInUse, "No address for a browser to open can be listened for: \(reason).",
                 extensions: JSONObject([.init("port", .integer(port))]))
-        case .invalidCallback(let reason): self.init(.invalidCallback, reason)
+        case .invalidCallback(let reason): self.init(.invalidCallback, reason.sentence)
         case .flowEnded:
             self.init(.flowExpired, "The sign-in of this callback has ended. Start it again if you are not signed in.")
-        case .flowExpired(let reason): self.init(.flowExpired, reason)
-        case .flowCancelled(let reason): self.init(.flowCancelled, reason)
+        case .flowExpired(let reason): self.init(.flowExpired, reason.sentence)
+        case .flowCancelled(let reason): self.init(.flowCancelled, reason.sentence)
         case .provider(let failure): self.init(failure)
         case .serviceRefused(let name, let code, let message):
             self.init(refused: name, code: code, message: message)
@@ -72,17 +72,17 @@ extension Problem {
                 "Ringback itself waits 60 seconds between two messages of a sign-in; the project may require more.",
                 retryAfter: seconds)
         case .vaultLocked(let reason, let obstacle):
-            self.init(.vaultLocked, reason, extensions: obstacle?.members ?? JSONObject())
+            self.init(.vaultLocked, reason.sentence, extensions: obstacle?.members ?? JSONObject())
         case .wrongPassphrase: self.init(.invalidCredentials, "The passphrase does not open the vault.")
         case .tooManyAttempts(let seconds):
             self.init(.rateLimited, "Too many attempts to open the vault.", retryAfter: seconds)
         case .vaultFailed(let reason):
             // The disk failed, not Ringback.
-            self.init(.internalError, reason)
+            self.init(.internalError, reason.sentence)
             title = "The vault cannot be used"
-        case .misconfigured(let reason): self.init(.invalidConfiguration, reason)
+        case .misconfigured(let reason): self.init(.invalidConfiguration, reason.sentence)
         case .unusableSetting(let setting):
-            self.init(.invalidConfiguration, setting.reason, extensions: Problem.members(of: setting))
+            self.init(.invalidConfiguration, setting.reason.sentence, extensions: Problem.members(of: setting))
         case .timedOut: self.init(.timeout, "It took longer than the time allowed. Nothing was lost: try again.")
         case .cancelled: self.init(.shuttingDown, "The daemon is shutting down. Try again when it is back.")
         }
@@ -113,7 +113,7 @@ extension Problem {
         switch failure {
         case .unreachable(let host, let reason, let proxy):
             self.init(
-                .providerUnreachable, "\(host) cannot be reached: \(reason).",
+                .providerUnreachable, "\(host) cannot be reached: \(reason.asSentenceEnd)",
                 extensions: Problem.members(ofPlace: host, cause: proxy.map { _ in "proxy_failed" }))
         case .rateLimited(let seconds):
             self.init(.rateLimited, "The provider requires a pause before the next request.", retryAfter: seconds)
@@ -129,8 +129,10 @@ extension Problem {
         case .untrusted(let host, let reason):
             self.init(
                 .providerUnreachable,
-                "\(host) is not trusted: \(reason).", extensions: Problem.members(ofPlace: host, cause: "untrusted"))
-        case .invalidResponse(let reason), .otherSession(let reason): self.init(.invalidProviderResponse, reason)
+                "\(host) is not trusted: \(reason.asSentenceEnd)",
+                extensions: Problem.members(ofPlace: host, cause: "untrusted"))
+        case .invalidResponse(let reason), .otherSession(let reason):
+            self.init(.invalidProviderResponse, reason.sentence)
         case .unexplained(let host, let status):
             self.init(
                 .invalidProviderResponse, "\(host) refused the refresh (HTTP status \(status)) and did not say why.",

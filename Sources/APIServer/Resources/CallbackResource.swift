@@ -27,7 +27,7 @@ struct CallbackResource: Resource {
         if let answer = try await deepLink(url, isTold: isTold, call) { return answer }
         var verdict = await broker.receive(url)
         if case .ignored = verdict, let reason = await api.deepLinks?.whyForeign(url) {
-            verdict = .ignored(reason)
+            verdict = .ignored(.text(reason))
         }
         switch verdict {
         case .completed(let id), .failed(let id, _), .noted(let id), .outdated(let id):
@@ -84,7 +84,7 @@ struct CallbackResource: Resource {
         switch await deepLinks.receive(url) {
         case .callback: return nil
         case .refused(let reason):
-            throw await problem(after: .ignored(reason), isTold: isTold, call)
+            throw await problem(after: .ignored(.text(reason)), isTold: isTold, call)
         case .kept(let link, let isHeard):
             return ServerResponse(
                 status: 202,

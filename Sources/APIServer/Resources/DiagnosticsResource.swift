@@ -54,7 +54,7 @@ struct DiagnosticsResource: Resource {
                 check(DiagnosticsResource.finding($0), of: nil)
             }
             checks += api.fileTroubles().map {
-                check(Finding("file", .warning, $0, .fileNotKept), of: nil)
+                check(Finding("file", .warning, .text($0), .fileNotKept), of: nil)
             }
         }
         for (name, findings) in await findings(of: names) {
@@ -114,7 +114,7 @@ struct DiagnosticsResource: Resource {
         guard let view = try? await broker.account(name) else { return nil }
         guard let error = view.error else {
             if !view.lostScopes.isEmpty, let notice = view.notice {
-                return Finding("session", .warning, notice, .signInNeeded)
+                return Finding("session", .warning, .text(notice), .signInNeeded)
             }
             guard view.isStale else { return Finding("session", .ok, "The account is \(view.state.rawValue).") }
             return Finding(
@@ -123,13 +123,13 @@ struct DiagnosticsResource: Resource {
         }
         let problem = Problem(error, language: .english)
         return Finding(
-            "session", .warning, problem.detail ?? problem.title,
+            "session", .warning, .text(problem.detail ?? problem.title),
             problem.recovery == Recovery.signIn.rawValue ? .signInNeeded : nil)
     }
 
     private static func finding(_ closed: ClosedSocket) -> Finding {
         Finding(
-            "expose", .warning, "\(closed.name) is not exposed. \(closed.detail)", .notExposed)
+            "expose", .warning, "\(closed.name) is not exposed. \(closed.detail.sentence)", .notExposed)
     }
 
     /// An older kernel is not a mistake of the user, so this is no error.
@@ -137,8 +137,10 @@ struct DiagnosticsResource: Resource {
         guard PeerProcess.isSupported else {
             return Finding(
                 "peers", .ok,
-                "This kernel does not prove which process is at the other end of a socket (SO_PEERPIDFD, Linux 6.5). "
-                    + "The executables in the audit log come from /proc by process number, and are not verified.",
+                .text(
+                    "This kernel does not prove which process is at the other end of a socket (SO_PEERPIDFD, Linux "
+                        + "6.5). The executables in the audit log come from /proc by process number, and are not "
+                        + "verified."),
                 .peersUnproved)
         }
         return Finding("peers", .ok, "The kernel proves which process is at the other end of a socket.")
@@ -154,8 +156,8 @@ struct DiagnosticsResource: Resource {
                 case nil: (.vaultLocked, nil)
                 }
             var finding = Finding(
-                "vault", .wrong, "The vault is locked: no session is served. \(status.reason ?? "")".trimmedEnd, cause
-            )
+                "vault", .wrong,
+                .text("The vault is locked: no session is served. \(status.reason ?? "")".trimmedEnd), cause)
             finding.path = path
             return [finding]
         }
@@ -163,8 +165,9 @@ struct DiagnosticsResource: Resource {
             return [
                 Finding(
                     "vault", .warning,
-                    "Sessions are in memory only, and lost when the daemon ends. "
-                        + (status.reason ?? "Set key_source = \"key-file\" below [vault], and restart the daemon."),
+                    .text(
+                        "Sessions are in memory only, and lost when the daemon ends. "
+                            + (status.reason ?? "Set key_source = \"key-file\" below [vault], and restart the daemon.")),
                     .vaultInMemory, setting: "vault.key_source")
             ]
         }
@@ -175,7 +178,7 @@ struct DiagnosticsResource: Resource {
         var object = JSONObject([.init("check", .string(finding.check))])
         object["account"] = account.map { .string($0.rawValue) }
         object["level"] = .string(finding.level.rawValue)
-        object["message"] = .string(finding.message)
+        object["message"] = .string(finding.message.sentence)
         object["cause"] = finding.cause.map { .string($0.rawValue) }
         object["setting"] = finding.setting.map { .string($0) }
         object["url"] = finding.url.map { .string($0) }

@@ -151,7 +151,7 @@ extension ExposedSocketResource {
             .init("name", .string(closed.name)),
             .init("source", .string(ExposedSocketResource.source(of: closed.exposedSocket))),
             .init("accounts", .array(closed.exposedSocket.accounts.map { .string($0.rawValue) })),
-            .init("reason", .string(closed.reason.rawValue)), .init("detail", .string(closed.detail)),
+            .init("reason", .string(closed.reason.rawValue)), .init("detail", .string(closed.detail.sentence)),
         ])
         object["path"] = closed.unsafePath.map { .string($0) }
         return .object(object)

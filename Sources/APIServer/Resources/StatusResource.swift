@@ -28,7 +28,7 @@ struct StatusResource: Resource {
         let pending = await broker.pendingRevocations()
         let vault = broker.vault.status
         if !vault.isLocked { await broker.openingSettled() }
-        let warnings = await api.closedSockets().map { "\($0.name) is not exposed. \($0.detail)" }
+        let warnings = await api.closedSockets().map { "\($0.name) is not exposed. \($0.detail.sentence)" }
         var object = JSONObject([
             .init("version", .string(daemon.version)), .init("pid", .integer(Int(getpid()))),
             .init("uptime", .integer(api.uptime)), .init("vault", vault.json),

@@ -56,7 +56,7 @@ struct UserResource: Resource {
                 return channel
             }
         } catch {
-            throw Problem(BrokerError.invalid(field: error.field, reason: error.reason), language: call.language)
+            throw Problem(BrokerError.invalid(field: error.field, reason: .text(error.reason)), language: call.language)
         }
         changes.password = try call.newPassword()
         changes.currentPassword = try call.secret("current_password")

@@ -25,8 +25,7 @@ extension Broker {
         let names = await sessionManager.names(issuer: issuer).filter { shown?.contains($0) ?? true }
         guard let name = names.first else { throw .accountNotFound(issuer) }
         guard names.count == 1 else {
-            throw .conflict(
-                "Several accounts have this issuer: \(names.map(\.rawValue).joined(separator: ", ")). Name one.")
+            throw .conflict(.account(.issuerShared(names)))
         }
         return name
     }

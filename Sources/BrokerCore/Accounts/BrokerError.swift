@@ -5,8 +5,8 @@ public import SessionVault
 public indirect enum BrokerError: Error, Sendable, Equatable {
     case accountNotFound(String)
     case flowNotFound
-    /// The vault has no such record. The sentence says which.
-    case nothingHeld(String)
+    /// The vault has no such record. The reason says which.
+    case nothingHeld(Reason)
     /// There is no session.
     case signInRequired(AccountName)
     /// There is a session, but its access token has expired and it has no refresh token. The sentence says how to get
@@ -19,23 +19,23 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     case refreshRefused(AccountName, host: String, status: Int)
     /// The user declined at the provider.
     case accessDenied(AccountName)
-    /// The state of the account does not allow this. The sentence says why.
-    case conflict(String, cause: ConflictCause? = nil)
-    case invalid(field: String, reason: String)
+    /// The state of the account does not allow this. The reason says why.
+    case conflict(Reason, cause: ConflictCause? = nil)
+    case invalid(field: String, reason: Reason)
     /// `method` is the sign-in method that the provider does not offer, if that is the reason.
-    case methodUnsupported(String, method: String? = nil)
+    case methodUnsupported(Reason, method: String? = nil)
     /// The port of the redirect URI is in use or may not be opened.
     case portInUse(Int, reason: String)
     /// No listener can be opened for the address that a browser is started with.
     case entranceUnavailable(port: Int, reason: String)
-    /// Not a callback of a pending flow; the sentence says why.
-    case invalidCallback(String)
+    /// Not a callback of a pending flow; the reason says why.
+    case invalidCallback(Reason)
     /// A callback of a flow that has ended.
     case flowEnded
-    /// The user did not finish in time. The sentence says what the flow waited for.
-    case flowExpired(String)
+    /// The user did not finish in time. The reason says what the flow waited for.
+    case flowExpired(Reason)
     /// The flow was cancelled, or its account changed.
-    case flowCancelled(String)
+    case flowCancelled(Reason)
     case provider(ProviderFailure)
     /// The provider refused a token to a service account, for which nobody can sign in. `code` and `message` are the
     /// provider's, checked.
@@ -44,13 +44,13 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     case problem(ProviderProblem)
     /// Ringback's own limit: a message of the flow was just sent. `retryAfter` is in seconds.
     case resendTooEarly(retryAfter: Int)
-    /// The vault has no key now. The sentence says why.
-    case vaultLocked(String, obstacle: VaultObstacle? = nil)
+    /// The vault has no key now. The reason says why.
+    case vaultLocked(Reason, obstacle: VaultObstacle? = nil)
     case wrongPassphrase
     /// Too many wrong passphrases. `retryAfter`: seconds until the next one may be tried.
     case tooManyAttempts(retryAfter: Int)
-    case vaultFailed(String)
-    case misconfigured(String)
+    case vaultFailed(Reason)
+    case misconfigured(Reason)
     /// What a setting of the account names, such as a file, cannot be used.
     case unusableSetting(UnusableSetting)
     /// The caller's `timeout` is over.
@@ -72,8 +72,8 @@ public enum ConflictCause: Sendable, Equatable {
 
 /// A setting that was valid when it was read, but names something that cannot be used now.
 public struct UnusableSetting: Sendable, Equatable {
-    /// A sentence, with the place where there is one.
-    public var reason: String
+    /// With the place where there is one.
+    public var reason: Reason
     /// The key, such as `client_secret_file`.
     public var setting: String
     /// The configuration file that has it.
@@ -88,7 +88,7 @@ public struct UnusableSetting: Sendable, Equatable {
     /// True for a client secret of the provider that has expired and was not replaced.
     public var hasExpired = false
 
-    public init(_ reason: String, setting: String, file: String? = nil, line: Int? = nil, credential: String? = nil) {
+    public init(_ reason: Reason, setting: String, file: String? = nil, line: Int? = nil, credential: String? = nil) {
         self.reason = reason
         self.setting = setting
         self.file = file
@@ -99,23 +99,23 @@ public struct UnusableSetting: Sendable, Equatable {
 
 /// Why there is no usable response of the provider.
 public enum ProviderFailure: Sendable, Equatable {
-    /// No connection, or no response in time. `reason` is Ringback's own text. `proxy` is the `HOST:PORT` of the proxy
+    /// No connection, or no response in time. `reason` ends a sentence. `proxy` is the `HOST:PORT` of the proxy
     /// that opened no tunnel to the provider.
-    case unreachable(host: String, reason: String, proxy: String? = nil)
+    case unreachable(host: String, reason: Reason, proxy: String? = nil)
     /// 429, or a 503 with `Retry-After`; in seconds.
     case rateLimited(retryAfter: Int?)
     /// A 5xx. `retryAfter` is in seconds, where the provider says so.
     case unavailable(status: Int, retryAfter: Int?)
     /// A 5xx with an error body. `code` and `message` are checked, `retryAfter` is in seconds.
     case failing(status: Int, code: String, message: String?, retryAfter: Int?)
-    /// The certificate is not trusted. `reason` is Ringback's own text.
-    case untrusted(host: String, reason: String)
+    /// The certificate is not trusted. `reason` ends a sentence.
+    case untrusted(host: String, reason: Reason)
     /// The response has a wrong format, or breaks a rule of the protocol.
-    case invalidResponse(String)
+    case invalidResponse(Reason)
     /// A refresh was refused (4xx) without a readable error code.
     case unexplained(host: String, status: Int)
-    /// The response to a refresh belongs to another user or another session. The sentence says which.
-    case otherSession(String)
+    /// The response to a refresh belongs to another user or another session. The reason says which.
+    case otherSession(Reason)
     /// It could not be checked to whom an access token belongs. It is not served until it is checked.
     case unproved(host: String)
     /// The provider's error response. `code` and `message` are checked.

@@ -8,8 +8,8 @@ extension SignInRequest {
         offering offered: [Method], of account: Account
     ) throws(BrokerError) -> Method {
         guard let known = Method(rawValue: method.rawValue) else {
-            let names = offered.map(\.rawValue).joined(separator: ", ")
-            throw .methodUnsupported("\(account.name) has no sign-in method “\(method)”. It has: \(names).")
+            throw .methodUnsupported(
+                .request(.unknownMethod(account.name, method: method, offered: offered.map(\.rawValue))))
         }
         return known
     }
@@ -21,11 +21,10 @@ extension SignInRequest {
         var names = Set(account.authorizationParameters.map(\.0))
         for (name, _) in parameters {
             guard !reserved.contains(name) else {
-                throw .invalid(field: "params.\(name)", reason: "Ringback sets this parameter itself.")
+                throw .invalid(field: "params.\(name)", reason: .request(.parameterReserved))
             }
             guard !name.isEmpty, names.insert(name).inserted else {
-                throw .invalid(
-                    field: "params.\(name)", reason: "it has no name, or the account's configuration sets it.")
+                throw .invalid(field: "params.\(name)", reason: .request(.parameterTaken))
             }
         }
     }

@@ -92,8 +92,9 @@ public struct Diagnostics: Sendable {
             }
             return Finding(
                 check, .warning,
-                "The callback arrives as a link of the scheme \(scheme), which any other app may claim. A scheme after "
-                    + "a domain of yours, such as org.example.\(scheme), avoids that.", .schemeNotReserved,
+                .text(
+                    "The callback arrives as a link of the scheme \(scheme), which any other app may claim. A scheme "
+                        + "after a domain of yours, such as org.example.\(scheme), avoids that."), .schemeNotReserved,
                 setting: "redirect_uri")
         }
         guard await broker.flowRegistry.pending(account.name) == nil else {

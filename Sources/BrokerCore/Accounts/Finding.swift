@@ -1,6 +1,6 @@
 public import HTTPMessages
 
-/// The result of one check: a sentence for the user, and what a client needs to advise the user. It holds names, hosts,
+/// The result of one check: what was found, and what a client needs to advise the user. It holds names, hosts,
 /// numbers and addresses of the provider's documents, and no secret.
 public struct Finding: Sendable, Equatable {
     /// How bad it is.
@@ -44,7 +44,7 @@ public struct Finding: Sendable, Equatable {
     /// What was looked at, such as `discovery`.
     public var check: String
     public var level: Level
-    public var message: String
+    public var message: Reason
     public var cause: Cause?
     /// The key of the configuration to look at.
     public var setting: String?
@@ -73,13 +73,14 @@ public struct Finding: Sendable, Equatable {
         let exceptions = proxy.exceptions.isEmpty ? "" : ", except to \(proxy.exceptions.joined(separator: ", "))"
         return Finding(
             "network", .ok,
-            "\(whose) go through the proxy \(proxy.url.text)\(exceptions). The proxy resolves the names of providers. "
-                + "Therefore the check that a URL from a provider does not lead to this machine works only for URLs "
-                + "with an IP address.")
+            .text(
+                "\(whose) go through the proxy \(proxy.url.text)\(exceptions). The proxy resolves the names of providers. "
+                    + "Therefore the check that a URL from a provider does not lead to this machine works only for URLs "
+                    + "with an IP address."))
     }
 
     public init(
-        _ check: String, _ level: Level, _ message: String, _ cause: Cause? = nil, setting: String? = nil,
+        _ check: String, _ level: Level, _ message: Reason, _ cause: Cause? = nil, setting: String? = nil,
         url: String? = nil
     ) {
         self.check = check

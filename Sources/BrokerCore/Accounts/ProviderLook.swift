@@ -128,7 +128,8 @@ public struct ProviderLook: Sendable {
         }
         return Finding(
             "clock", size > leeway ? .wrong : .warning,
-            "This machine's clock is \(size) s \(difference > 0 ? "ahead of" : "behind") that of \(host): ID tokens are "
-                + "refused from \(leeway) s on.", .clockDiffers)
+            .text(
+                "This machine's clock is \(size) s \(difference > 0 ? "ahead of" : "behind") that of \(host): ID tokens are "
+                    + "refused from \(leeway) s on."), .clockDiffers)
     }
 }

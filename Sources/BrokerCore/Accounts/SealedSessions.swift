@@ -75,7 +75,7 @@ public struct SealedSessions: Sendable {
         return try await broker.work.attempt { () throws(BrokerError) in
             let found = try await entries().filter { $0.shown.account == name.rawValue }
             guard !found.isEmpty else {
-                throw .nothingHeld("The vault has no session of \(name) without a configured account.")
+                throw .nothingHeld(.account(.noUnconfiguredSession(name)))
             }
             var removed: [RemovedSession] = []
             for entry in found { removed.append(try await remove(entry, of: name, revokes: revokes)) }
@@ -144,7 +144,7 @@ public struct SealedSessions: Sendable {
             // In its turn: a refresh that was under way when the account went may store its response now.
             retirement = try await broker.sessionManager.inTurn(name) { manager throws(BrokerError) in
                 guard manager.lanes[name]?.account.slot != entry.slot else {
-                    throw .conflict("\(name) is configured again; its session was not removed.")
+                    throw .conflict(.account(.configuredAgain(name)))
                 }
                 do throws(VaultError) {
                     return try await manager.vault.retire(entry.slot)?.id

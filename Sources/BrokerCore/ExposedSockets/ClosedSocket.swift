@@ -17,8 +17,8 @@ public struct ClosedSocket: Sendable, Equatable {
 
     public let exposedSocket: ExposedSocket
     public let reason: Reason
-    /// Why it is closed, as text for the user.
-    public let detail: String
+    /// Why it is closed.
+    public let detail: BrokerCore.Reason
     /// The directory that is open to others, if it could not be opened for that.
     public let unsafePath: String?
 
@@ -32,7 +32,7 @@ public struct ClosedSocket: Sendable, Equatable {
         }
     }
 
-    init(_ exposedSocket: ExposedSocket, failed detail: String, unsafePath: String? = nil) {
+    init(_ exposedSocket: ExposedSocket, failed detail: BrokerCore.Reason, unsafePath: String? = nil) {
         self.exposedSocket = exposedSocket
         self.unsafePath = unsafePath
         reason = .failed
@@ -44,21 +44,7 @@ public struct ClosedSocket: Sendable, Equatable {
         self.exposedSocket = exposedSocket
         self.reason = reason
         unsafePath = nil
-        let place = if case .configuration(let place) = exposedSocket.origin { place } else { "the configuration" }
-        detail =
-            switch reason {
-            case .revoked: "It was revoked. It stays closed until its table is changed, at \(place)."
-            case .expired: "Its time is over. It stays closed until its table is changed, at \(place)."
-            case .forgotten:
-                "The record of what was revoked (exposed-sockets.json in the state directory) was lost or damaged, so "
-                    + "this may have been revoked. It stays closed until its table is changed, at \(place)."
-            case .nameTaken:
-                "A socket of this name was made by a call, and stays as it was. Give the table at \(place) another name, "
-                    + "or revoke that socket and have the configuration read again."
-            case .accountChanged:
-                "An account that it showed is configured for another provider or client now. Make it anew if that is "
-                    + "to be shown. It is listed until it is revoked."
-            case .failed: "It cannot be opened."
-            }
+        let place: String? = if case .configuration(let place) = exposedSocket.origin { place } else { nil }
+        detail = .exposedSocket(.closed(reason, place: place))
     }
 }

@@ -25,9 +25,9 @@ public actor ExposedSocketRegistry {
         case opened(ExposedSocket)
         case closed(ExposedSocket, Ending)
         /// A socket could not be opened. The sentence says why.
-        case failed(name: String, reason: String)
+        case failed(name: String, reason: BrokerCore.Reason)
         /// The record of exposed sockets is damaged or lost.
-        case damaged(reason: String)
+        case damaged(reason: BrokerCore.Reason)
     }
 
     /// Why a socket was closed.
@@ -107,16 +107,15 @@ public actor ExposedSocketRegistry {
     }
 
     private func added(_ order: ExposedSocket.Order) async throws(BrokerError) -> ExposedSocket {
-        if let mistake = order.mistake { throw .invalid(field: mistake.member, reason: mistake.reason + ".") }
+        if let mistake = order.mistake { throw .invalid(field: mistake.member, reason: .text(mistake.reason + ".")) }
         if let place = places[order.name] {
-            throw .conflict("\(order.name) is defined in the configuration, \(place). Choose another name.")
+            throw .conflict(.exposedSocket(.configured(order.name, place: place)))
         }
         if open[order.name] != nil {
-            throw .conflict("\(order.name) is exposed already. Revoke it first.")
+            throw .conflict(.exposedSocket(.exposedAlready(order.name)))
         }
         guard open.count < ExposedSocketRegistry.most else {
-            throw .conflict(
-                "There are \(ExposedSocketRegistry.most) exposed sockets already. Revoke one first.")
+            throw .conflict(.exposedSocket(.tooMany(most: ExposedSocketRegistry.most)))
         }
         var exposedSocket = made(of: order, .call)
         for name in order.accounts {
@@ -130,7 +129,7 @@ public actor ExposedSocketRegistry {
             // The socket is to survive the next start. If the record cannot be written, it is not made.
             await end(exposedSocket, .revoked)
             save()
-            throw .vaultFailed("The state directory cannot be written, so \(order.name) was not exposed.")
+            throw .vaultFailed(.exposedSocket(.notRecorded(order.name)))
         }
         return exposedSocket
     }
@@ -154,10 +153,7 @@ public actor ExposedSocketRegistry {
             }
             self.save()
             guard !self.isUnsaved else {
-                return .failure(
-                    .vaultFailed(
-                        "\(exposedSocket.name) is closed. But the state directory cannot be written: if the daemon ends "
-                            + "before it can be, its next start opens \(exposedSocket.name) again."))
+                return .failure(.vaultFailed(.exposedSocket(.endNotRecorded(exposedSocket.name))))
             }
             return .success(exposedSocket)
         }
@@ -168,11 +164,9 @@ public actor ExposedSocketRegistry {
         closed.map(\.exposedSocket).first { $0.isOfCall && ($0.name == word || $0.id == word) }
     }
 
-    private func whyNothing(_ word: String) -> String {
-        guard let known = closed.first(where: { $0.name == word }) else {
-            return "Nothing is exposed under this name."
-        }
-        return "\(known.name) is closed already. \(known.detail)"
+    private func whyNothing(_ word: String) -> Reason {
+        guard let known = closed.first(where: { $0.name == word }) else { return .exposedSocket(.unknown) }
+        return .both(.exposedSocket(.closedAlready(known.name)), known.detail)
     }
 
     // MARK: Time
@@ -286,13 +280,14 @@ public actor ExposedSocketRegistry {
         return await change()
     }
 
-    static func words(of error: BrokerError) -> String {
+    /// Why something failed, without what the error is called.
+    static func cause(of error: BrokerError) -> Reason {
         switch error {
         case .conflict(let reason, _), .misconfigured(let reason), .vaultFailed(let reason): reason
-        case .invalid(let field, let reason): "\(field): \(reason)"
+        case .invalid(let field, let reason): .exposedSocket(.wrongMember(field, reason))
         case .vaultLocked(let reason, _), .nothingHeld(let reason): reason
         case .unusableSetting(let setting): setting.reason
-        default: "The cause is unknown."
+        default: .exposedSocket(.unknownCause)
         }
     }
 }

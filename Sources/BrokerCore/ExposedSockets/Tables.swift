@@ -35,19 +35,19 @@ extension ExposedSocketRegistry {
         }
         do throws(VaultError) {
             guard let bytes = try file.read(atMost: ExposedSocketRecord.maxSize) else {
-                if isMarked { forgotten("It is lost.") }
+                if isMarked { forgotten(.exposedSocket(.recordLost)) }
                 return ExposedSocketRecord()
             }
             if let known = ExposedSocketRecord(reading: bytes, by: clock) { return known }
             let place = file.setAside()
-            forgotten("The file is not valid\(place.map { ". It was renamed to \($0)" } ?? "").")
+            forgotten(.exposedSocket(.recordDamaged(place: place)))
         } catch {
-            forgotten(ExposedSocketRegistry.words(of: BrokerError(error)))
+            forgotten(ExposedSocketRegistry.cause(of: BrokerError(error)))
         }
         return ExposedSocketRecord()
     }
 
-    private func forgotten(_ reason: String) {
+    private func forgotten(_ reason: Reason) {
         isForgotten = true
         record(.damaged(reason: reason))
     }
@@ -71,7 +71,7 @@ extension ExposedSocketRegistry {
         do throws(BrokerError) {
             try await begin(exposedSocket)
         } catch {
-            let reason = ExposedSocketRegistry.words(of: error)
+            let reason = ExposedSocketRegistry.cause(of: error)
             var unsafePath: String?
             if case .conflict(_, .openToOthers(let path)) = error { unsafePath = path }
             note(ClosedSocket(exposedSocket, failed: reason, unsafePath: unsafePath))

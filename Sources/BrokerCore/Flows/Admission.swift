@@ -56,11 +56,11 @@ extension FlowRegistry {
         }
         let active = entries.values.count { $0.status == .pending } + starts.count - (replaced == nil ? 0 : 1)
         guard active < FlowRegistry.maxFlows else {
-            throw .conflict("\(FlowRegistry.maxFlows) sign-ins are pending already. Finish or cancel one of them.")
+            throw .conflict(.flow(.tooManyPending(most: FlowRegistry.maxFlows)))
         }
         let start = Start(request: request, promise: Promise(), interest: interest, callers: callers)
         let former = starts.updateValue(start, forKey: account)
-        former?.promise.fulfil(.failure(.flowCancelled("Another sign-in of \(account) took its place.")))
+        former?.promise.fulfil(.failure(.flowCancelled(.flow(.replaced(account)))))
         if let replaced { await finish(replaced, as: .cancelled) }
         return .begin(start.promise)
     }
@@ -75,9 +75,7 @@ extension FlowRegistry {
     }
 
     private func conflict(_ account: AccountName, with method: SignInMethod, age: Duration) -> BrokerError {
-        let seconds = age.wholeSeconds
-        return .conflict(
-            "Another sign-in of \(account) is pending: method \(method), \(seconds) \(seconds == 1 ? "second" : "seconds") old.",
-            cause: .signInPending(account))
+        .conflict(
+            .flow(.anotherPending(account, method: method, age: age.wholeSeconds)), cause: .signInPending(account))
     }
 }

@@ -19,8 +19,8 @@ public protocol AwaitedSignIn: Sendable {
     /// Says whether a callback is this flow's. `standing` is the flow's at this moment.
     func recognize(_ arrival: Arrival, of standing: FlowStanding) -> Recognition
 
-    /// The error text if the user did not finish in time.
-    func expiry(of flow: Flow) -> String
+    /// Why nothing was signed in, if the user did not finish in time.
+    func expiry(of flow: Flow) -> Reason
 
     /// Its callback has no key, so that any callback at its redirect URI may be the one.
     var isKeyless: Bool { get }
@@ -40,7 +40,7 @@ public protocol AwaitedSignIn: Sendable {
     var details: AwaitedDetails { get }
 
     /// A callback that belongs to no flow may be this one's, which was sent elsewhere: what to do about it.
-    func hint(for url: WebURL, of account: AccountName) -> String?
+    func hint(for url: WebURL, of account: AccountName) -> Reason?
 }
 
 extension AwaitedSignIn {
@@ -52,7 +52,7 @@ extension AwaitedSignIn {
     public var upstream: UpstreamFlow? { nil }
     public var isAccompanied: Bool { false }
     public var details: AwaitedDetails { AwaitedDetails() }
-    public func hint(for url: WebURL, of account: AccountName) -> String? { nil }
+    public func hint(for url: WebURL, of account: AccountName) -> Reason? { nil }
 }
 
 /// A page that the provider knows for a while only, and that can be opened once.
@@ -148,8 +148,8 @@ public enum Recognition: Sendable, Equatable {
     case genuine
     /// It is the flow's unless the provider says otherwise. While another one is worked on it waits its turn.
     case likely
-    /// It is not; the sentence says why.
-    case ignored(String)
+    /// It is not; the reason says why.
+    case ignored(Reason)
     /// It says that another confirmation is awaited, and nothing else.
     case noted
     /// It came by the link of an older message, which the provider does not take any more.
@@ -172,7 +172,7 @@ public struct Arrival: Sendable {
     /// What it may be found by: digests of the path's last segment and of each parameter's value.
     let keys: [[UInt8]]
     /// Why it can belong to no sign-in; nil if it may.
-    let complaint: String?
+    let complaint: FlowReason?
 
     func mayBelong(to flow: Flow) -> Bool { accounts?.contains(flow.account.name) ?? true }
 
@@ -193,14 +193,15 @@ public struct Arrival: Sendable {
     /// What a flow's state or key is kept under: SHA-256, so that a look-up tells nothing by its time.
     public static func digest(of key: String) -> [UInt8] { Digest.sha256(Array(key.utf8)) }
 
-    private static func complaint(_ parameters: [FormEncoding.Pair]?, _ fragment: [FormEncoding.Pair]?) -> String? {
-        guard let parameters, let fragment else { return "The callback is not a well-formed authorization response." }
+    private static func complaint(
+        _ parameters: [FormEncoding.Pair]?, _ fragment: [FormEncoding.Pair]?
+    ) -> FlowReason? {
+        guard let parameters, let fragment else { return .malformedCallback }
         if (parameters + fragment).contains(where: { tokens.contains($0.name) }) {
-            return "The callback carries tokens (implicit flow), which is refused: they were exposed on the way. "
-                + "Configure the provider for the authorization code flow with PKCE."
+            return .carriesTokens
         }
         guard parameters.contains(where: { $0.name == "state" && !$0.value.isEmpty }) else {
-            return "The callback has no state, so it belongs to no sign-in."
+            return .withoutState
         }
         return nil
     }

@@ -13,7 +13,7 @@ extension Broker {
     public func receive(
         _ text: String, form: [UInt8]? = nil, for accounts: Set<AccountName>? = nil
     ) async -> CallbackVerdict {
-        guard var arrival = try? Arrival(text, form: form) else { return .ignored("It is not a URL.") }
+        guard var arrival = try? Arrival(text, form: form) else { return .ignored(.flow(.notURL)) }
         arrival.accounts = accounts
         return await receive(arrival)
     }
@@ -22,21 +22,21 @@ extension Broker {
         var claim = await flowRegistry.claim(arrival)
         while case .busy(let verdict) = claim {
             // Any program that knows the key can send a code. A genuine code that arrives at the same time is not lost.
-            guard await verdict.wait() != nil else { return .ignored("The caller disconnected.") }
+            guard await verdict.wait() != nil else { return .ignored(.flow(.callerDisconnected)) }
             claim = await flowRegistry.claim(arrival)
         }
         switch claim {
-        case .busy: return .ignored("Another callback of this sign-in is being worked on.")
+        case .busy: return .ignored(.flow(.anotherCallback))
         case .ignored(let reason): return .ignored(reason)
         case .noted(let flow): return .noted(flow: flow)
         case .outdated(let flow): return .outdated(flow: flow)
         case .ended: return .ended
         case .expired(let flow): return .expired(flow: flow)
-        case .repeated(let verdict): return await verdict.wait() ?? .ignored("The caller disconnected.")
+        case .repeated(let verdict): return await verdict.wait() ?? .ignored(.flow(.callerDisconnected))
         case .claimed(let flow, let verdict):
             // The user may close the browser's tab: the exchange goes on.
             work.start { verdict.fulfil(await Redeemer(broker: self).redeem(.callback(arrival), of: flow)) }
-            return await verdict.wait() ?? .ignored("The caller disconnected.")
+            return await verdict.wait() ?? .ignored(.flow(.callerDisconnected))
         }
     }
 

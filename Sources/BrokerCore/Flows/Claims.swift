@@ -14,7 +14,7 @@ extension FlowRegistry {
         case busy(Promise<CallbackVerdict>)
         case ended
         case expired(flow: String)
-        case ignored(String)
+        case ignored(Reason)
         /// It says that another confirmation is awaited, and nothing else.
         case noted(flow: String)
         /// It came by the link of an older message, which the provider does not take any more.
@@ -38,8 +38,7 @@ extension FlowRegistry {
             return claim
         }
         if !isKnown, let hint = hint(for: arrival.url) { return .ignored(hint) }
-        return .ignored(
-            arrival.complaint ?? "No pending sign-in has this state. It may have been finished or cancelled.")
+        return .ignored(.flow(arrival.complaint ?? .unknownState))
     }
 
     /// Nil if the callback belongs to something else.
@@ -65,7 +64,7 @@ extension FlowRegistry {
         case .repeated(let verdict): return .repeated(verdict)
         case .busy(let verdict):
             return recognition == .likely
-                ? .busy(verdict) : .ignored("Another callback of this sign-in is being worked on.")
+                ? .busy(verdict) : .ignored(.flow(.anotherCallback))
         case .ended:
             // Read again: it may have expired in `take`.
             if case .expired? = entries[entry.flow.id]?.status { return .expired(flow: entry.flow.id) }
@@ -83,7 +82,7 @@ extension FlowRegistry {
         return keyless.first { isCopy(arrival.fingerprint, of: $0) } ?? keyless.first { $0.status == .pending }
     }
 
-    private func hint(for url: WebURL) -> String? {
+    private func hint(for url: WebURL) -> Reason? {
         for entry in entries.values where entry.status == .pending {
             if let hint = entry.flow.awaited.hint(for: url, of: entry.flow.account.name) { return hint }
         }
@@ -143,9 +142,7 @@ extension FlowRegistry {
             return entry.flow.redirectURI.prefix { $0 != ":" }.lowercased() == scheme
         }
         guard !isTaken else {
-            throw .conflict(
-                "A sign-in by the scheme \(scheme) is pending, and without keys (redirect_flow_key = \"none\") there "
-                    + "can be one at a time. Finish or cancel it.")
+            throw .conflict(.flow(.schemeTaken(String(scheme))))
         }
     }
 
@@ -156,7 +153,7 @@ extension FlowRegistry {
         guard let entry = entries[id] else { throw .flowNotFound }
         guard entry.status == .pending else { throw .flowEnded }
         guard entry.flow.awaited.proofs.contains(kind) else {
-            throw .conflict("This sign-in waits for no \(kind == .credential ? "passkey" : "code").")
+            throw .conflict(.flow(.noProofAwaited(kind)))
         }
         return entry.flow
     }

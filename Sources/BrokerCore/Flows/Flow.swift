@@ -140,8 +140,8 @@ public enum CallbackVerdict: Sendable, Equatable {
     case noted(flow: String)
     /// It came by the link of an older message: the flow goes on waiting for a newer one.
     case outdated(flow: String)
-    /// Nothing was changed; the sentence says why.
-    case ignored(String)
+    /// Nothing was changed; the reason says why.
+    case ignored(Reason)
     /// The state belonged to a flow that has ended.
     case ended
     /// The state belonged to a flow that had expired.

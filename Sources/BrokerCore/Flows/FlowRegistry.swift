@@ -173,8 +173,7 @@ actor FlowRegistry {
     /// Cancels an account's pending flow, since what it was made from has changed.
     func cancel(_ account: AccountName) async {
         starts.removeValue(forKey: account)?.promise.fulfil(
-            .failure(.flowCancelled("The configuration of \(account) changed while its sign-in began. Start it again."))
-        )
+            .failure(.flowCancelled(.flow(.configurationChangedAtStart(account)))))
         if let id = pendingID(of: account), entries[id]?.isSettling == false { await finish(id, as: .cancelled) }
     }
 

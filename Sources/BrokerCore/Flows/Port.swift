@@ -13,15 +13,11 @@ extension SignInRequest {
         }
         let text = standIn.map { String($0) } ?? template
         guard let url = try? WebURL(parsing: text), url.scheme == "http", url.isLoopback else {
-            throw .invalid(
-                field: "callback_port",
-                reason: "the callback of \(account.name) does not come to a port of this machine (redirect_uri)")
+            throw .invalid(field: "callback_port", reason: .request(.callbackElsewhere(account.name)))
         }
         let stated = url.port ?? 80
         guard stated == 0 || stated == port else {
-            throw .invalid(
-                field: "callback_port",
-                reason: "the configuration of \(account.name) fixes the port \(stated) (redirect_uri)")
+            throw .invalid(field: "callback_port", reason: .request(.portFixed(account.name, port: stated)))
         }
         guard stated == 0, let range = text.firstRange(of: ":0") else { return account }
         var account = account

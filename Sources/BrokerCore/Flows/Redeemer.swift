@@ -17,7 +17,7 @@ struct Redeemer: Sendable {
                 verdict = await promise.wait()
             case .repeated(let promise): verdict = await promise.wait()
             case .busy(let promise):
-                guard kind == .code else { throw .conflict("Another response to this sign-in is being processed.") }
+                guard kind == .code else { throw .conflict(.flow(.anotherProof)) }
                 guard await promise.wait() != nil else { throw .cancelled }
                 continue
             case .ended: throw .flowEnded
@@ -97,7 +97,7 @@ struct Redeemer: Sendable {
 
     private func settle(_ flow: Flow) async throws(BrokerError) {
         guard await broker.flowRegistry.settle(flow.id) else {
-            throw .flowCancelled("The sign-in of \(flow.account.name) was cancelled before it was complete.")
+            throw .flowCancelled(.flow(.cancelledBeforeEnd(flow.account.name)))
         }
     }
 }

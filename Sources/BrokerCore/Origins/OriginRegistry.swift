@@ -123,7 +123,7 @@ public final class OriginRegistry: Sendable {
         }
         // The account may have another provider since the origin was looked up.
         guard state.withLock({ $0.origins.contains(origin) }) else {
-            throw explain(.conflict("The table of origins has changed during the request. Ask again."))
+            throw explain(.conflict(.request(.originsChanged)))
         }
         let isRepeated = state.withLock { state in
             // Another lookup may have replaced it meanwhile: then this token is that replacement.

@@ -51,14 +51,13 @@ extension BrokerError {
     public init(_ error: HTTPClientError) {
         switch error {
         case .unreachable(let host, let reason, let proxy):
-            self = .provider(.unreachable(host: host, reason: reason, proxy: proxy))
+            self = .provider(.unreachable(host: host, reason: .text(reason), proxy: proxy))
         case .timedOut(let host):
-            self = .provider(.unreachable(host: host, reason: "no response within the time allowed"))
-        case .untrusted(let host, let reason): self = .provider(.untrusted(host: host, reason: reason))
-        case .tooLarge(let host): self = .provider(.invalidResponse("The response of \(host) is too large."))
-        case .malformed(let host): self = .provider(.invalidResponse("The response of \(host) is not valid HTTP."))
-        case .refusedURL:
-            self = .misconfigured("An endpoint is neither https nor http on a loopback address.")
+            self = .provider(.unreachable(host: host, reason: .provider(.noResponseInTime)))
+        case .untrusted(let host, let reason): self = .provider(.untrusted(host: host, reason: .text(reason)))
+        case .tooLarge(let host): self = .provider(.invalidResponse(.provider(.tooLarge(host: host))))
+        case .malformed(let host): self = .provider(.invalidResponse(.provider(.notHTTP(host: host))))
+        case .refusedURL: self = .misconfigured(.provider(.endpointNotAllowed))
         case .cancelled: self = .cancelled
         }
     }
@@ -70,7 +69,7 @@ extension WebURL {
         do throws(WebURL.Failure) {
             return try WebURL(parsing: endpoint).origin
         } catch {
-            throw .misconfigured("An endpoint of the provider is not a URL.")
+            throw .misconfigured(.provider(.endpointNotURL))
         }
     }
 }

@@ -58,9 +58,7 @@ extension Session {
     /// moved; the refresh token is not sent there.
     public func refuseMove(of account: Account, to endpoint: String) throws(BrokerError) {
         guard try WebURL.origin(of: endpoint) == tokenEndpointOrigin else {
-            throw .conflict(
-                "The token endpoint of \(account.name) is no longer at \(tokenEndpointOrigin). "
-                    + "Its session was not sent to the new one. Sign in again.")
+            throw .conflict(.session(.endpointMoved(account.name, origin: tokenEndpointOrigin)))
         }
     }
 }

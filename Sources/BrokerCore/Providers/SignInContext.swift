@@ -20,7 +20,7 @@ public struct SignInContext: Sendable {
         _ name: String, of account: AccountName, serving site: @escaping @Sendable (HTTPRequest) async -> HTTPResponse
     ) async throws(BrokerError) -> String {
         guard let address = try await broker.callbackReceiver.openSite(name, account, site) else {
-            throw .methodUnsupported("There is no listener for a page here.")
+            throw .methodUnsupported(.flow(.noPageListener))
         }
         return address
     }

@@ -71,7 +71,7 @@ extension SignInProvider {
     public func resend(
         _ flow: Flow, captcha: Secret?, in context: SignInContext
     ) async throws(BrokerError) -> AwaitedChange? {
-        throw .conflict("This sign-in waits for no code.")
+        throw .conflict(.flow(.noProofAwaited(.code)))
     }
 
     public func family(of session: Session) -> String? { nil }
@@ -136,8 +136,8 @@ public enum Redemption: Sendable {
     case change(Session, next: AwaitedChange?, apply: @Sendable () async throws(BrokerError) -> Void)
     /// A part of it: the rest is still awaited.
     case waiting(AwaitedChange?)
-    /// It was of another sign-in. The sentence says why; the flow goes on waiting for the genuine one.
-    case notGenuine(String)
+    /// It was of another sign-in. The reason says why; the flow goes on waiting for the genuine one.
+    case notGenuine(Reason)
 }
 
 /// The next state of what a flow awaits; nil if nothing is left to wait for. Runs in a turn of the registry.

@@ -40,11 +40,11 @@ extension SessionManager {
         // Between an unlock and the load that follows it, it is not known yet whose session would be overwritten.
         if let lane = lanes[name] { await loadInTurn([lane.id], isAfterReload: false) }
         guard let lane = lanes[name], lane.account.binding == account.binding else {
-            throw .flowCancelled("The configuration of \(name) changed during the sign-in.")
+            throw .flowCancelled(.flow(.configurationChanged(name)))
         }
         if let error = lockError ?? lane.state.obstacle { throw error }
         guard lane.state.isLoaded else {
-            throw .vaultFailed("What the vault holds for \(name) is not loaded. Sign in again.")
+            throw .vaultFailed(.session(.notLoaded(name)))
         }
         return lane
     }
@@ -78,7 +78,7 @@ extension SessionManager {
         let error = await save(next.session, account)
         let held = HeldSession(next.session, isUnsaved: error != nil)
         guard take(.opened(held, opening.event, error ?? opening.notice), lane.id) else {
-            throw .flowCancelled("The configuration of \(account.name) changed during the sign-in.")
+            throw .flowCancelled(.flow(.configurationChanged(account.name)))
         }
         await observer(of: account)?.opened(
             next.session, over: next.former, of: account, isAsked: opening.isAsked)
@@ -191,9 +191,7 @@ struct Replacement: Sendable {
 
 extension BrokerError {
     fileprivate static func otherUser(_ name: AccountName, _ held: String, by other: String) -> BrokerError {
-        .conflict(
-            "\(name) is signed in as \(held), and this sign-in is by \(other). Nothing was changed. "
-                + "Sign out first, or ask to switch.")
+        .conflict(.session(.otherUser(name, held: held, other: other)))
     }
 }
 
@@ -240,10 +238,10 @@ extension Session {
 extension BrokerError {
     public init(_ error: VaultError) {
         switch error {
-        case .locked(let reason, let obstacle): self = .vaultLocked(reason, obstacle: obstacle)
+        case .locked(let reason, let obstacle): self = .vaultLocked(.text(reason), obstacle: obstacle)
         case .wrongPassphrase: self = .wrongPassphrase
-        case .unwritable(let reason), .damaged(let reason), .newer(let reason): self = .vaultFailed(reason)
-        case .refused(let reason, let obstacle): self = .conflict(reason, cause: obstacle.map { .vault($0) })
+        case .unwritable(let reason), .damaged(let reason), .newer(let reason): self = .vaultFailed(.text(reason))
+        case .refused(let reason, let obstacle): self = .conflict(.text(reason), cause: obstacle.map { .vault($0) })
         }
     }
 
@@ -263,8 +261,8 @@ extension BrokerError {
         switch error {
         case .wrongPassphrase: self = .wrongPassphrase
         case .locked(let reason, let obstacle), .refused(let reason, let obstacle):
-            self = .vaultLocked(reason, obstacle: obstacle)
-        case .unwritable(let reason), .damaged(let reason), .newer(let reason): self = .vaultLocked(reason)
+            self = .vaultLocked(.text(reason), obstacle: obstacle)
+        case .unwritable(let reason), .damaged(let reason), .newer(let reason): self = .vaultLocked(.text(reason))
         }
     }
 }

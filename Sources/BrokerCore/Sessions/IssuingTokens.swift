@@ -33,7 +33,7 @@ extension SessionManager {
     private func choice(_ name: AccountName, _ query: SessionQuery) throws(BrokerError) -> TokenChoice {
         let (lane, session) = try holding(name)
         if let subject = query.subject, !Session.isSame(subject, session.subject) {
-            throw .conflict("\(name) is signed in as another user than \(subject).")
+            throw .conflict(.session(.otherSubject(name, expected: subject)))
         }
         return TokenChoice(query: query, account: lane.account, session: session, now: clock.bootInstant)
     }
@@ -87,9 +87,7 @@ extension SessionManager {
             return  // It was refreshed since the caller got it.
         }
         guard session.isRefreshable else {
-            throw .conflict(
-                "The provider gave \(name) no refresh token. Sign in again when the session ends.\(lane.account.advice)"
-            )
+            throw .conflict(.session(.notRefreshable(name, advice: lane.account.renewalAdvice)))
         }
         let renewal = lane.state.renewal
         if let running = renewal.running[query.key] { return try await running.get(atMost: refreshWait) }

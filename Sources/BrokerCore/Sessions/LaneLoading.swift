@@ -23,12 +23,9 @@ extension LaneState.Loaded {
             switch error {
             case .ended(let code): self = .absent(.ended(code: code))
             case .damaged:
-                self = .absent(
-                    .unreadable(.vaultFailed("What the vault holds for \(name) cannot be read. Sign in again.")))
+                self = .absent(.unreadable(.vaultFailed(.session(.unreadable(name)))))
             case .newer:
-                self = .untouchable(
-                    .vaultFailed(
-                        "The session of \(name) was sealed by a newer version of Ringback. It was not touched."))
+                self = .untouchable(.vaultFailed(.session(.newer(name))))
             }
         }
     }

@@ -66,9 +66,7 @@ extension Session {
 extension BrokerError {
     /// No request is made.
     static func downscopingRefused(_ name: AccountName) -> BrokerError {
-        .methodUnsupported(
-            "The provider of \(name) takes scopes away from the session when a token with fewer scopes is requested. "
-                + "Ringback does not request one again: use a token without a scope.")
+        .methodUnsupported(.session(.losesScopes(name)))
     }
 }
 

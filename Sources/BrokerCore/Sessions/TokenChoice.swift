@@ -17,9 +17,7 @@ struct TokenChoice: Sendable {
         guard !session.isRefreshable else { return nil }
         if let held = enough { return issued(held) }
         if query.key != .own, let own = session.tokens[.own], own.isValid(at: now) {
-            throw .methodUnsupported(
-                "The provider gave \(account.name) no refresh token, so a downscoped token cannot be requested."
-                    + account.advice)
+            throw .methodUnsupported(.session(.notDownscopable(account.name, advice: account.renewalAdvice)))
         }
         throw .sessionRanOut(account.name, advice: account.renewalAdvice)
     }
@@ -31,7 +29,7 @@ struct TokenChoice: Sendable {
             // If refreshes bring no ID token, only a sign-in does. An access token that has expired on arrival is the
             // provider's mistake.
             guard query.kind == .accessToken else { throw .signInRequired(account.name) }
-            throw .provider(.invalidResponse("The provider gave a token that has expired already."))
+            throw .provider(.invalidResponse(.session(.expiredToken)))
         }
         return issued(held)
     }
@@ -57,9 +55,4 @@ extension IssuedToken {
 extension AccessToken {
     /// True if it has not expired, as far as is known.
     func isValid(at boot: BootInstant) -> Bool { remaining(at: boot) != .zero }
-}
-
-extension Account {
-    /// ``renewalAdvice`` as the end of a message: with a space before it, or empty.
-    var advice: String { renewalAdvice.map { " \($0)" } ?? "" }
 }

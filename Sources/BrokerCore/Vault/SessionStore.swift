@@ -71,8 +71,7 @@ struct SessionStore: Sendable {
         } catch {
             guard case .unwritable(let reason) = error else { throw BrokerError(error) }
             guard isNeeded else { return }
-            throw .vaultFailed(
-                "The session was not refreshed, since a new refresh token could not be kept safe: \(reason)")
+            throw .vaultFailed(.session(.noRoom(cause: reason)))
         }
     }
 

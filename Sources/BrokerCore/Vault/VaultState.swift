@@ -69,5 +69,5 @@ struct VaultState: Sendable {
     }
 
     /// A user locks the vault.
-    mutating func lock() { access = .locked(.vaultLocked("The vault is locked."), isAsked: true) }
+    mutating func lock() { access = .locked(.vaultLocked(.session(.vaultLocked)), isAsked: true) }
 }

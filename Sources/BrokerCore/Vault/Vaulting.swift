@@ -75,8 +75,7 @@ extension SessionManager {
     /// When it returns, nothing held in memory serves a session.
     func lockVault() async -> BrokerError? {
         if vault.status.kind == .memory {
-            return .conflict(
-                "The sessions are in memory only and would be lost by locking. Sign out, or choose a key_source.")
+            return .conflict(.session(.vaultInMemory))
         }
         return await inVaultTurn { sessionManager in
             if sessionManager.vaultState.userLock != nil { return nil }

@@ -20,9 +20,7 @@ struct Registrar: Sendable {
     func register(_ order: RegistrationOrder) async throws(BrokerError) -> RegistrationView {
         let metadata = try await directory.metadata(of: order.sender, issuer: order.issuer)
         guard let endpoint = metadata.registrationEndpoint else {
-            throw .misconfigured(
-                "\(order.issuer) has no registration_endpoint, so it registers no clients automatically. Register the "
-                    + "client at the provider by hand, and add the account with --client-id.")
+            throw .misconfigured(.oauth(.noRegistrationEndpoint(issuer: order.issuer)))
         }
         let requests = try order.requests(metadata)
         // The client_id is not known yet. Unusable registrations are stored in the slot without a client_id.
@@ -113,9 +111,9 @@ struct Registrar: Sendable {
     private func undo(
         _ answer: RegistrationResponse, _ order: RegistrationOrder, _ waiting: VaultSlot, because reason: BrokerError
     ) async -> BrokerError {
-        let name = answer.clientID.map { "the client \($0)" } ?? "a client"
+        let client = answer.clientID
         guard let management = answer.management else {
-            return reason.adding("The provider may have registered \(name), but sent no token to delete it.")
+            return reason.adding(.maybeRegistered(client: client))
         }
         let earlier = (try? await vault.load(waiting)).flatMap { $0 }.flatMap { RegistrationRecord(decoding: $0.text) }
         var kept = RegistrationRecord(
@@ -125,21 +123,18 @@ struct Registrar: Sendable {
         let isKept = (try? await vault.store(kept.encoded(), in: waiting)) != nil
         guard management.uri != nil else {
             record(.registrationLeft(order.account, reason))
-            return reason.adding(
-                "The provider has registered \(name), but sent no URL to delete it. "
-                    + (isKept ? "The token for that is stored in the vault." : ""))
+            return reason.adding(.noDeletionURL(client: client, isTokenKept: isKept))
         }
         do throws(BrokerError) {
             _ = try await delete(management, as: order.sender)
         } catch {
             record(.registrationLeft(order.account, error))
-            let rest = isKept ? "Its deletion token is stored in the vault; see the manual, ringback(1)." : ""
-            return reason.adding("The provider has registered \(name), and deleting it failed. \(rest)")
+            return reason.adding(.notDeleted(client: client, isTokenKept: isKept))
         }
         kept.managements.removeFirst()
         try? await replace(kept, in: waiting)
         record(.registrationDeleted(order.account, clientID: answer.clientID))
-        return reason.adding("The registration was deleted again.")
+        return reason.adding(.deleted)
     }
 
     /// Deletes a registration at the provider (RFC 7592 section 2.3). False if its URL is not known.
@@ -160,10 +155,10 @@ struct Registrar: Sendable {
     func delete(_ slot: VaultSlot, as sender: Account) async throws(BrokerError) -> Bool {
         let entry = try await BrokerError.mapping { () throws(VaultError) in try await vault.load(slot) }
         guard let entry else {
-            throw .nothingHeld("The vault holds no registration of \(sender.name) for this issuer and client_id.")
+            throw .nothingHeld(.oauth(.noRegistration(sender.name)))
         }
         guard var kept = RegistrationRecord(decoding: entry.text) else {
-            throw .vaultFailed("This version cannot read the vault's record of this registration.")
+            throw .vaultFailed(.oauth(.unreadableRegistration))
         }
         var isTold = !kept.managements.isEmpty
         while let management = kept.managements.first {
@@ -184,18 +179,20 @@ struct Registrar: Sendable {
 }
 
 extension BrokerError {
-    /// The same error with a sentence appended to its text, if it has one.
-    func adding(_ sentence: String) -> BrokerError {
+    fileprivate func adding(_ leftover: OAuthReason.Leftover) -> BrokerError { adding(.oauth(.leftover(leftover))) }
+
+    /// The same error with a second reason, if it has a first one.
+    func adding(_ more: Reason) -> BrokerError {
         switch self {
-        case .provider(.invalidResponse(let reason)): .provider(.invalidResponse("\(reason) \(sentence)"))
+        case .provider(.invalidResponse(let reason)): .provider(.invalidResponse(.both(reason, more)))
         case .provider(.unreachable(let host, let reason, let proxy)):
-            .provider(.unreachable(host: host, reason: "\(reason). \(sentence)", proxy: proxy))
+            .provider(.unreachable(host: host, reason: .both(reason, more), proxy: proxy))
         case .provider(.untrusted(let host, let reason)):
-            .provider(.untrusted(host: host, reason: "\(reason). \(sentence)"))
-        case .vaultFailed(let reason): .vaultFailed("\(reason) \(sentence)")
-        case .vaultLocked(let reason, let obstacle): .vaultLocked("\(reason) \(sentence)", obstacle: obstacle)
-        case .conflict(let reason, let cause): .conflict("\(reason) \(sentence)", cause: cause)
-        case .misconfigured(let reason): .misconfigured("\(reason) \(sentence)")
+            .provider(.untrusted(host: host, reason: .both(reason, more)))
+        case .vaultFailed(let reason): .vaultFailed(.both(reason, more))
+        case .vaultLocked(let reason, let obstacle): .vaultLocked(.both(reason, more), obstacle: obstacle)
+        case .conflict(let reason, let cause): .conflict(.both(reason, more), cause: cause)
+        case .misconfigured(let reason): .misconfigured(.both(reason, more))
         default: self
         }
     }

@@ -87,10 +87,7 @@ extension Account.SecretSource {
             guard let record = entry.flatMap({ RegistrationRecord(decoding: $0.text) }), let secret = record.secret
             else {
                 throw .unusableSetting(
-                    UnusableSetting(
-                        "The vault holds no client secret of \(name) for this issuer and client_id. Register the "
-                            + "client again, or set client_secret_file.",
-                        setting: "client_secret_registered"))
+                    UnusableSetting(.oauth(.noRegisteredSecret(name)), setting: "client_secret_registered"))
             }
             // Reported before the provider rejects the client with `invalid_client`, which does not say that the secret
             // expired.
@@ -110,9 +107,7 @@ extension RegistrationRecord {
     func hasExpired(at now: WallInstant) -> Bool { secretExpiresAt.map { $0 <= now } ?? false }
 
     static func expiry(of name: AccountName) -> BrokerError {
-        var setting = UnusableSetting(
-            "The client secret that the provider issued for \(name) has expired, and the provider issued no new one. "
-                + "Register the client again.", setting: "client_secret_registered")
+        var setting = UnusableSetting(.oauth(.secretExpired(name)), setting: "client_secret_registered")
         setting.hasExpired = true
         return .unusableSetting(setting)
     }

@@ -51,9 +51,7 @@ public struct RegistrationOrder: Sendable {
     ) throws(BrokerError) -> ClientRegistrationRequest {
         let stated = authentication.flatMap { ClientAuthentication(rawValue: $0) }
         guard let way = stated ?? metadata.registrableAuthentication else {
-            throw .misconfigured(
-                "\(issuer) accepts only methods of client authentication that need a key of the client. Register the "
-                    + "client by hand.")
+            throw .misconfigured(.oauth(.needsClientKey(issuer: issuer)))
         }
         do throws(OAuthError) {
             return try ClientRegistrationRequest(
@@ -110,19 +108,15 @@ public struct Registrations: Sendable {
     /// Registers a client. If the caller disconnects, the registration goes on, and its result is stored.
     public func register(_ order: RegistrationOrder) async throws(BrokerError) -> RegistrationView {
         guard (try? await account(order.account)) == nil else {
-            throw .conflict(
-                "The account \(order.account) exists already. Choose another name, or remove it and reload.")
+            throw .conflict(.oauth(.accountExists(order.account)))
         }
         try await broker.vaultSettled(atMost: Registrations.vaultWait)
         guard tools.vault.status.kind != .memory else {
-            throw .conflict(
-                "The vault is in memory: the registration's secrets would be lost when the daemon stops. "
-                    + "Register the client by hand, and add the account with --client-id.")
+            throw .conflict(.oauth(.vaultInMemory))
         }
         let registrar = registrar
         guard let turn = turns.take(order.account) else {
-            throw .conflict(
-                "A registration for \(order.account) is in progress. Wait until it ends, or choose another name.")
+            throw .conflict(.oauth(.registrationInProgress(order.account, isNew: true)))
         }
         return try await tools.work.attempt { () throws(BrokerError) in
             defer { turn() }
@@ -141,13 +135,13 @@ public struct Registrations: Sendable {
         if let clientID, let account = try? await account(name),
             account.binding == SessionBinding(provider: issuer, clientID: clientID)
         {
-            throw .conflict("The account \(name) uses this registration. Remove the account and reload first.")
+            throw .conflict(.oauth(.registrationInUse(name)))
         }
         try await broker.vaultSettled(atMost: Registrations.vaultWait)
         let registrar = registrar
         let slot = RegistrationRecord.slot(name, issuer: issuer, clientID: clientID)
         guard let turn = turns.take(name) else {
-            throw .conflict("A registration for \(name) is in progress. Wait until it ends.")
+            throw .conflict(.oauth(.registrationInProgress(name, isNew: false)))
         }
         return try await tools.work.attempt { () throws(BrokerError) in
             defer { turn() }
@@ -167,7 +161,7 @@ public struct Registrations: Sendable {
         let registrar = registrar
         let slot = VaultSlot(account: name.rawValue, binding: account.binding.text, kind: .registration)
         guard let turn = turns.take(name) else {
-            throw .conflict("A registration for \(name) is in progress. Wait until it ends.")
+            throw .conflict(.oauth(.registrationInProgress(name, isNew: false)))
         }
         let isTold = try await tools.work.attempt { () throws(BrokerError) in
             defer { turn() }

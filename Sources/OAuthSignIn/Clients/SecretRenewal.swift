@@ -79,7 +79,7 @@ extension Registrar {
             throw BrokerError(error, host: host)
         }
         guard client.clientID == clientID else {
-            throw .provider(.invalidResponse("The registration response of \(host) is about another client."))
+            throw .provider(.invalidResponse(.oauth(.otherClient(host: host))))
         }
         guard let secret = client.secret, client.secretExpiresAt.map({ $0 > clock.now() }) ?? true else { return nil }
         kept.secret = secret

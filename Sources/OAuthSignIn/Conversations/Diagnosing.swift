@@ -39,7 +39,8 @@ struct ProviderDiagnosis: Sendable {
         case .fixed(let fixed): (findings, metadata) = (await atEndpoints(fixed), fixed)
         case .unsupported(let reason):
             return Diagnosis(
-                [Finding("provider", .wrong, reason, .configuration, setting: "provider")], awaitsCallbacks: false)
+                [Finding("provider", .wrong, .text(reason), .configuration, setting: "provider")],
+                awaitsCallbacks: false)
         }
         guard !isOfService else { return Diagnosis(findings, awaitsCallbacks: false) }
         if !findings.contains(where: { $0.level == .wrong }), let metadata, let mistake = await mistake(metadata) {

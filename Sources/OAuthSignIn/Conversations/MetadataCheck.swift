@@ -26,7 +26,7 @@ extension Provider {
                 throw BrokerError(error, host: metadata.issuer ?? account.name.rawValue)
             }
             throw .unusableSetting(
-                UnusableSetting("\(account.name) cannot sign in: \(reason).", setting: "scopes"))
+                UnusableSetting(.oauth(.idTokenNotCheckable(account.name, cause: reason)), setting: "scopes"))
         }
     }
 
@@ -38,8 +38,7 @@ extension Provider {
         guard !offered.contains(mode.rawValue) else { return }
         throw .unusableSetting(
             UnusableSetting(
-                "response_mode = \"\(mode.rawValue)\" cannot be used for \(account.name): the provider's metadata "
-                    + "offer \(offered.joined(separator: ", ")). Leave response_mode out.",
+                .oauth(.responseModeNotOffered(account.name, mode: mode.rawValue, offered: offered)),
                 setting: "response_mode"))
     }
 
@@ -48,9 +47,7 @@ extension Provider {
         guard metadata.pushedAuthorizationRequestEndpoint == nil, rules.pushedRequests != .never,
             requiresPushes(metadata)
         else { return }
-        let reason =
-            "The sign-in of \(account.name) requires pushed authorization requests, but the provider's metadata have "
-            + "no endpoint for them."
+        let reason = Reason.oauth(.noPushEndpoint(account.name))
         throw rules.pushedRequests == .required
             ? .unusableSetting(UnusableSetting(reason, setting: "pushed_authorization_requests"))
             : .misconfigured(reason)

@@ -32,16 +32,19 @@ extension BrokerError {
     init(_ error: OAuthError, host: String) {
         switch error {
         case .invalid(let answer, let reason):
-            self = .provider(.invalidResponse("The \(answer.rawValue) response of \(host) is not valid: \(reason)."))
-        case .invalidIDToken where error.provesOtherSubject:
             self = .provider(
-                .otherSession("The ID token of \(host) is not valid (sub): it is for another user than before."))
+                .invalidResponse(
+                    .oauth(.invalidResponse(response: answer.rawValue, host: host, cause: reason))))
+        case .invalidIDToken where error.provesOtherSubject:
+            self = .provider(.otherSession(.oauth(.idTokenOfOtherUser(host: host))))
         case .invalidIDToken(let claim, let reason):
-            self = .provider(.invalidResponse("The ID token of \(host) is not valid (\(claim)): \(reason)."))
+            self = .provider(
+                .invalidResponse(.oauth(.invalidIDToken(host: host, claim: claim, cause: reason))))
         case .refused(let refusal) where refusal.code == "invalid_grant" && error.remedy != .signInAgain:
             // `invalid_grant` with a status that token endpoints do not use does not prove that the grant is invalid:
             // it may be a moved server's 404.
-            self = .provider(.invalidResponse("\(host) sent “invalid_grant” with HTTP status \(refusal.status)."))
+            self = .provider(
+                .invalidResponse(.oauth(.strayInvalidGrant(host: host, status: refusal.status))))
         case .refused(let refusal): self = .provider(.refused(code: refusal.code, message: refusal.message))
         case .unavailable(_, 429, let retryAfter): self = .provider(.rateLimited(retryAfter: retryAfter))
         case .unavailable(_, let status, let retryAfter):
@@ -50,7 +53,7 @@ extension BrokerError {
             self = .provider(
                 .failing(
                     status: refusal.status, code: refusal.code, message: refusal.message, retryAfter: retryAfter))
-        case .misconfigured(let reason): self = .misconfigured(reason)
+        case .misconfigured(let reason): self = .misconfigured(.text(reason))
         }
     }
 }

@@ -23,7 +23,7 @@ struct Provider: Sendable {
         switch rules.endpoints {
         case .fixed(let metadata): metadata
         case .issuer(let issuer): try await directory.metadata(of: account, issuer: issuer)
-        case .unsupported(let reason): throw .methodUnsupported(reason)
+        case .unsupported(let reason): throw .methodUnsupported(.text(reason))
         }
     }
 
@@ -65,8 +65,7 @@ struct Provider: Sendable {
     private func complete(_ registration: ClientRegistration) throws(BrokerError) -> ClientRegistration {
         guard registration.isComplete else {
             throw .misconfigured(
-                "\(account.name) authenticates with \(registration.authentication.rawValue), but its client secret "
-                    + "or key is missing or empty.")
+                .oauth(.incompleteClient(account.name, authentication: registration.authentication.rawValue)))
         }
         return registration
     }
@@ -146,8 +145,7 @@ struct Provider: Sendable {
         guard try WebURL.origin(of: metadata.tokenEndpoint) == session.tokenEndpointOrigin,
             try mayReceiveTokens(endpoint, of: session)
         else {
-            throw .conflict(
-                "The provider of \(account.name) has moved to another host. Its tokens were not sent there.")
+            throw .conflict(.oauth(.providerMoved(account.name)))
         }
         let registration = try await registration(metadata)
         var tokens: [(Secret, RevocationRequest.Hint)] = session.refreshTokens.map { ($0, .refreshToken) }
@@ -234,7 +232,7 @@ struct Provider: Sendable {
         _ token: Secret, _ metadata: ProviderMetadata
     ) async throws(BrokerError) -> JSONWebKeySet {
         guard let address = metadata.jwksURI else {
-            throw .misconfigured("The provider's metadata names no jwks_uri, so its ID tokens cannot be checked.")
+            throw .misconfigured(.oauth(.noKeys))
         }
         return try await keys(at: address, for: token)
     }
@@ -260,7 +258,7 @@ struct Provider: Sendable {
         if let subject = session.subject {
             guard let stated = userinfo.subject else { return }
             guard Session.isSame(stated, subject) else {
-                throw .provider(.invalidResponse("The userinfo of \(request.host) is about another user."))
+                throw .provider(.invalidResponse(.oauth(.userinfoOfOtherUser(host: request.host))))
             }
         }
         session.subject = userinfo.subject

@@ -173,7 +173,7 @@ actor ProviderDirectory: ProviderMemory {
         } catch {
             return (.failure(BrokerError(error, host: issuer)), nil)
         }
-        var failure = BrokerError.misconfigured("The issuer has no metadata.")
+        var failure = BrokerError.misconfigured(.oauth(.noMetadata))
         for (place, var request) in requests.enumerated() where known == nil || known == place {
             request.limits.timeout = timeout
             do {
@@ -187,7 +187,7 @@ actor ProviderDirectory: ProviderMemory {
                     failure = BrokerError(error, host: request.host)
                     // The issuer of a preset cannot be changed in the account.
                     if account.configuredProvider == .oidc, case .invalid = error {
-                        failure = failure.adding("Look at issuer of the account.")
+                        failure = failure.adding(.oauth(.wrongIssuer))
                     }
                 }
                 if case .unavailable = error { return (.failure(failure), nil) }

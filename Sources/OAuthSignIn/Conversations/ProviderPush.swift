@@ -44,10 +44,7 @@ extension Provider {
     /// Some providers respond to a wrong client id, secret or redirect URI with an empty 403.
     private func unexplainedError(by host: String) -> BrokerError {
         .unusableSetting(
-            UnusableSetting(
-                "\(host) rejected the pushed authorization request of \(account.name) without a reason (HTTP 403). "
-                    + "Compare client_id, the client's secret and redirect_uri with what is registered there.",
-                setting: "client_id"))
+            UnusableSetting(.oauth(.pushRefused(account.name, host: host)), setting: "client_id"))
     }
 
     /// Pushes a flow's request again, unchanged.

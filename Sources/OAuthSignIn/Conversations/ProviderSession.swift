@@ -39,7 +39,7 @@ extension Provider {
         guard let idToken = tokens.idToken else {
             guard evidence.needsIDToken else { return }
             let host = HTTPRequest(url: metadata.tokenEndpoint).host
-            throw .provider(.invalidResponse("The token response of \(host) has no ID token."))
+            throw .provider(.invalidResponse(.oauth(.noIDToken(host: host))))
         }
         var expected = expectations(metadata)
         expected.nonce = evidence.nonce

@@ -64,28 +64,24 @@ extension AuthorizationFlow: AwaitedSignIn {
         do throws(AuthorizationResponse.Failure) {
             response = try AuthorizationResponse(of: arrival)
         } catch {
-            return .ignored(error.explanation)
+            return .ignored(.text(error.explanation))
         }
         guard response.stateKey == key else { return .foreign }
         guard let place = try? WebURL(parsing: arrival.address), let asked = try? WebURL(parsing: redirectURI),
             place.isPlace(of: asked)
-        else { return .ignored("It arrived at another address than the one this sign-in asked for.") }
+        else { return .ignored(.flow(.otherAddress)) }
         let isAnnounced = metadata.supportsIssuerInResponse || requiresIssuer
         guard response.check(issuer: metadata.idTokenIssuer, isAdvertised: isAnnounced) else {
-            return .ignored("Its issuer (iss) is not the provider of this sign-in.")
+            return .ignored(.oauth(.wrongIssuerInCallback))
         }
         return .genuine
     }
 
-    func expiry(of flow: Flow) -> String {
-        var text =
-            "The sign-in of \(flow.account.name) was not finished within \(flow.duration.wholeSeconds) seconds. "
-            + "Waited for a callback to \(redirectURI)."
-        if let pushed {
-            text += " The URL of its sign-in page was valid for \(pushed.reference.expiresIn) seconds and for one use. "
-            text += "Start the sign-in again for a new one."
-        }
-        return text
+    func expiry(of flow: Flow) -> Reason {
+        .oauth(
+            .noCallback(
+                flow.account.name, seconds: flow.duration.wholeSeconds, redirectURI: redirectURI,
+                pushed: pushed?.reference.expiresIn))
     }
 }
 

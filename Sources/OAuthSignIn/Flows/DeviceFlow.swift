@@ -57,9 +57,11 @@ extension DeviceFlow: AwaitedSignIn {
 
     func recognize(_ arrival: Arrival, of standing: FlowStanding) -> Recognition { .foreign }
 
-    func expiry(of flow: Flow) -> String {
-        "The sign-in of \(flow.account.name) was not finished within \(flow.duration.wholeSeconds) seconds. Waited for the code "
-            + "\(authorization.userCode) to be entered at \(authorization.verificationURI)."
+    func expiry(of flow: Flow) -> Reason {
+        .oauth(
+            .noDeviceCode(
+                flow.account.name, seconds: flow.duration.wholeSeconds, userCode: authorization.userCode,
+                page: authorization.verificationURI))
     }
 }
 

@@ -33,14 +33,9 @@ extension Provider {
         }
     }
 
-    private var noDevices: String {
-        let byHand =
-            if case .fixed = rules.endpoints {
-                " If it has an endpoint for that, add it to the account's endpoints as device_authorization."
-            } else {
-                ""
-            }
-        return "The provider of \(account.name) offers no sign-in on another device (RFC 8628).\(byHand)"
+    private var noDevices: Reason {
+        let isConfigured = if case .fixed = rules.endpoints { true } else { false }
+        return .oauth(.noDeviceEndpoint(account.name, isConfigured: isConfigured))
     }
 
     /// Asks once whether the user has approved.
@@ -107,8 +102,7 @@ extension BrokerError {
         // The second code is used by Microsoft.
         case "access_denied", "authorization_declined": self = .accessDenied(account)
         case "expired_token":
-            self = .flowExpired(
-                "The sign-in of \(account) was not finished in time: \(host) reports that its code has expired.")
+            self = .flowExpired(.oauth(.deviceCodeExpired(account, host: host)))
         default: self.init(error, host: host)
         }
     }

@@ -21,11 +21,11 @@ extension OAuthProvider {
     /// the refresh token. A session that is held is not replaced: whose the other one is can only be told afterwards.
     func takeOver(_ request: SignInRequest, in context: SignInContext) async throws(BrokerError) -> Beginning {
         guard let token = (request.details as? HandedInSession)?.refreshToken else {
-            throw .invalid(field: "refresh_token", reason: "missing: it is the session that is handed in")
+            throw .invalid(field: "refresh_token", reason: .oauth(.noTokenHandedIn))
         }
         let name = provider.account.name
         guard await context.sessions.held(name) == nil || request.switchesSubject else {
-            throw .conflict("\(name) is signed in already. Sign out first, or switch the user.")
+            throw .conflict(.oauth(.signedInAlready(name)))
         }
         let metadata = try await provider.metadata()
         try provider.check(metadata, for: provider.account.scopes, by: .session)
@@ -50,8 +50,7 @@ extension Provider {
                 because: .requested)
         } catch {
             guard error.provesDeadGrant else { throw error }
-            throw .invalid(
-                field: "refresh_token", reason: "the provider does not accept it for this client; nothing was stored")
+            throw .invalid(field: "refresh_token", reason: .oauth(.handedInTokenRefused))
         }
         let tokens: TokenSet
         do throws(OAuthError) {

@@ -48,21 +48,17 @@ struct ServiceProvider: SignInProvider {
     /// are options of an authorization request: they would have no effect.
     func check(_ request: SignInRequest) throws(BrokerError) -> SignInRequest {
         let account = provider.account
-        if case .unsupported(let reason) = provider.rules.endpoints { throw .methodUnsupported(reason) }
+        if case .unsupported(let reason) = provider.rules.endpoints { throw .methodUnsupported(.text(reason)) }
         guard request.method == .browser else {
             throw .methodUnsupported(
-                "\(account.name) is a service (\(grant.word)): it needs no sign-in, and has no method "
-                    + "“\(request.method)”.")
+                .oauth(.serviceHasNoMethod(account.name, grant: grant.word, method: request.method)))
         }
         let stated = [
             ("scopes", request.scopes != nil), ("params", !request.parameters.isEmpty),
             ("callback_port", request.callbackPort != nil),
         ]
         if let field = stated.first(where: \.1)?.0 {
-            throw .invalid(
-                field: field,
-                reason: "\(account.name) is a service (\(grant.word)): it needs no sign-in, and its configuration says "
-                    + "what it asks for")
+            throw .invalid(field: field, reason: .oauth(.serviceIsConfigured(account.name, grant: grant.word)))
         }
         return request
     }
@@ -72,7 +68,7 @@ struct ServiceProvider: SignInProvider {
     func redeem(
         _ proof: Proof, of flow: Flow, in context: SignInContext
     ) async throws(RedemptionFailure) -> Redemption {
-        throw RedemptionFailure(.conflict("\(provider.account.name) is a service, which has no sign-in."))
+        throw RedemptionFailure(.conflict(.oauth(.serviceHasNoSignIn(provider.account.name))))
     }
 }
 
@@ -125,7 +121,7 @@ extension ServiceProvider {
             return TokenRequest.clientCredentials(
                 scope: scopes, audience: audience, resource: resource, registration: registration, endpoint: endpoint)
         }
-        guard let assertion else { throw .misconfigured("\(provider.account.name) has no assertion_file.") }
+        guard let assertion else { throw .misconfigured(.oauth(.serviceHasNoAssertion(provider.account.name))) }
         if case .tokenExchange(let type) = grant.kind {
             return TokenRequest.tokenExchange(
                 subjectToken: assertion, type: type, scope: scopes, audience: audience, resource: resource,

@@ -69,7 +69,7 @@ extension SupabaseProvider {
         _ flow: Flow, captcha: Secret?, in context: SignInContext
     ) async throws(BrokerError) -> AwaitedChange? {
         guard let awaited = flow.awaited as? SupabaseFlow, let message = awaited.message else {
-            throw .conflict("This sign-in does not wait for a code.")
+            throw .conflict(.supabase(.noCodeAwaited))
         }
         if case .change(let change) = message { return try await resend(change, awaited, captcha, in: context) }
         try await send(awaited, captcha: captcha)
@@ -78,7 +78,7 @@ extension SupabaseProvider {
 
     /// Sends the message of a sign-in again.
     func send(_ awaited: SupabaseFlow, captcha: Secret?) async throws(BrokerError) {
-        guard let message = awaited.message else { throw .conflict("This sign-in does not wait for a code.") }
+        guard let message = awaited.message else { throw .conflict(.supabase(.noCodeAwaited)) }
         let request = try SupabaseProvider.building { () throws(FieldError) in
             try project.sending(message, link: awaited.link, captcha: captcha)
         }

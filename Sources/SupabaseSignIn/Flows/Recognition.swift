@@ -11,21 +11,21 @@ extension SupabaseFlow {
         do throws(SupabaseCallback.Failure) {
             callback = try SupabaseCallback(parsing: arrival.url)
         } catch {
-            return .ignored(error.explanation)
+            return .ignored(.text(error.explanation))
         }
         let isKeyed = callback.key(at: arrival.url).map { Arrival.digest(of: $0) == key } ?? false
         guard isKeyed || isKeyless else { return .foreign }
         guard redirect.isPlace(of: arrival.url) else {
-            return .ignored("It arrived at another address than the one this sign-in asked for.")
+            return .ignored(.flow(.otherAddress))
         }
         guard !isKeyless || standing.attempts < SupabaseFlow.maxAttempts else {
-            return .ignored("Too many callbacks of this sign-in had a code of another one. Start it again.")
+            return .ignored(.supabase(.tooManyWrongCallbacks))
         }
         if isKeyless, case .refusal = callback.outcome {
-            return .ignored("This error has no flow key, so it may belong to another sign-in. Nothing was changed.")
+            return .ignored(.supabase(.keylessError))
         }
         if case .message(let text) = callback.outcome {
-            return purpose == .change && standing.isPending ? .noted : .ignored("Another step is needed: \(text)")
+            return purpose == .change && standing.isPending ? .noted : .ignored(.supabase(.anotherStep(message: text)))
         }
         if standing.isPending, standing.hasOlderMessage || hasTwoMails, callback.isOfSpentLink { return .outdated }
         return .likely
@@ -33,13 +33,12 @@ extension SupabaseFlow {
 
     /// If the redirect URI is not in the project's list, the server sends the browser to the project's Site URL without
     /// an error. If a user pastes that URL, the hint names the cause. Nil if the URL may have another origin.
-    func hint(for url: WebURL, of account: AccountName) -> String? {
+    func hint(for url: WebURL, of account: AccountName) -> Reason? {
         guard !url.isLoopback, (try? SupabaseCallback(parsing: url)) != nil, let redirect,
             let listed = redirect.allowListEntry, let asked = try? WebURL(parsing: redirect.url),
             asked.scheme != url.scheme || asked.host != url.host
         else { return nil }
-        return
-            "It ended at \(url.origin), but the sign-in of \(account) asked for \(redirect.url). "
-            + "The project does not know that URL. Add this to its redirect URLs, then sign in again: \(listed)"
+        return .supabase(
+            .redirectNotListed(account, origin: url.origin, redirectURI: redirect.url, listed: listed))
     }
 }

@@ -21,15 +21,15 @@ struct Redeeming: Sendable {
             do throws(SupabaseCallback.Failure) {
                 callback = try SupabaseCallback(parsing: arrival.url)
             } catch {
-                throw .invalidCallback(error.explanation)
+                throw .invalidCallback(.text(error.explanation))
             }
             let code: Secret
             switch callback.outcome {
             case .code(let value): code = value
             case .refusal(let refusal): throw BrokerError(.refused(refusal), on: .callback, of: flow.account.name)
-            case .message(let text): return .notGenuine(text)
+            case .message(let text): return .notGenuine(.text(text))
             }
-            guard let pkce = awaited.pkce else { throw .conflict("This sign-in waits for another kind of response.") }
+            guard let pkce = awaited.pkce else { throw .conflict(.flow(.otherResponseAwaited)) }
             try await context.admitSession(flow.account.name)
             let answer: SessionResponse
             do throws(BrokerError) {
@@ -39,7 +39,7 @@ struct Redeeming: Sendable {
                 guard failure.isOfAnotherFlow else { throw failure }
                 // Any program that knows the key can send a code. Only PKCE shows that a code belongs to this flow, so
                 // the flow goes on: the genuine code may still arrive.
-                return .notGenuine("Its code belongs to another sign-in or was used before.")
+                return .notGenuine(.supabase(.codeOfOtherFlow))
             }
             return try await redemption(try provider.inner(answer, on: .callback))
         }
@@ -66,12 +66,12 @@ struct Redeeming: Sendable {
     /// A wrong code leaves the flow as it is. After a code was accepted, any error ends the flow.
     func code(_ typed: TypedCode) async throws(RedemptionFailure) -> Redemption {
         guard let message = awaited.message else {
-            throw RedemptionFailure(.conflict("This sign-in does not wait for a code."), endsFlow: false)
+            throw RedemptionFailure(.conflict(.supabase(.noCodeAwaited)), endsFlow: false)
         }
         if case .change(let change) = message { return try await code(typed, of: change) }
         let answer = try await RedemptionFailure.mapping(endsFlow: false) { () throws(BrokerError) in
             if let field = typed.origin.field {
-                throw .invalid(field: field, reason: "this flow sent only one message")
+                throw .invalid(field: field, reason: .supabase(.oneMessageOnly))
             }
             let request = try SupabaseProvider.building { () throws(FieldError) in
                 switch (typed.code, typed.linkHash) {
@@ -97,7 +97,7 @@ struct Redeeming: Sendable {
     /// the server may be sent again.
     func credential(_ credential: JSONObject) async throws(RedemptionFailure) -> Redemption {
         guard let challenge = awaited.passkey else {
-            throw RedemptionFailure(.conflict("This sign-in does not wait for a passkey."), endsFlow: false)
+            throw RedemptionFailure(.conflict(.supabase(.noPasskeyAwaited)), endsFlow: false)
         }
         let answer: SessionResponse
         do throws(BrokerError) {
@@ -117,12 +117,11 @@ struct Redeeming: Sendable {
     func upstream() async throws(RedemptionFailure) -> Redemption {
         do throws(BrokerError) {
             guard let upstream = awaited.upstream, let name = awaited.upstreamProvider else {
-                throw .conflict("This sign-in waits for another kind of response.")
+                throw .conflict(.flow(.otherResponseAwaited))
             }
             try await context.admitSession(flow.account.name)
             guard let grant = try await provider.idTokenGrant(of: upstream.account, name, in: context) else {
-                throw .provider(
-                    .invalidResponse("\(upstream.account) has no ID token that the project can check."))
+                throw .provider(.invalidResponse(.supabase(.noUsableIDToken(upstream.account))))
             }
             let answer = try await provider.ask(grant, on: .signIn, SupabaseProvider.readSession)
             return try await redemption(try provider.inner(answer, on: .signIn))

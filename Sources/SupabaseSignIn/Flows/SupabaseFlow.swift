@@ -113,19 +113,18 @@ struct SupabaseFlow: AwaitedSignIn {
         return MailLink(redirectTo: redirect.url, challenge: pkce.challenge)
     }
 
-    /// The message when the flow expires. The server reports no error for a redirect URI that is not in its list, so
-    /// this message names that cause.
-    func expiry(of flow: Flow) -> String {
-        let what = purpose == .change ? "The change of the user of" : "The sign-in of"
-        let start = "\(what) \(flow.account.name) was not finished within \(flow.duration.wholeSeconds) seconds. "
-        if let upstream { return start + "Waited for the sign-in of \(upstream.account)." }
-        if passkey != nil { return start + "Waited for the answer of a passkey." }
-        guard let redirect else { return start + "Waited for the code that was sent." }
-        let end =
-            redirect.allowListEntry.map {
-                " If the browser went to another page, add this to the redirect URLs of the project: \($0)"
-            } ?? ""
-        return start + "Waited for a callback to \(redirect.url).\(end)"
+    /// The server reports no error for a redirect URI that is not in its list, so that this names what to add there.
+    func expiry(of flow: Flow) -> Reason {
+        let name = flow.account.name
+        return .supabase(
+            .expired(name, isChange: purpose == .change, seconds: flow.duration.wholeSeconds, awaitedAtEnd))
+    }
+
+    private var awaitedAtEnd: SupabaseReason.Awaited {
+        if let upstream { return .account(upstream.account) }
+        if passkey != nil { return .passkey }
+        guard let redirect else { return .code }
+        return .callback(redirectURI: redirect.url, listed: redirect.allowListEntry)
     }
 
     static func newKey() -> String { RandomToken.base64URL(bits: 128).revealed() }

@@ -48,10 +48,10 @@ extension FlowStart {
     /// flow that waits for it.
     func idToken(from text: String) async throws(BrokerError) -> Beginning {
         guard fields.idToken == nil, fields.nonce == nil, fields.accessToken == nil else {
-            throw .invalid(field: "from_account", reason: "send either from_account or id_token, not both")
+            throw .invalid(field: "from_account", reason: .supabase(.fromAccountOrIDToken))
         }
         guard fields.data == nil, fields.appleUser == nil else {
-            throw .invalid(field: "data", reason: "a name is only accepted together with id_token")
+            throw .invalid(field: "data", reason: .supabase(.nameNeedsIDToken))
         }
         let (name, provider) = try await upstream(text)
         if let grant = try await self.provider.idTokenGrant(of: name, provider, in: context) {
@@ -71,11 +71,11 @@ extension FlowStart {
     /// The other account, and the project's name of its provider.
     private func upstream(_ text: String) async throws(BrokerError) -> (AccountName, String) {
         guard let name = AccountName(text), name != account.name else {
-            throw .invalid(field: "from_account", reason: "not the name of another account")
+            throw .invalid(field: "from_account", reason: .supabase(.notAnotherAccount))
         }
         let other = try await context.sessions.account(name)
         guard other.project == nil, other.scopes.contains("openid") else {
-            throw .invalid(field: "from_account", reason: "\(name) has no ID tokens: no scope openid")
+            throw .invalid(field: "from_account", reason: .supabase(.accountWithoutIDTokens(name)))
         }
         let word = fields.oauthProvider ?? FlowStart.words[other.provider] ?? rules.oauthProvider
         return (

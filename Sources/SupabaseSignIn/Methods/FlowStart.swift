@@ -46,9 +46,7 @@ struct FlowStart: Sendable {
         let name = try userName()
         if let other = upstreamAccount { return try await idToken(from: other) }
         guard fields.idToken != nil else {
-            throw .invalid(
-                field: "id_token",
-                reason: "missing, and \(account.name) has no id_token_account; pass a token, or name an account")
+            throw .invalid(field: "id_token", reason: .supabase(.noIDTokenAccount(account.name)))
         }
         try checkNonce()
         let grant = try SupabaseProvider.building { () throws(FieldError) in
@@ -99,9 +97,7 @@ struct FlowStart: Sendable {
         }
         let fresh = try provider.inner(answer, on: .signIn)
         guard fresh.claims.isSameSession(as: claims) else {
-            throw .invalid(
-                field: "refresh_token",
-                reason: "it belongs to another session than the access token; nothing was stored, and it was used up")
+            throw .invalid(field: "refresh_token", reason: .supabase(.tokensOfTwoSessions))
         }
         return fresh
     }
@@ -191,7 +187,7 @@ struct FlowStart: Sendable {
                 data: fields.data, channel: try channel())
         }
         guard !hasLink || message.contact?.isEmail == true else {
-            throw .invalid(field: "email", reason: "a link is sent to an e-mail address")
+            throw .invalid(field: "email", reason: .supabase(.linkNeedsEmail))
         }
         return try await send(message, hasLink: hasLink, purpose: .signIn)
     }

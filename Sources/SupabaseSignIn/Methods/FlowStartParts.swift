@@ -48,17 +48,14 @@ extension FlowStart {
 
     func checkNonce() throws(BrokerError) {
         guard fields.nonce != nil || rules.allowsMissingNonce else {
-            throw .invalid(
-                field: "nonce",
-                reason: "an ID token without a nonce may be from another sign-in; send the raw nonce, or set "
-                    + "allow_missing_nonce for the account")
+            throw .invalid(field: "nonce", reason: .supabase(.noNonce))
         }
     }
 
     /// The user's name, which Apple's ID tokens do not have, if the request has it.
     func userName() throws(BrokerError) -> AppleName? {
         if let user = fields.appleUser {
-            guard fields.data == nil else { throw .invalid(field: "data", reason: "data or user, not both") }
+            guard fields.data == nil else { throw .invalid(field: "data", reason: .supabase(.dataOrUser)) }
             return AppleName(reading: user)
         }
         return try SupabaseProvider.building { () throws(FieldError) in

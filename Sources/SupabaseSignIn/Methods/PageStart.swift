@@ -25,9 +25,7 @@ extension FlowStart {
 
     private func authorize(_ flow: SupabaseFlow) async throws(BrokerError) -> String {
         guard fields.oauthProvider ?? rules.oauthProvider != nil else {
-            throw .invalid(
-                field: "oauth_provider",
-                reason: "missing, and \(account.name) has none in its configuration")
+            throw .invalid(field: "oauth_provider", reason: .supabase(.noOAuthProvider(account.name)))
         }
         let asked = try SupabaseProvider.building { () throws(FieldError) in
             try project.authorization(
@@ -50,7 +48,7 @@ extension FlowStart {
         switch (fields.domain, fields.providerID) {
         case (let domain?, nil): organization = .domain(domain)
         case (nil, let id?): organization = .providerID(id)
-        default: throw .invalid(field: "domain", reason: "a domain or a provider_id is needed, and not both")
+        default: throw .invalid(field: "domain", reason: .supabase(.domainOrProviderID))
         }
         let asked = try SupabaseProvider.building { () throws(FieldError) in
             try project.singleSignOn(

@@ -134,16 +134,18 @@ extension PageConductor {
                 session.edit { $0.challenge = .init(id: challenge.id, factor: id, nextMessageAt: next) }
             case (.factor, .factor):
                 let factor = try await factor(of: form)
-                guard let code = form.code else { throw .invalid(field: "code", reason: "missing") }
+                guard let code = form.code else { throw .invalid(field: "code", reason: .supabase(.missing)) }
                 var challenge = session.snapshot.challenge.flatMap { $0.factor == factor.id ? $0.id : nil }
                 if factor.kind == FactorKind.totp.rawValue {
                     challenge = try await users.challenge(account.name, factor: factor.id).id
                 }
-                guard let challenge else { throw .invalid(field: "code", reason: "no message was sent") }
+                guard let challenge else { throw .invalid(field: "code", reason: .supabase(.noMessageSent)) }
                 try await users.verify(code, account.name, factor: factor.id, challenge: challenge)
             case (.newPassword, .newPassword):
                 var changes = UserChanges()
-                guard let password = form.password else { throw .invalid(field: "password", reason: "missing") }
+                guard let password = form.password else {
+                    throw .invalid(field: "password", reason: .supabase(.missing))
+                }
                 changes.password = password
                 _ = try await users.put(changes, of: account.name, link: .none)
                 session.edit { _ = $0.skipped.insert(.newPassword) }
@@ -157,7 +159,7 @@ extension PageConductor {
 
     private func factor(of form: PageForm) async throws(BrokerError) -> Factor {
         guard let found = await steps.factors().first(where: { $0.id == form.factor }) else {
-            throw .invalid(field: "factor", reason: "unknown")
+            throw .invalid(field: "factor", reason: .supabase(.unknownFactor))
         }
         return found
     }

@@ -21,9 +21,8 @@ struct PageFlow: AwaitedSignIn {
 
     func recognize(_ arrival: Arrival, of standing: FlowStanding) -> Recognition { .foreign }
 
-    func expiry(of flow: Flow) -> String {
-        "The sign-in of \(flow.account.name) was not finished within \(flow.duration.wholeSeconds) seconds. Waited for the "
-            + "sign-in page."
+    func expiry(of flow: Flow) -> Reason {
+        .supabase(.expired(flow.account.name, isChange: false, seconds: flow.duration.wholeSeconds, .page))
     }
 }
 
@@ -43,7 +42,7 @@ struct PageTicket: AwaitedSignIn {
     var proofs: Set<Proof.Kind> { [] }
 
     func recognize(_ arrival: Arrival, of standing: FlowStanding) -> Recognition { .foreign }
-    func expiry(of flow: Flow) -> String { page.expiry(of: flow) }
+    func expiry(of flow: Flow) -> Reason { page.expiry(of: flow) }
 }
 
 /// What the user typed on the page, as a proof of its flow.

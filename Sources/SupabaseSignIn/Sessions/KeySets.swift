@@ -28,7 +28,8 @@ final class SupabaseKeySets: ProviderMemory {
             do throws(OAuthError) {
                 return try JSONWebKeySet(parsing: response)
             } catch {
-                throw .provider(.invalidResponse("The keys of \(asked.host) cannot be used (HTTP \(response.status))."))
+                throw .provider(
+                    .invalidResponse(.supabase(.unusableKeys(host: asked.host, status: response.status))))
             }
         }
     }

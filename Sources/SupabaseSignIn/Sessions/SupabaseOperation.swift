@@ -40,7 +40,7 @@ extension SupabaseOperation {
             rotates: rotates, changesIdentities: changesIdentities, event: event,
             prepare: { provider, token throws(BrokerError) in
                 guard let provider = provider as? SupabaseProvider else {
-                    throw .methodUnsupported("This account is not at a Supabase project.")
+                    throw .methodUnsupported(.supabase(.notSupabase(nil)))
                 }
                 let asked = try SupabaseProvider.building { () throws(FieldError) -> HTTPRequest in
                     try self.request(provider.project, token)
@@ -84,7 +84,7 @@ extension SessionAccess {
     /// Runs an operation at a Supabase project, in the account's lane or with a borrowed token.
     func change(_ name: AccountName, _ operation: SupabaseOperation) async throws(BrokerError) -> HTTPResponse {
         guard try await account(name).project != nil else {
-            throw .methodUnsupported("\(name) is not at a Supabase project.")
+            throw .methodUnsupported(.supabase(.notSupabase(name)))
         }
         return operation.borrowsToken
             ? try await borrow(name, operation.ready)

@@ -40,9 +40,9 @@ extension SupabaseProvider {
         let (verdict, isPublished) = try await judge(token)
         switch verdict {
         case .verified: return
-        case .refused(let claim, let reason): throw refusal(claim, reason, token)
+        case .refused(let claim, let reason): throw refusal(claim, .other(reason), token)
         case .keyMissing where isPublished == true:
-            throw refusal("kid", "signed with a key that is not published", token)
+            throw refusal("kid", .keyNotPublished, token)
         case .keyMissing, .askServer: if wasProved, isPublished != true { return }
         }
         do throws(BrokerError) {
@@ -54,27 +54,26 @@ extension SupabaseProvider {
             case .problem(let problem) where problem.isTrouble || problem.isRateLimit:
                 throw .provider(.unproved(host: host))
             case .problem(let problem):
-                throw refusal("token", "its server rejects it with “\(problem.providerCode ?? "no code")”", token)
+                throw refusal("token", .rejected(code: problem.providerCode), token)
             default: throw error
             }
         }
     }
 
-    private func refusal(_ claim: String, _ reason: String, _ token: Secret) -> BrokerError {
-        var text = "The access token of \(host) is not valid (\(claim)): \(reason)."
+    private func refusal(_ claim: String, _ cause: SupabaseReason.TokenFault, _ token: Secret) -> BrokerError {
         if claim == "iss", let issuer = AccessTokenClaims(unverified: token)?.foreignIssuer(to: project) {
-            text =
-                "The access token's issuer is \(issuer), not \(project.issuer). "
-                + "If it is this project's, set it as token_issuer of \(account.name)."
+            return .provider(
+                .invalidResponse(
+                    .supabase(.foreignIssuer(account.name, issuer: issuer, expected: project.issuer))))
         }
-        return .provider(.invalidResponse(text))
+        return .provider(.invalidResponse(.supabase(.invalidToken(host: host, claim: claim, cause: cause))))
     }
 
     /// Verifies an access token from another program, by the project's keys or by asking the server.
     private func verify(_ token: Secret) async throws(BrokerError) -> AccessTokenClaims {
         switch try await judge(token).verdict {
         case .verified(let claims): return claims
-        case .refused(let claim, let reason): throw refusal(claim, reason, token)
+        case .refused(let claim, let reason): throw refusal(claim, .other(reason), token)
         case .keyMissing, .askServer: return try await recognize(token)
         }
     }
@@ -83,14 +82,14 @@ extension SupabaseProvider {
     /// claims are returned unverified: the session is refreshed next, and the new token is verified.
     func whose(_ token: Secret) async throws(BrokerError) -> (claims: AccessTokenClaims, isExpired: Bool) {
         guard let stated = AccessTokenClaims(unverified: token) else {
-            throw .invalid(field: "access_token", reason: "it is not an access token of this project")
+            throw .invalid(field: "access_token", reason: .supabase(.notThisProjectsToken))
         }
         // A token of another project must not be sent to this one.
         if let issuer = stated.foreignIssuer(to: project) {
             throw .invalid(
                 field: "access_token",
-                reason: "it belongs to another project: its issuer is \(issuer), not \(project.issuer). Nothing was "
-                    + "sent or stored. If it is this project's, set it as token_issuer of \(account.name)")
+                reason: .supabase(
+                    .tokenOfOtherProject(account.name, issuer: issuer, expected: project.issuer)))
         }
         do throws(BrokerError) {
             return (try await verify(token), false)
@@ -105,7 +104,7 @@ extension SupabaseProvider {
     private func recognize(_ token: Secret) async throws(BrokerError) -> AccessTokenClaims {
         let user = try await user(bearer: token)
         guard let claims = AccessTokenClaims(unverified: token), claims.subject == user.id else {
-            throw .provider(.invalidResponse("The user of the access token is not the user that \(host) reports."))
+            throw .provider(.invalidResponse(.supabase(.tokenOfOtherUser(host: host))))
         }
         return claims
     }

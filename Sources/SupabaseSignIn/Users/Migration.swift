@@ -8,7 +8,7 @@ extension SupabaseOperations {
     /// the first is acknowledged (`.conflict`).
     public func migrate(_ name: AccountName, from identifier: String) async throws(BrokerError) -> AccountView {
         guard (1...255).contains(identifier.utf8.count), identifier.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-            throw .invalid(field: "from", reason: "an identifier of 1 to 255 bytes without control characters")
+            throw .invalid(field: "from", reason: .supabase(.identifierSize))
         }
         try await sessions.setMigration(name, identifier)
         return try await broker.account(name)
@@ -24,13 +24,12 @@ extension SupabaseOperations {
 extension SessionAccess {
     fileprivate func setMigration(_ name: AccountName, _ identifier: String?) async throws(BrokerError) {
         guard try await account(name).project != nil else {
-            throw .methodUnsupported("\(name) is not at a Supabase project.")
+            throw .methodUnsupported(.supabase(.notSupabase(name)))
         }
         try await edit(name) { session throws(BrokerError) in
             // Another identifier must not overwrite one whose data the app has not moved yet.
             if let identifier, let former = session.project?.migratesFrom, former != identifier {
-                throw .conflict(
-                    "The data of \(former) waits to be moved already.", cause: .migrationPending(name))
+                throw .conflict(.supabase(.migrationPending(former)), cause: .migrationPending(name))
             }
             session.project?.migratesFrom = identifier
         }

@@ -35,7 +35,7 @@ public struct SupabaseOperations: Sendable {
             _ = try await users.put(changes, of: name, link: .none)
             return (try await heldUser(name), nil)
         }
-        guard try await isProject(name) else { throw .methodUnsupported("\(name) is not at a Supabase project.") }
+        guard try await isProject(name) else { throw .methodUnsupported(.supabase(.notSupabase(name))) }
         try await sessions.ready(name)
         guard try await sessions.readable(name) != nil else { throw await sessions.absence(of: name) }
         var request = SignInRequest(.userUpdate)
@@ -165,14 +165,11 @@ public struct SupabaseOperations: Sendable {
         _ name: AccountName, function: String, arguments: JSONObject
     ) async throws(BrokerError) -> JSON {
         guard let rules = try await sessions.account(name).project else {
-            throw .methodUnsupported("\(name) is not at a Supabase project.")
+            throw .methodUnsupported(.supabase(.notSupabase(name)))
         }
         guard rules.functions.contains(function) else {
             throw .invalid(
-                field: "function",
-                reason: "it is not among the functions of \(name) "
-                    + "(rpc = [\(rules.functions.joined(separator: ", "))]); only functions in this list can be called"
-            )
+                field: "function", reason: .supabase(.functionNotListed(name, listed: Array(rules.functions))))
         }
         let change = SupabaseOperation(
             request: { project, token throws(FieldError) in

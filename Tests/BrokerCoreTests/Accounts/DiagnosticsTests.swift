@@ -52,7 +52,7 @@ import Testing
         let finding = try #require(try await found(house, "clock"))
         #expect(finding.level == level, "\(finding)")
         guard level != .ok else { return }
-        #expect(finding.message.contains("\(abs(seconds)) s \(seconds > 0 ? "behind" : "ahead of")"), "\(finding)")
+        #expect(finding.message.holds("\(abs(seconds)) s \(seconds > 0 ? "behind" : "ahead of")"), "\(finding)")
         #expect(finding.cause == .clockDiffers)
     }
 
@@ -73,13 +73,13 @@ import Testing
         house.provider.script(.metadata, .fail(.untrusted(host: "id.example", reason: "self-signed certificate")))
         let tls = try await Diagnostics(of: house.broker).findings(of: House.name)
         #expect(tls.first?.check == "tls" && tls.first?.level == .wrong)
-        #expect(tls.first?.message.contains("self-signed certificate") == true)
+        #expect(tls.first?.message.holds("self-signed certificate") == true)
         #expect(tls.first?.cause == .untrusted && tls.first?.host == "id.example")
         house.provider.script(.metadata, .fail(.unreachable(host: "id.example", reason: "no route")))
         let away = try await found(house, "discovery")
         #expect(away?.level == .wrong && away?.message == "id.example cannot be reached: no route.")
         house.provider.script(.metadata, .fail(.timedOut(host: "id.example")))
-        #expect(try await found(house, "discovery")?.message.contains("within 6 s") == true)
+        #expect(try await found(house, "discovery")?.message.holds("within 6 s") == true)
     }
 
     @Test func `metadata of another issuer, or none, are wrong; the second place is asked too`() async throws {
@@ -87,7 +87,7 @@ import Testing
         let other = Self.metadata.replacing("https://id.example\"", with: "https://evil.example\"")
         house.provider.script(.metadata, .status(200, other), .status(404))
         let wrong = try await found(house, "discovery")
-        #expect(wrong?.level == .wrong && wrong?.message.contains("issuer") == true, "\(String(describing: wrong))")
+        #expect(wrong?.level == .wrong && wrong?.message.holds("issuer") == true, "\(String(describing: wrong))")
         house.provider.script(.metadata, .status(404), .status(200, Self.metadata))
         #expect(try await found(house, "discovery")?.level == .ok)
         house.provider.script(.metadata, .status(503), .status(503))
@@ -105,7 +105,7 @@ import Testing
             account.redirectURI = uri
             await house.broker.configure([account])
             let finding = try await found(house, "redirect")
-            #expect(finding?.level == level && finding?.message.contains(word) == true, "\(uri)")
+            #expect(finding?.level == level && finding?.message.holds(word) == true, "\(uri)")
         }
         // What was opened to look was closed again.
         #expect(house.doors.closed == ["http://127.0.0.1:8400/callback"])

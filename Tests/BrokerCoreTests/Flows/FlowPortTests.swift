@@ -25,14 +25,16 @@ import Testing
         #expect(try redirect(configured, nil) == configured)
     }
 
-    @Test(arguments: [
-        ("http://127.0.0.1:8401/cb", "fixes the port 8401"), ("myapp://callback", "does not come to a port"),
-        ("https://app.example.org/cb", "does not come to a port"), ("http://127.0.0.1/cb", "fixes the port 80"),
-    ])
-    func `it does not take another's`(_ configured: String, _ words: String) async throws {
+    @Test(
+        arguments: [
+            ("http://127.0.0.1:8401/cb", 8_401), ("myapp://callback", nil), ("https://app.example.org/cb", nil),
+            ("http://127.0.0.1/cb", 80),
+        ] as [(String, Int?)])
+    func `it does not take another's`(_ configured: String, _ fixed: Int?) async throws {
         let failure = await error { () throws(BrokerError) in try redirect(configured, 8_400) }
-        guard case .invalid("callback_port", let reason)? = failure else { throw Unexpected() }
-        #expect(reason.contains(words))
+        let reason: RequestReason =
+            fixed.map { .portFixed(House.name, port: $0) } ?? .callbackElsewhere(House.name)
+        #expect(failure == .invalid(field: "callback_port", reason: .request(reason)))
     }
 
     @Test func `a sign-in at another port is another sign-in`() async throws {

@@ -153,7 +153,7 @@ import Testing
         let house = try await House.expired()
         await house.vault.failAnnouncing(with: .unwritable(reason: "No space left on device."))
         guard case .vaultFailed(let reason) = await house.failure() else { throw Unexpected() }
-        #expect(reason.contains("No space left on device."))
+        #expect(reason == .session(.noRoom(cause: "No space left on device.")))
         #expect(house.provider.presented.isEmpty)
         #expect(try await house.view.subject == "alice")
         // Once there is room, it goes on.

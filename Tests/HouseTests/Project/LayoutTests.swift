@@ -76,6 +76,8 @@ private let mostFiles = 25
 private let mostLines = (type: 600, actor: 800)
 /// So many files of a folder may begin with the first word of its name before that is a family of repeated names.
 private let mostNamesakes = 3
+/// A string of so many words is a sentence or a part of one.
+private let fewestWords = 3
 
 @Suite struct `The layout of the sources` {
     private let tree: SourceTree
@@ -141,6 +143,17 @@ private let mostNamesakes = 3
     @Test func `a task is started in one function of the broker`() {
         let starters = tree.files(of: "BrokerCore").filter { $0.text.contains("= Task {") }
         #expect(starters.map(\.name) == ["Work"])
+    }
+
+    /// Errors and findings of the broker are facts: their sentences are in `APIServer/Sentences`.
+    @Test func `the broker and the kinds of account have no sentences`() {
+        let files = ["BrokerCore", "OAuthSignIn", "SupabaseSignIn"].flatMap { tree.files(of: $0) }
+        let sentences = files.map { file in
+            (file.path, file.source.strings.count { $0.split(separator: " ").count >= fewestWords })
+        }
+        expect(
+            Dictionary(uniqueKeysWithValues: sentences.filter { $0.1 > 0 }), isWithin: LayoutDebts.sentences,
+            "LayoutDebts.sentences")
     }
 
     // MARK: Sizes and names

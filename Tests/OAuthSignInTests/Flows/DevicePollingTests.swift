@@ -85,7 +85,7 @@ import Testing
         }
         #expect(await eventually { await !house.broker.flowRegistry.isPending(flow.id) })
         guard case .expired(.flowExpired(let reason)) = try await house.status(flow.id) else { throw Unexpected() }
-        #expect(reason.contains("WDJB-MJHT") && reason.contains("https://id.example/device"))
+        #expect(reason.holds("WDJB-MJHT") && reason.holds("https://id.example/device"))
         #expect(house.server.questions.count == 2)
     }
 

@@ -112,7 +112,7 @@ import Testing
             try await house.broker.signIn(PresetHouse.name, SignInRequest())
         }
         guard case .unusableSetting(let setting)? = refusal else { throw Unexpected() }
-        #expect(setting.setting == "scopes" && setting.reason.contains("openid"))
+        #expect(setting.setting == "scopes" && setting.reason.holds("openid"))
     }
 }
 

@@ -65,7 +65,7 @@ import Testing
         }
         let refusal = await error { () throws(BrokerError) in try await house.broker.refresh(PresetHouse.name) }
         guard case .conflict(let reason, nil) = refusal else { throw Unexpected() }
-        #expect(reason.contains("consent"))
+        #expect(reason.holds("consent"))
         #expect(house.presented.isEmpty)
         // The way out.
         try await house.signIn()

@@ -26,7 +26,7 @@ struct KeptFileResource: Resource {
         ])
         object["scope"] = file.key.scopes.map { .string($0.joined(separator: " ")) }
         object["audience"] = file.key.audience.map { .string($0) }
-        object["detail"] = view.detail.map { .string($0) }
+        object["detail"] = view.detail.map { .string($0.sentence) }
         object["expires_at"] = view.expiresAt.map { .integer($0.seconds) }
         return .object(object)
     }
@@ -36,7 +36,7 @@ extension SocketAPI {
     /// What is wrong with the kept files, a sentence for each: for `status` and `doctor`.
     func fileTroubles() -> [String] {
         daemon.keptFiles().compactMap { view in
-            view.detail.map { "The file \(view.file.path) of \(view.file.account): \($0)" }
+            view.detail.map { "The file \(view.file.path) of \(view.file.account): \($0.sentence)" }
         }
     }
 }

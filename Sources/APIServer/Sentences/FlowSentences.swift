@@ -1,0 +1,50 @@
+internal import BrokerCore
+
+extension FlowReason: Sentence {
+    var sentence: String {
+        switch self {
+        case .tooManyPending(let most): "\(most) sign-ins are pending already. Finish or cancel one of them."
+        case .anotherPending(let name, let method, let age):
+            "Another sign-in of \(name) is pending: method \(method), \(age) \(age == 1 ? "second" : "seconds") old."
+        case .schemeTaken(let scheme):
+            "A sign-in by the scheme \(scheme) is pending, and without keys (redirect_flow_key = \"none\") there "
+                + "can be one at a time. Finish or cancel it."
+        case .doneAtOnce(let name, let method): "A sign-in of \(name) by \(method) is done at once."
+        case .noPageListener: "There is no listener for a page here."
+        case .cancelled(let name): "The sign-in of \(name) was cancelled."
+        case .cancelledBeforeEnd(let name): "The sign-in of \(name) was cancelled before it was complete."
+        case .replaced(let name): "Another sign-in of \(name) took its place."
+        case .configurationChangedAtStart(let name):
+            "The configuration of \(name) changed while its sign-in began. Start it again."
+        case .configurationChanged(let name): "The configuration of \(name) changed during the sign-in."
+        case .noProofAwaited(let kind): "This sign-in waits for no \(kind == .credential ? "passkey" : "code")."
+        case .otherResponseAwaited: "This sign-in waits for another kind of response."
+        case .otherAddress: "It arrived at another address than the one this sign-in asked for."
+        case .anotherProof: "Another response to this sign-in is being processed."
+        case .anotherCallback: "Another callback of this sign-in is being worked on."
+        case .callerDisconnected: "The caller disconnected."
+        case .notURL: "It is not a URL."
+        case .malformedCallback: "The callback is not a well-formed authorization response."
+        case .carriesTokens:
+            "The callback carries tokens (implicit flow), which is refused: they were exposed on the way. "
+                + "Configure the provider for the authorization code flow with PKCE."
+        case .withoutState: "The callback has no state, so it belongs to no sign-in."
+        case .unknownState: "No pending sign-in has this state. It may have been finished or cancelled."
+        }
+    }
+}
+
+extension RequestReason: Sentence {
+    var sentence: String {
+        switch self {
+        case .unknownMethod(let name, let method, let offered):
+            "\(name) has no sign-in method “\(method)”. It has: \(offered.joined(separator: ", "))."
+        case .parameterReserved: "Ringback sets this parameter itself."
+        case .parameterTaken: "it has no name, or the account's configuration sets it."
+        case .callbackElsewhere(let name):
+            "the callback of \(name) does not come to a port of this machine (redirect_uri)"
+        case .portFixed(let name, let port): "the configuration of \(name) fixes the port \(port) (redirect_uri)"
+        case .originsChanged: "The table of origins has changed during the request. Ask again."
+        }
+    }
+}

@@ -1,0 +1,107 @@
+internal import BrokerCore
+internal import OAuthSignIn
+
+extension OAuthReason: Sentence {
+    var sentence: String {
+        switch self {
+        case .noRegistrationEndpoint(let issuer):
+            "\(issuer) has no registration_endpoint, so it registers no clients automatically. Register the "
+                + "client at the provider by hand, and add the account with --client-id."
+        case .needsClientKey(let issuer):
+            "\(issuer) accepts only methods of client authentication that need a key of the client. Register the "
+                + "client by hand."
+        case .accountExists(let name):
+            "The account \(name) exists already. Choose another name, or remove it and reload."
+        case .vaultInMemory:
+            "The vault is in memory: the registration's secrets would be lost when the daemon stops. "
+                + "Register the client by hand, and add the account with --client-id."
+        case .registrationInProgress(let name, let isNew):
+            "A registration for \(name) is in progress. Wait until it ends\(isNew ? ", or choose another name" : "")."
+        case .registrationInUse(let name):
+            "The account \(name) uses this registration. Remove the account and reload first."
+        case .noRegistration(let name): "The vault holds no registration of \(name) for this issuer and client_id."
+        case .unreadableRegistration: "This version cannot read the vault's record of this registration."
+        case .otherClient(let host): "The registration response of \(host) is about another client."
+        case .noRegisteredSecret(let name):
+            "The vault holds no client secret of \(name) for this issuer and client_id. Register the "
+                + "client again, or set client_secret_file."
+        case .secretExpired(let name):
+            "The client secret that the provider issued for \(name) has expired, and the provider issued no new one. "
+                + "Register the client again."
+        case .leftover(let leftover): leftover.sentence
+        case .noMetadata: "The issuer has no metadata."
+        case .wrongIssuer: "Look at issuer of the account."
+        case .idTokenNotCheckable(let name, let cause): "\(name) cannot sign in: \(cause)."
+        case .responseModeNotOffered(let name, let mode, let offered):
+            "response_mode = \"\(mode)\" cannot be used for \(name): the provider's metadata "
+                + "offer \(offered.joined(separator: ", ")). Leave response_mode out."
+        case .noPushEndpoint(let name):
+            "The sign-in of \(name) requires pushed authorization requests, but the provider's metadata have "
+                + "no endpoint for them."
+        case .pushRefused(let name, let host):
+            "\(host) rejected the pushed authorization request of \(name) without a reason (HTTP 403). "
+                + "Compare client_id, the client's secret and redirect_uri with what is registered there."
+        case .incompleteClient(let name, let authentication):
+            "\(name) authenticates with \(authentication), but its client secret or key is missing or empty."
+        case .providerMoved(let name):
+            "The provider of \(name) has moved to another host. Its tokens were not sent there."
+        case .noKeys: "The provider's metadata names no jwks_uri, so its ID tokens cannot be checked."
+        case .noDeviceEndpoint(let name, let isConfigured):
+            "The provider of \(name) offers no sign-in on another device (RFC 8628)."
+                + (isConfigured
+                    ? " If it has an endpoint for that, add it to the account's endpoints as device_authorization."
+                    : "")
+        case .invalidResponse(let response, let host, let cause):
+            "The \(response) response of \(host) is not valid: \(cause)."
+        case .invalidIDToken(let host, let claim, let cause):
+            "The ID token of \(host) is not valid (\(claim)): \(cause)."
+        case .idTokenOfOtherUser(let host):
+            "The ID token of \(host) is not valid (sub): it is for another user than before."
+        case .strayInvalidGrant(let host, let status):
+            "\(host) sent “invalid_grant” with HTTP status \(status)."
+        case .noIDToken(let host): "The token response of \(host) has no ID token."
+        case .userinfoOfOtherUser(let host): "The userinfo of \(host) is about another user."
+        case .noCallback(let name, let seconds, let redirectURI, let pushed):
+            "The sign-in of \(name) was not finished within \(seconds) seconds. "
+                + "Waited for a callback to \(redirectURI)."
+                + (pushed.map {
+                    " The URL of its sign-in page was valid for \($0) seconds and for one use. "
+                        + "Start the sign-in again for a new one."
+                } ?? "")
+        case .noDeviceCode(let name, let seconds, let userCode, let page):
+            "The sign-in of \(name) was not finished within \(seconds) seconds. Waited for the code "
+                + "\(userCode) to be entered at \(page)."
+        case .deviceCodeExpired(let name, let host):
+            "The sign-in of \(name) was not finished in time: \(host) reports that its code has expired."
+        case .wrongIssuerInCallback: "Its issuer (iss) is not the provider of this sign-in."
+        case .signedInAlready(let name): "\(name) is signed in already. Sign out first, or switch the user."
+        case .noTokenHandedIn: "missing: it is the session that is handed in"
+        case .handedInTokenRefused: "the provider does not accept it for this client; nothing was stored"
+        case .serviceHasNoMethod(let name, let grant, let method):
+            "\(name) is a service (\(grant)): it needs no sign-in, and has no method “\(method)”."
+        case .serviceIsConfigured(let name, let grant):
+            "\(name) is a service (\(grant)): it needs no sign-in, and its configuration says what it asks for"
+        case .serviceHasNoSignIn(let name): "\(name) is a service, which has no sign-in."
+        case .serviceHasNoAssertion(let name): "\(name) has no assertion_file."
+        case .serviceHasNoIDTokens(let name, let grant): "\(name) is a service (\(grant)), which has no ID tokens."
+        }
+    }
+}
+
+extension OAuthReason.Leftover {
+    fileprivate var sentence: String {
+        switch self {
+        case .maybeRegistered(let client):
+            "The provider may have registered \(name(client)), but sent no token to delete it."
+        case .noDeletionURL(let client, let isTokenKept):
+            "The provider has registered \(name(client)), but sent no URL to delete it. "
+                + (isTokenKept ? "The token for that is stored in the vault." : "")
+        case .notDeleted(let client, let isTokenKept):
+            "The provider has registered \(name(client)), and deleting it failed. "
+                + (isTokenKept ? "Its deletion token is stored in the vault; see the manual, ringback(1)." : "")
+        case .deleted: "The registration was deleted again."
+        }
+    }
+
+    private func name(_ client: String?) -> String { client.map { "the client \($0)" } ?? "a client" }
+}

@@ -1,0 +1,60 @@
+internal import BrokerCore
+
+extension SessionReason: Sentence {
+    var sentence: String {
+        switch self {
+        case .otherUser(let name, let held, let other):
+            "\(name) is signed in as \(held), and this sign-in is by \(other). Nothing was changed. "
+                + "Sign out first, or ask to switch."
+        case .otherSubject(let name, let expected): "\(name) is signed in as another user than \(expected)."
+        case .endpointMoved(let name, let origin):
+            "The token endpoint of \(name) is no longer at \(origin). "
+                + "Its session was not sent to the new one. Sign in again."
+        case .notLoaded(let name): "What the vault holds for \(name) is not loaded. Sign in again."
+        case .unreadable(let name): "What the vault holds for \(name) cannot be read. Sign in again."
+        case .newer(let name):
+            "The session of \(name) was sealed by a newer version of Ringback. It was not touched."
+        case .noRoom(let cause):
+            "The session was not refreshed, since a new refresh token could not be kept safe: \(cause)"
+        case .notRefreshable(let name, let advice):
+            "The provider gave \(name) no refresh token. Sign in again when the session ends."
+                + SessionReason.suffix(advice)
+        case .notDownscopable(let name, let advice):
+            "The provider gave \(name) no refresh token, so a downscoped token cannot be requested."
+                + SessionReason.suffix(advice)
+        case .losesScopes(let name):
+            "The provider of \(name) takes scopes away from the session when a token with fewer scopes is requested. "
+                + "Ringback does not request one again: use a token without a scope."
+        case .expiredToken: "The provider gave a token that has expired already."
+        case .vaultLocked: "The vault is locked."
+        case .vaultInMemory:
+            "The sessions are in memory only and would be lost by locking. Sign out, or choose a key_source."
+        }
+    }
+
+    private static func suffix(_ advice: String?) -> String { advice.map { " \($0)" } ?? "" }
+}
+
+extension AccountReason: Sentence {
+    var sentence: String {
+        switch self {
+        case .issuerShared(let names):
+            "Several accounts have this issuer: \(names.map(\.rawValue).joined(separator: ", ")). Name one."
+        case .noUnconfiguredSession(let name):
+            "The vault has no session of \(name) without a configured account."
+        case .configuredAgain(let name): "\(name) is configured again; its session was not removed."
+        }
+    }
+}
+
+extension ProviderReason: Sentence {
+    var sentence: String {
+        switch self {
+        case .tooLarge(let host): "The response of \(host) is too large."
+        case .notHTTP(let host): "The response of \(host) is not valid HTTP."
+        case .endpointNotAllowed: "An endpoint is neither https nor http on a loopback address."
+        case .endpointNotURL: "An endpoint of the provider is not a URL."
+        case .noResponseInTime: "no response within the time allowed"
+        }
+    }
+}

@@ -1,0 +1,15 @@
+/// What is wrong with a request, or why it has to be made again.
+public enum RequestReason: Sendable, Equatable {
+    /// The account has no such sign-in method; `offered` are those it has.
+    case unknownMethod(AccountName, method: SignInMethod, offered: [String])
+    /// Only Ringback sets this authorization parameter.
+    case parameterReserved
+    /// The authorization parameter has no name, or the configuration sets it.
+    case parameterTaken
+    /// The callback of the account does not come to a port of this machine.
+    case callbackElsewhere(AccountName)
+    /// The configuration of the account fixes the port.
+    case portFixed(AccountName, port: Int)
+    /// The table of origins changed while the request was processed.
+    case originsChanged
+}

@@ -1,0 +1,28 @@
+/// Why a session cannot be stored, read, refreshed or asked for a token.
+public enum SessionReason: Sendable, Equatable {
+    /// The account is signed in as `held`, and the sign-in is by `other`: names or subjects.
+    case otherUser(AccountName, held: String, other: String)
+    /// The caller expected another subject than the session's.
+    case otherSubject(AccountName, expected: String)
+    /// The provider's token endpoint has left the origin to which the session belongs.
+    case endpointMoved(AccountName, origin: String)
+    case notLoaded(AccountName)
+    /// The vault's record cannot be read.
+    case unreadable(AccountName)
+    /// A newer version of Ringback sealed the record.
+    case newer(AccountName)
+    /// The refresh was not made, since the vault has no room for a new refresh token. `cause` is the vault's.
+    case noRoom(cause: String)
+    /// There is no refresh token to renew the session with. `advice` is a sentence on how to get one.
+    case notRefreshable(AccountName, advice: String?)
+    /// There is no refresh token to request a downscoped token with. `advice` is a sentence on how to get one.
+    case notDownscopable(AccountName, advice: String?)
+    /// The provider takes scopes away from the session when a downscoped token is requested.
+    case losesScopes(AccountName)
+    /// The provider's token had expired when it came.
+    case expiredToken
+    /// The vault is locked, since the user locked it.
+    case vaultLocked
+    /// The vault is in memory only: locking it would lose the sessions.
+    case vaultInMemory
+}

@@ -1,0 +1,91 @@
+public import BrokerCore
+
+/// Why something at an OAuth or OpenID provider was not done, as a fact. The broker carries it and does not read it.
+public enum OAuthReason: KindReason, Equatable {
+    // MARK: Registrations
+
+    /// The issuer registers no clients automatically.
+    case noRegistrationEndpoint(issuer: String)
+    /// The issuer accepts only clients that authenticate with a key of their own.
+    case needsClientKey(issuer: String)
+    case accountExists(AccountName)
+    /// The vault is in memory, so that it would lose the registration's secrets.
+    case vaultInMemory
+    /// `isNew`: another name may be chosen.
+    case registrationInProgress(AccountName, isNew: Bool)
+    case registrationInUse(AccountName)
+    case noRegistration(AccountName)
+    case unreadableRegistration
+    /// The registration response is about another client.
+    case otherClient(host: String)
+    /// The vault has no client secret for the account's issuer and client.
+    case noRegisteredSecret(AccountName)
+    /// The client secret that the provider issued has expired.
+    case secretExpired(AccountName)
+    /// What became of a registration that cannot be used.
+    case leftover(Leftover)
+
+    /// A registration that could not be used. `client` is its client_id, where the provider said one.
+    public enum Leftover: Sendable, Equatable {
+        case maybeRegistered(client: String?)
+        /// `isTokenKept`: the vault has the token to delete it.
+        case noDeletionURL(client: String?, isTokenKept: Bool)
+        case notDeleted(client: String?, isTokenKept: Bool)
+        case deleted
+    }
+
+    // MARK: Metadata and configuration
+
+    case noMetadata
+    /// The account's issuer may be wrong.
+    case wrongIssuer
+    /// The ID token that the scopes request could not be validated. `cause` is the end of a sentence.
+    case idTokenNotCheckable(AccountName, cause: String)
+    case responseModeNotOffered(AccountName, mode: String, offered: [String])
+    /// Requests have to be pushed, and the provider has no endpoint for that.
+    case noPushEndpoint(AccountName)
+    /// The provider refused a pushed request without a reason.
+    case pushRefused(AccountName, host: String)
+    /// The client's secret or key is missing or empty.
+    case incompleteClient(AccountName, authentication: String)
+    /// The provider has moved to another host, where no tokens were sent.
+    case providerMoved(AccountName)
+    case noKeys
+    /// The provider has no sign-in on another device. `isConfigured`: its endpoints are those of the configuration.
+    case noDeviceEndpoint(AccountName, isConfigured: Bool)
+
+    // MARK: Responses
+
+    /// `response` and `cause` are parts of a sentence.
+    case invalidResponse(response: String, host: String, cause: String)
+    case invalidIDToken(host: String, claim: String, cause: String)
+    case idTokenOfOtherUser(host: String)
+    /// `invalid_grant` with a status that token endpoints do not use.
+    case strayInvalidGrant(host: String, status: Int)
+    case noIDToken(host: String)
+    case userinfoOfOtherUser(host: String)
+
+    // MARK: Flows
+
+    /// Nothing came within `seconds`. `pushed` is how long the URL of a pushed request was valid, in seconds.
+    case noCallback(AccountName, seconds: Int, redirectURI: String, pushed: Int?)
+    case noDeviceCode(AccountName, seconds: Int, userCode: String, page: String)
+    /// The provider says that the device code has expired.
+    case deviceCodeExpired(AccountName, host: String)
+    case wrongIssuerInCallback
+    case signedInAlready(AccountName)
+    case noTokenHandedIn
+    case handedInTokenRefused
+
+    // MARK: Services
+
+    case serviceHasNoMethod(AccountName, grant: String, method: SignInMethod)
+    case serviceIsConfigured(AccountName, grant: String)
+    case serviceHasNoSignIn(AccountName)
+    case serviceHasNoAssertion(AccountName)
+    case serviceHasNoIDTokens(AccountName, grant: String)
+}
+
+extension Reason {
+    static func oauth(_ reason: OAuthReason) -> Reason { .kind(KindFact(reason)) }
+}

@@ -1,0 +1,191 @@
+import HTTPMessages
+import RingbackAPI
+import Testing
+
+@testable import APIServer
+@testable import BrokerCore
+@testable import OAuthSignIn
+@testable import SupabaseSignIn
+
+/// The broker and the kinds of account know facts. What a user reads of them is here, letter by letter.
+@Suite struct `The sentence of` {
+    private static let work: AccountName = {
+        guard let name = AccountName("work") else { preconditionFailure("a good name") }
+        return name
+    }()
+
+    @Test(
+        arguments: [
+            (.cancelled(work), "The sign-in of work was cancelled."),
+            (
+                .anotherPending(work, method: .browser, age: 1),
+                "Another sign-in of work is pending: method browser, 1 second old."
+            ),
+            (
+                .anotherPending(work, method: .browser, age: 7),
+                "Another sign-in of work is pending: method browser, 7 seconds old."
+            ),
+            (.tooManyPending(most: 16), "16 sign-ins are pending already. Finish or cancel one of them."),
+            (.noProofAwaited(.credential), "This sign-in waits for no passkey."),
+            (.noProofAwaited(.code), "This sign-in waits for no code."),
+            (
+                .schemeTaken("myapp"),
+                "A sign-in by the scheme myapp is pending, and without keys (redirect_flow_key = \"none\") there can be "
+                    + "one at a time. Finish or cancel it."
+            ),
+            (
+                .carriesTokens,
+                "The callback carries tokens (implicit flow), which is refused: they were exposed on the way. Configure "
+                    + "the provider for the authorization code flow with PKCE."
+            ),
+            (.unknownState, "No pending sign-in has this state. It may have been finished or cancelled."),
+        ] as [(FlowReason, String)])
+    func `a flow's reason`(reason: FlowReason, sentence: String) {
+        #expect(Reason.flow(reason).sentence == sentence)
+    }
+
+    @Test(
+        arguments: [
+            (
+                .otherUser(work, held: "a@example.org", other: "b@example.org"),
+                "work is signed in as a@example.org, and this sign-in is by b@example.org. Nothing was changed. Sign "
+                    + "out first, or ask to switch."
+            ),
+            (
+                .notRefreshable(work, advice: nil),
+                "The provider gave work no refresh token. Sign in again when the session ends."
+            ),
+            (
+                .notRefreshable(work, advice: "Ask."),
+                "The provider gave work no refresh token. Sign in again when the session ends. Ask."
+            ),
+            (
+                .notDownscopable(work, advice: "Ask."),
+                "The provider gave work no refresh token, so a downscoped token cannot be requested. Ask."
+            ),
+            (
+                .noRoom(cause: "The disk is full."),
+                "The session was not refreshed, since a new refresh token could not be kept safe: The disk is full."
+            ),
+            (
+                .endpointMoved(work, origin: "https://id.example"),
+                "The token endpoint of work is no longer at https://id.example. Its session was not sent to the new "
+                    + "one. Sign in again."
+            ),
+        ] as [(SessionReason, String)])
+    func `a session's reason`(reason: SessionReason, sentence: String) {
+        #expect(Reason.session(reason).sentence == sentence)
+    }
+
+    @Test func `an exposed socket that is closed already is told with why it is closed`() {
+        let reason = Reason.both(
+            .exposedSocket(.closedAlready("ci")), .exposedSocket(.closed(.revoked, place: "accounts.toml:7")))
+        #expect(
+            reason.sentence
+                == "ci is closed already. It was revoked. It stays closed until its table is changed, at "
+                + "accounts.toml:7.")
+        #expect(
+            Reason.exposedSocket(.closed(.expired, place: nil)).sentence
+                == "Its time is over. It stays closed until its table is changed, at the configuration.")
+        #expect(Reason.exposedSocket(.recordDamaged(place: nil)).sentence == "The file is not valid.")
+        #expect(
+            Reason.exposedSocket(.recordDamaged(place: "old.json")).sentence
+                == "The file is not valid. It was renamed to old.json.")
+    }
+
+    @Test(
+        arguments: [
+            (
+                .noCallback(work, seconds: 45, redirectURI: "http://127.0.0.1:8400/", pushed: nil),
+                "The sign-in of work was not finished within 45 seconds. Waited for a callback to http://127.0.0.1:8400/."
+            ),
+            (
+                .noCallback(work, seconds: 600, redirectURI: "myapp://cb", pushed: 60),
+                "The sign-in of work was not finished within 600 seconds. Waited for a callback to myapp://cb. The URL "
+                    + "of its sign-in page was valid for 60 seconds and for one use. Start the sign-in again for a new "
+                    + "one."
+            ),
+            (
+                .noDeviceCode(work, seconds: 5, userCode: "WDJB-MJHT", page: "https://id.example/device"),
+                "The sign-in of work was not finished within 5 seconds. Waited for the code WDJB-MJHT to be entered at "
+                    + "https://id.example/device."
+            ),
+            (
+                .registrationInProgress(work, isNew: true),
+                "A registration for work is in progress. Wait until it ends, or choose another name."
+            ),
+            (
+                .registrationInProgress(work, isNew: false),
+                "A registration for work is in progress. Wait until it ends."
+            ),
+            (
+                .noDeviceEndpoint(work, isConfigured: true),
+                "The provider of work offers no sign-in on another device (RFC 8628). If it has an endpoint for that, "
+                    + "add it to the account's endpoints as device_authorization."
+            ),
+            (
+                .responseModeNotOffered(work, mode: "form_post", offered: ["query", "fragment"]),
+                "response_mode = \"form_post\" cannot be used for work: the provider's metadata offer query, fragment. "
+                    + "Leave response_mode out."
+            ),
+            (
+                .leftover(.noDeletionURL(client: "c1", isTokenKept: true)),
+                "The provider has registered the client c1, but sent no URL to delete it. The token for that is stored "
+                    + "in the vault."
+            ),
+            (
+                .leftover(.maybeRegistered(client: nil)),
+                "The provider may have registered a client, but sent no token to delete it."
+            ),
+        ] as [(OAuthReason, String)])
+    func `a reason of OAuth`(reason: OAuthReason, sentence: String) {
+        #expect(Reason.kind(KindFact(reason)).sentence == sentence)
+    }
+
+    @Test(
+        arguments: [
+            (.notSupabase(work), "work is not at a Supabase project."),
+            (.notSupabase(nil), "This account is not at a Supabase project."),
+            (
+                .expired(work, isChange: false, seconds: 300, .passkey),
+                "The sign-in of work was not finished within 300 seconds. Waited for the answer of a passkey."
+            ),
+            (
+                .expired(work, isChange: true, seconds: 3_600, .code),
+                "The change of the user of work was not finished within 3600 seconds. Waited for the code that was sent."
+            ),
+            (
+                .expired(work, isChange: false, seconds: 300, .callback(redirectURI: "a://b", listed: "a://b?*")),
+                "The sign-in of work was not finished within 300 seconds. Waited for a callback to a://b. If the browser "
+                    + "went to another page, add this to the redirect URLs of the project: a://b?*"
+            ),
+            (
+                .invalidToken(host: "ref.supabase.co", claim: "kid", cause: .keyNotPublished),
+                "The access token of ref.supabase.co is not valid (kid): signed with a key that is not published."
+            ),
+            (
+                .functionNotListed(work, listed: ["a", "b"]),
+                "it is not among the functions of work (rpc = [a, b]); only functions in this list can be called"
+            ),
+        ] as [(SupabaseReason, String)])
+    func `a reason of Supabase`(reason: SupabaseReason, sentence: String) {
+        #expect(Reason.kind(KindFact(reason)).sentence == sentence)
+    }
+
+    @Test func `a second reason follows the first one with one full stop between them`() {
+        let deleted = Reason.kind(KindFact(OAuthReason.leftover(.deleted)))
+        let cut = BrokerError.provider(.unreachable(host: "id.example", reason: .both("it was cut off", deleted)))
+        #expect(
+            Problem(cut, language: .english).detail
+                == "id.example cannot be reached: it was cut off. The registration was deleted again.")
+        let full = BrokerError.vaultFailed(.both("The disk is full.", deleted))
+        #expect(
+            Problem(full, language: .english).detail == "The disk is full. The registration was deleted again.")
+    }
+
+    @Test func `facts of two kinds of account are not the same`() {
+        #expect(KindFact(OAuthReason.noMetadata) == KindFact(OAuthReason.noMetadata))
+        #expect(KindFact(OAuthReason.noMetadata) != KindFact(OAuthReason.noKeys))
+        #expect(KindFact(OAuthReason.noMetadata) != KindFact(SupabaseReason.missing))
+    }
+}
