@@ -16,6 +16,14 @@ extension CURLcode {
     }
 }
 
+enum CurlFailure {
+    /// True if a TLS handshake failed because what the server sent is not TLS. No code of libcurl says so; the reason
+    /// of OpenSSL is in the words.
+    static func isPlainText(_ words: String) -> Bool {
+        words.contains("wrong version number") || words.contains("packet length too long")
+    }
+}
+
 extension HTTPClientError {
     /// The meaning of a failed transfer. `hasHead`: the head of the response was complete, so a lost connection
     /// truncated the body.
@@ -45,8 +53,7 @@ extension HTTPClientError {
         case CURLE_GOT_NOTHING: "the server closed the connection without a response"
         case CURLE_SEND_ERROR, CURLE_RECV_ERROR: "the connection broke"
         case CURLE_OUT_OF_MEMORY: "out of memory"
-        // OpenSSL's word for a server that answers in plain text is "wrong version number", which is in no code.
-        case CURLE_SSL_CONNECT_ERROR: "the TLS handshake failed; perhaps the server speaks plain http"
+        case CURLE_SSL_CONNECT_ERROR: "the TLS handshake failed"
         case CURLE_PEER_FAILED_VERIFICATION: "the certificate is not trusted for this name"
         case CURLE_SSL_PINNEDPUBKEYNOTMATCH: "the server's key is not in pinned_public_keys"
         case CURLE_SSL_CACERT_BADFILE: "the certificate authorities cannot be read"

@@ -139,6 +139,11 @@ internal import Secrets
         note(unsafe ccurl_set_pointer(easy, CURLOPT_WRITEDATA, context))
     }
 
+    /// Where libcurl writes its words about a failure: `CURL_ERROR_SIZE` bytes, which must outlive the transfer.
+    mutating func setErrorWords(_ words: UnsafeMutablePointer<CChar>) {
+        note(unsafe ccurl_set_pointer(easy, CURLOPT_ERRORBUFFER, words))
+    }
+
     mutating func set(_ option: CURLoption, _ value: Int) {
         note(unsafe ccurl_set_long(easy, option, value))
     }

@@ -17,11 +17,15 @@ internal import Secrets
     private var body: [UInt8] = []
     private let maxBody: Int
     private var isTooLarge = false
+    /// libcurl's own words about a failure, which hold what OpenSSL reported.
+    private let words: UnsafeMutablePointer<CChar>
 
     /// Prepares an easy handle. Nil if an option cannot be set.
     init?(_ job: CurlLoop.Job, userAgent: String) {
         guard let easy = unsafe ccurl_easy_init() else { return nil }
         unsafe self.easy = easy
+        unsafe words = .allocate(capacity: Int(CURL_ERROR_SIZE))
+        unsafe words.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
         host = job.host
         reply = job.reply
         proxy = job.proxy
@@ -44,12 +48,14 @@ internal import Secrets
         options.set(CURLOPT_USERAGENT, userAgent)
         unsafe options.setFields(fieldList)
         unsafe options.setReceiver(Unmanaged.passUnretained(self).toOpaque(), head: receiveHead, body: receiveBody)
+        unsafe options.setErrorWords(words)
         guard options.areAllSet else { return nil }
     }
 
     deinit {
         unsafe ccurl_easy_cleanup(easy)
         unsafe ccurl_slist_free_all(fieldList)
+        unsafe words.deallocate()
     }
 
     /// The outcome for the caller after libcurl has finished.
@@ -76,6 +82,10 @@ internal import Secrets
                 host: host,
                 reason: VerificationFailure.words(
                     for: number(CURLINFO_SSL_VERIFYRESULT) ?? 0, hasOwnAuthorities: trustsOwnAuthorities))
+        }
+        if result == CURLE_SSL_CONNECT_ERROR, unsafe CurlFailure.isPlainText(String(cString: words)) {
+            return .untrusted(
+                host: host, reason: "the server there does not speak TLS; perhaps its URL begins with http://")
         }
         return HTTPClientError(result, host: host, hasHead: head.isComplete)
     }

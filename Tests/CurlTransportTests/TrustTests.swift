@@ -162,11 +162,24 @@ struct `Trust in a server` {
         #expect(isUntrusted(await failure(server.url, ServerTrust(certificateAuthorities: server.certificate))))
     }
 
-    @Test func `PR-19, MD-08: plain HTTP where TLS is expected is untrusted`() async {
+    @Test func `PR-19, MD-08: plain HTTP where TLS is expected is named as such`() async {
         let server = ScriptedServer { connection in
             connection.answer()
             connection.waitUntilClosed()
         }
-        #expect(isUntrusted(await failure("https://127.0.0.1:\(server.port)/", .system)))
+        let error = await failure("https://127.0.0.1:\(server.port)/", .system)
+        guard case .untrusted(_, let reason) = error else {
+            return #expect(Bool(false), "\(String(describing: error))")
+        }
+        #expect(reason.contains("does not speak TLS") && reason.contains("http://"), "\(reason)")
+    }
+
+    @Test func `a TLS version that is too old is not taken for plain HTTP`() async throws {
+        let server = try TLSServer(arguments: "-tls1_1 -cipher 'ALL:@SECLEVEL=0'")
+        let error = await failure(server.url, ServerTrust(certificateAuthorities: server.certificate))
+        guard case .untrusted(_, let reason) = error else {
+            return #expect(Bool(false), "\(String(describing: error))")
+        }
+        #expect(reason == "the TLS handshake failed")
     }
 }

@@ -129,7 +129,7 @@ extension Problem {
         case .untrusted(let host, let reason):
             self.init(
                 .providerUnreachable,
-                "\(host) is not trusted: \(reason.asSentenceEnd)",
+                "There is no trusted connection to \(host): \(reason.asSentenceEnd)",
                 extensions: Problem.members(ofPlace: host, cause: "untrusted"))
         case .invalidResponse(let reason), .otherSession(let reason):
             self.init(.invalidProviderResponse, reason.sentence)

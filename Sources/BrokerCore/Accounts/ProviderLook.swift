@@ -94,7 +94,7 @@ public struct ProviderLook: Sendable {
         switch error {
         case .untrusted(_, let reason):
             // The reason names a setting if changing it helps.
-            Finding("tls", .wrong, "The certificate of \(host) is not trusted: \(reason).", .untrusted, url: url)
+            Finding("tls", .wrong, "There is no trusted connection to \(host): \(reason).", .untrusted, url: url)
         case .unreachable(_, let reason, _):
             Finding(
                 check, .wrong, "\(host) cannot be reached: \(reason).", .unreachable, setting: setting, url: url)

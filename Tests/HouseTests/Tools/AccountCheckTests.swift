@@ -28,7 +28,10 @@ import Testing
             words: ["HTTP 404", "it is the URL before /.well-known/openid-configuration"]),
         Mistake(
             arguments: "--issuer https://127.0.0.1:{port} --client-id ringback", status: 5,
-            words: ["127.0.0.1:{port} ", "the TLS handshake failed", "Try --issuer http://127.0.0.1:{port} instead."]),
+            words: [
+                "127.0.0.1:{port} ", "the server there does not speak TLS",
+                "Try --issuer http://127.0.0.1:{port} instead.",
+            ]),
         Mistake(
             arguments: "--issuer http://localhost:{port} --client-id ringback", status: 78,
             words: [
