@@ -16,6 +16,7 @@ import Testing
         ("account rm work", "ringback account remove work"), ("account delet", "ringback account remove NAME"),
         ("account remov work", "ringback account remove work"), ("account addd work", "ringback account add work"),
         ("account login work", "ringback login work"), ("account create work", "ringback account add work"),
+        ("flows", "ringback status"), ("config list", "ringback accounts"), ("config lst", "ringback accounts"),
         ("rm work", "ringback account remove work"), ("logn 'my account'", "ringback login 'my account'"),
     ]
 

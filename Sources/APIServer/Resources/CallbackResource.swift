@@ -25,9 +25,9 @@ struct CallbackResource: Resource {
         let isTold = try call.truth("notify")
         if let answer = try diagnosticLink(url, call) { return answer }
         if let answer = try await deepLink(url, isTold: isTold, call) { return answer }
-        var verdict = await broker.receive(url)
+        let verdict = await broker.receive(url)
         if case .ignored = verdict, let reason = await api.deepLinks?.whyForeign(url) {
-            verdict = .ignored(.text(reason))
+            throw await problem(ofForeign: reason, isTold: isTold, call)
         }
         switch verdict {
         case .completed(let id), .failed(let id, _), .noted(let id), .outdated(let id):
@@ -66,6 +66,13 @@ struct CallbackResource: Resource {
         return problem
     }
 
+    /// The problem for a URL of another program. It was no sign-in, so that none has failed.
+    private func problem(ofForeign reason: String, isTold: Bool, _ call: Call) async -> Problem {
+        var problem = await problem(after: .ignored(.text(reason)), isTold: isTold, call)
+        problem.userMessage = nil
+        return problem
+    }
+
     /// The response to a test link that came back; nil if the URL is something else.
     private func diagnosticLink(_ url: String, _ call: Call) throws(Problem) -> ServerResponse? {
         var executable: String?
@@ -84,7 +91,7 @@ struct CallbackResource: Resource {
         switch await deepLinks.receive(url) {
         case .callback: return nil
         case .refused(let reason):
-            throw await problem(after: .ignored(.text(reason)), isTold: isTold, call)
+            throw await problem(ofForeign: reason, isTold: isTold, call)
         case .kept(let link, let isHeard):
             return ServerResponse(
                 status: 202,

@@ -24,8 +24,13 @@ struct Failure {
             lines.append(Sanitizer.line(message))
         }
         lines += Failure.mistakes(error.problem?.extensions["errors"])
-        if error.advice == nil, let step = nextStep { lines.append(step) }
+        if error.advice == nil, let step = nextStep, !Failure.isSaid(step, in: lines) { lines.append(step) }
         return lines
+    }
+
+    /// True if the user was told already to try again later, without another time.
+    private static func isSaid(_ step: String, in lines: [String]) -> Bool {
+        step == "Try again later." && lines.contains { $0.lowercased().contains("try again later.") }
     }
 
     /// What failed, and the verb's own advice.

@@ -93,7 +93,13 @@ struct Suggestion: Equatable {
     /// Verbs of other programs, and the commands for them here.
     static let synonyms: [String: String] = {
         let meanings: [(String, [String])] = [
-            ("ringback accounts", ["list", "ls", "users", "account list", "account ls", "account status", "profiles"]),
+            (
+                "ringback accounts",
+                [
+                    "list", "ls", "users", "account list", "account ls", "account status", "profiles", "config list",
+                    "config ls",
+                ]
+            ),
             ("ringback accounts ACCOUNT", ["account show", "account info", "show", "account get"]),
             ("ringback session ACCOUNT", ["whoami", "me", "who", "id", "userinfo", "user-info"]),
             ("ringback login ACCOUNT --switch", ["switch", "account switch", "switch-user", "change-user"]),
@@ -124,7 +130,10 @@ struct Suggestion: Equatable {
             ("ringback exec ACCOUNT -- COMMAND", ["run", "with", "wrap"]),
             ("ringback events", ["watch", "tail", "monitor", "listen"]),
             ("ringback audit", ["log", "logs", "history"]),
-            ("ringback status", ["ping", "info", "health", "ps"]),
+            (
+                "ringback status",
+                ["ping", "info", "health", "ps", "flows", "flow", "flow list", "flows list", "pending"]
+            ),
             ("ringback refresh ACCOUNT", ["renew"]),
             ("ringback config check", ["check", "validate", "config validate", "config test", "lint"]),
             ("ringback complete", ["callback", "paste"]),
