@@ -17,7 +17,7 @@ struct IdentityResource: Resource {
             body: .members([
                 .optional("oauth_provider", .string), .optional("id_token", .string), .optional("nonce", .string),
                 .optional("access_token", .string), .optional("scopes", .string), .optional("params", .map(.string)),
-                .optional("timeout", .range(1...3_600)),
+                .optional("timeout", .range(1...3_600)), SignInResource.replace,
             ]), statuses: [200, 201], .json(.beginning), errors: .ofFlow, IdentityResource.linkIdentity),
         Route(
             .unlinkIdentity, "Unlink an identity", .json(.identities), errors: .ofSession,
@@ -37,6 +37,7 @@ struct IdentityResource: Resource {
         request.parameters = try call.authorizationParameters()
         request.timeout = try call.number("timeout", in: 1...3_600).map { .seconds($0) }
         request.scopes = try call.scopes()
+        request.replaces = try call.truth("replace")
         request.project = try call.projectSignIn()
         let wanted = request
         let started = try await call.ask { () throws(BrokerError) in try await broker.begin(name, wanted) }

@@ -20,6 +20,10 @@ struct SignInResource: Resource {
             ]), SignInResource.signIn)
     ]
 
+    /// Of every request that begins a flow.
+    static let replace = Member.optional(
+        "replace", .boolean, "Cancels a different sign-in of the account that is pending")
+
     private static let members: [Member] = [
         .optional(
             "method", .words(SupabaseMethod.ofSignIn.map(\.rawValue) + [OAuthMethod.device.rawValue]),
@@ -27,7 +31,7 @@ struct SignInResource: Resource {
         .optional("scopes", .string, "Instead of the account's; separated by spaces"),
         .optional("params", .map(.string)), .optional("timeout", .range(1...3_600)),
         .optional("switch_subject", .boolean),
-        .optional("replace", .boolean, "Cancels a different sign-in of the account that is pending"),
+        replace,
         .optional("callback_port", .range(1...65_535)),
     ]
 

@@ -20,8 +20,9 @@ struct UserResource: Resource {
             ]), .json(.changedUser), errors: .ofFlow, UserResource.updateUser),
         Route(
             .resetPassword, "Send a mail to a user who forgot the password",
-            body: .members([.optional("email", .string), .optional("captcha_token", .string)]), statuses: [200, 201],
-            .json(.beginning), errors: .ofFlow, UserResource.resetPassword),
+            body: .members([
+                .optional("email", .string), .optional("captcha_token", .string), SignInResource.replace,
+            ]), statuses: [200, 201], .json(.beginning), errors: .ofFlow, UserResource.resetPassword),
         Route(
             .reauthenticate, "Send the code that a change of the password may require", .json(.sent),
             errors: .ofSession,
@@ -77,8 +78,9 @@ struct UserResource: Resource {
         let name = try call.account()
         guard let email = try call.text("email") else { throw call.invalid("email", "it is required") }
         let captcha = try call.secret("captcha_token")
+        let replaces = try call.truth("replace")
         let started = try await call.ask { () throws(BrokerError) in
-            try await broker.supabase.resetPassword(name, email: email, captcha: captcha)
+            try await broker.supabase.resetPassword(name, email: email, captcha: captcha, replaces: replaces)
         }
         return try await beginning(started, of: name, call)
     }

@@ -64,13 +64,16 @@ public struct SupabaseOperations: Sendable {
     }
 
     /// Sends a recovery mail. The flow ends with a session in which the user can choose a new password.
+    ///
+    /// - Parameter replaces: a different pending sign-in of the account is cancelled.
     public func resetPassword(
-        _ name: AccountName, email: String, captcha: Secret? = nil
+        _ name: AccountName, email: String, captcha: Secret? = nil, replaces: Bool = false
     ) async throws(BrokerError) -> (flow: FlowView?, isNew: Bool) {
         var request = SignInRequest(.recovery)
         request.project = SupabaseSignInFields()
         request.project?.email = email
         request.project?.captcha = captcha
+        request.replaces = replaces
         return try await broker.begin(name, request)
     }
 

@@ -26,6 +26,9 @@ struct SupabaseLink: ParsableCommand {
     @Flag(help: "Print the page's URL on the first line instead of opening a browser.")
     var noBrowser = false
 
+    @Flag(help: "Replace another pending sign-in of the account.")
+    var replace = false
+
     @Option(help: ArgumentHelp("Seconds until it expires, 1 to 3600.", valueName: "seconds"))
     var timeout: Int?
 
@@ -60,6 +63,7 @@ struct SupabaseLink: ParsableCommand {
             run.endpoint = .linkIdentity
             run.timeout = timeout
             run.fields = JSONObject([.init("oauth_provider", .string(upstream))])
+            if replace { run.fields["replace"] = true }
             SignInOptions.addRequest(to: &run.fields, scopes: scopes, parameters)
             if idTokenDescriptor != nil {
                 let descriptors = SignInOptions.IDTokenDescriptors(

@@ -19,6 +19,9 @@ struct SupabaseResetPassword: ParsableCommand {
     @Option(help: "The user's address.")
     var email: String
 
+    @Flag(help: "Replace another pending sign-in of the account.")
+    var replace = false
+
     @Option(name: .customLong("code-fd"), help: SignInOptions.descriptor("the code"))
     var codeDescriptor: Int32?
 
@@ -41,6 +44,7 @@ struct SupabaseResetPassword: ParsableCommand {
             var run = SignInRun(account: account, opensBrowser: false)
             run.endpoint = .resetPassword
             run.fields = JSONObject([.init("email", .string(email))])
+            if replace { run.fields["replace"] = true }
             if let captchaDescriptor {
                 run.fields["captcha_token"] = .string(try input.read("CAPTCHA token", from: captchaDescriptor))
             }

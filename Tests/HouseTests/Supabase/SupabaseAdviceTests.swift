@@ -171,6 +171,33 @@ import Testing
         }
     }
 
+    @Test func `replaces a sign-in that somebody waits for by a new password or a link`() async throws {
+        try await play { stage in
+            let login = try stage.start("ringback", ["login", "app", "--with", "github", "--no-browser"])
+            _ = try await login.line("the page's address")
+            let reset = ["supabase", "reset-password", "app", "--email", "mira@example.org"]
+            let refused = try await stage.run("ringback", reset, stdin: "")
+            #expect(refused.status != 0 && refused.err.contains("is pending: method browser"), "\(refused)")
+            let terminal = try TerminalProgram(reset + ["--replace"], environment: stage.environment, columns: 120)
+            try await terminal.shows("sends another): ")
+            #expect(try await login.end().status == 4)
+            terminal.type(try await stage.code())
+            try await terminal.shows("empty to choose it later): ")
+            terminal.type("")
+            #expect(try await terminal.end().status == 0)
+
+            let first = try stage.start("ringback", ["supabase", "link", "app", "--with", "github", "--no-browser"])
+            _ = try await first.line("the page's address")
+            let link = ["supabase", "link", "app", "--with", "google"]
+            let conflict = try await stage.run("ringback", link + ["--no-browser"])
+            #expect(conflict.status != 0 && conflict.err.contains("is pending: method link"), "\(conflict)")
+            let linked = try await stage.run(
+                "ringback", link + ["--replace"], environment: ["BROWSER": "curl -sSL -o /dev/null"])
+            #expect(linked.status == 0 && linked.out == "Linked google to app\n", "\(linked)")
+            #expect(try await first.end().status == 4)
+        }
+    }
+
     @Test func `looks at the key of the project, where that is another one`() async throws {
         try await Stage.playProject { stage in
             try stage.write(
