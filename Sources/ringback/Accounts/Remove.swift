@@ -12,7 +12,8 @@ struct AccountRemove: ParsableCommand {
         discussion: """
             Signs out, with revocation at the provider, then removes the file that "ringback account add" wrote and lets a \
             running daemon read the configuration. An account that is defined in another file is not removed; the message \
-            names that file. The [[origin]] tables that have tokens of the account are removed with it, the restricted \
+            names that file. The [[origin]] and [[file]] tables that have tokens of the account are removed with it, and it \
+            is taken out of the [[expose]] tables; one that then names no account is removed. The restricted \
             sockets that "ringback expose" made for it are revoked, and a client that "--register" registered is deleted \
             at the provider. The account stays if something else of the configuration needs it, if the sign-out fails, or if \
             the provider cannot be told of it. Of an account that is not configured any more, the sessions that the \
@@ -55,7 +56,7 @@ struct AccountRemove: ParsableCommand {
             guard try isDefined(file) else { return try removeSealed(calls) }
             let dependents = try AccountDependents(of: file, config: config)
             let origins = dependents.origins.map(\.rule.pattern.text)
-            try confirm(file, origins)
+            try confirm(file, origins, dependents.consequences)
             let holdings = AccountHoldings(name: name, calls: calls)
             let isOwed = keepSession ? false : try signOut(calls)
             let sockets = try holdings.revokeSockets(needsDaemon: !keepSession)
@@ -68,6 +69,8 @@ struct AccountRemove: ParsableCommand {
                 var object = JSONObject([
                     .init("account", .string(name)), .init("file", .string(file.path)),
                     .init("signed_out", .bool(!keepSession)), .init("origins", .array(origins.map { .string($0) })),
+                    .init("files", .array(dependents.files.map { .string($0) })),
+                    .init("expose_tables", .array(dependents.sockets.map(\.json))),
                     .init("exposed_sockets", .array(sockets.map { .string($0) })),
                 ])
                 if !keepSession { object["provider_told"] = .bool(!isOwed) }
@@ -76,6 +79,7 @@ struct AccountRemove: ParsableCommand {
             }
             Output.line("Removed the account \(name): \(file.path)")
             for origin in origins { Output.line("Removed its origin: \(Sanitizer.line(origin))") }
+            for sentence in dependents.consequences { Output.line(sentence) }
             for socket in sockets { Output.line("Revoked its restricted socket: \(Sanitizer.line(socket))") }
             if let registration { Output.line(registration.text) }
             if isOwed {
@@ -112,6 +116,10 @@ struct AccountRemove: ParsableCommand {
         }
         for origin in OriginEntry.all(in: report) where origin.source.file == file.path && origin.account != name {
             throw alsoDefines("the origin \(origin.rule.pattern.text)", file)
+        }
+        for kept in report["kept_files"]?.array ?? [] where kept["account"]?.string != name {
+            guard AccountSource(parsing: kept["source"]?.string ?? "").file == file.path else { continue }
+            throw alsoDefines("the kept file \(kept["path"]?.string ?? "")", file)
         }
         for list in ["accounts", "schemes", "exposes"] {
             for entry in report[list]?.array ?? [] {
@@ -165,19 +173,22 @@ struct AccountRemove: ParsableCommand {
         }
     }
 
-    private func confirm(_ file: AccountFile, _ origins: [String]) throws(RingbackError) {
+    private func confirm(
+        _ file: AccountFile, _ origins: [String], _ consequences: [String]
+    ) throws(RingbackError) {
         let what = keepSession ? "Remove the account \(name)" : "Sign out of \(name) and remove the account"
         let more = origins.isEmpty ? "" : " and its origins \(Sanitizer.line(origins.joined(separator: ", ")))"
-        try confirm("\(what) (\(file.path))\(more)?")
+        try confirm("\(what) (\(file.path))\(more)?", consequences)
     }
 
-    private func confirm(_ question: String) throws(RingbackError) {
+    private func confirm(_ question: String, _ consequences: [String] = []) throws(RingbackError) {
         guard !yes else { return }
         guard Console.Stream.input.isTerminal, Console.Stream.errors.isTerminal else {
             throw RingbackError(
                 .cancelled,
                 "Without a terminal nothing is removed unless you confirm it: ringback account remove \(name) --yes")
         }
+        for sentence in consequences { Output.note(sentence) }
         guard Prompt.confirm(question) else {
             throw RingbackError(.cancelled, "Nothing was removed.")
         }

@@ -32,14 +32,34 @@ struct ConfigurationLines {
     ///
     /// - Returns: false, and nothing is changed, if this header is not in that line.
     mutating func removeTable(_ header: String, atLine number: Int) -> Bool {
-        guard lines.indices.contains(number - 1),
-            lines[number - 1].filter({ !Self.isBlank($0) }).starts(with: header.utf8)
-        else { return false }
+        guard hasHeader(header, atLine: number) else { return false }
         var end = lines[number...].firstIndex { Self.isHeader($0) } ?? lines.count
         while end > number, Self.isEmptyOrComment(lines[end - 1]) { end -= 1 }
         remove(number - 1..<end)
         if let last = lines.last, !last.isEmpty { lines.append([]) }
         return true
+    }
+
+    /// Takes a name out of the array `accounts` of the table whose header is in a line, counted from 1. Comments stay.
+    ///
+    /// - Returns: false, and nothing is changed, if this header is not in that line, or the array does not have the name.
+    mutating func removeAccount(_ name: String, fromTable header: String, atLine number: Int) -> Bool {
+        guard hasHeader(header, atLine: number) else { return false }
+        let end = lines[number...].firstIndex { Self.isHeader($0) } ?? lines.count
+        guard let first = lines[number..<end].firstIndex(where: { Self.value(of: "accounts", in: $0) != nil }),
+            let value = Self.value(of: "accounts", in: lines[first])
+        else { return false }
+        let text = Array(lines[first..<end].joined(separator: [UInt8(ascii: "\n")]))
+        guard let changed = TOMLStringArray(in: text, from: value.startIndex)?.removing(name) else { return false }
+        lines.replaceSubrange(
+            first..<end,
+            with: changed.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map(Array.init))
+        return true
+    }
+
+    private func hasHeader(_ header: String, atLine number: Int) -> Bool {
+        lines.indices.contains(number - 1)
+            && lines[number - 1].filter({ !Self.isBlank($0) }).starts(with: header.utf8)
     }
 
     // MARK: The key `default`
@@ -111,9 +131,12 @@ struct ConfigurationLines {
     }
 
     /// What follows `default =`, without blanks; nil for any other line.
-    private static func defaultValue(_ line: [UInt8]) -> ArraySlice<UInt8>? {
+    private static func defaultValue(_ line: [UInt8]) -> ArraySlice<UInt8>? { value(of: "default", in: line) }
+
+    /// What follows `KEY =`, without blanks, as a slice of the line; nil for any other line.
+    private static func value(of key: String, in line: [UInt8]) -> ArraySlice<UInt8>? {
         let line = trimmed(line)
-        for name in ["default", "\"default\"", "'default'"] where line.starts(with: name.utf8) {
+        for name in [key, "\"\(key)\"", "'\(key)'"] where line.starts(with: name.utf8) {
             let rest = line.dropFirst(name.utf8.count).drop(while: isBlank)
             guard rest.first == UInt8(ascii: "=") else { continue }
             return rest.dropFirst().drop(while: isBlank)

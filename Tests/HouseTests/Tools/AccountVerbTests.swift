@@ -67,26 +67,6 @@ import Testing
         }
     }
 
-    @Test func `an account that something else needs is not removed, and keeps its session`() async throws {
-        let needing = """
-            [[expose]]
-            name = "ci"
-            accounts = ["work"]
-
-            """
-        try await Stage.play(needing, startsDaemon: false) { stage in
-            #expect(unsafe mkdir(stage.dropIns, 0o700) == 0)
-            let account = "[accounts.work]\nissuer = \"\(stage.sandbox.origin)\"\nclient_id = \"ringback-demo\"\n"
-            try stage.write(account, to: "\(stage.dropIns)/work.toml")
-            try await stage.startDaemon()
-            try await stage.signIn()
-            let refused = try await stage.ringback("account", "remove", "work", "--yes")
-            #expect(refused.status == 78 && refused.err.contains("Nothing was removed"), "\(refused)")
-            #expect(refused.err.contains("config.toml:1"), "\(refused)")
-            #expect(try await stage.token() != nil)
-        }
-    }
-
     @Test func `a session is kept on request, and is back with the account`() async throws {
         try await Stage.playReader { stage in
             let add = "account add work --issuer \(stage.sandbox.origin) --client-id ringback"
