@@ -49,6 +49,8 @@ public enum SupabaseReason: KindReason, Equatable {
     case codeOfOtherFlow
     case noCodeAwaited
     case noPasskeyAwaited
+    /// The page's sign-in is another user's. The flow goes on.
+    case signedInAsOther
     case expired(AccountName, isChange: Bool, seconds: Int, Awaited)
 
     /// What a flow waited for in vain.

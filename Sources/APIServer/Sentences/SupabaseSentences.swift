@@ -33,6 +33,7 @@ extension SupabaseReason: Sentence {
         case .codeOfOtherFlow: "Its code belongs to another sign-in or was used before."
         case .noCodeAwaited: "This sign-in does not wait for a code."
         case .noPasskeyAwaited: "This sign-in does not wait for a passkey."
+        case .signedInAsOther: "The account is signed in as another user. Nothing was changed."
         case .expired(let name, let isChange, let seconds, let awaited):
             "\(isChange ? "The change of the user of" : "The sign-in of") \(name) was not finished within "
                 + "\(seconds) seconds. Waited for \(awaited.words)"

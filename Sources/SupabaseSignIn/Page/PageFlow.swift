@@ -64,7 +64,7 @@ struct PageRedeeming: Sendable {
     let context: SignInContext
 
     /// Why a sign-in of another user is refused, while the flow goes on.
-    static let otherUser = BrokerError.conflict("The account is signed in as another user. Nothing was changed.")
+    static let otherUser = BrokerError.conflict(.supabase(.signedInAsOther))
 
     func redeem(_ proof: PageProof) async throws(RedemptionFailure) -> Redemption {
         let redemption = try await redemption(of: proof)
