@@ -20,7 +20,7 @@ extension SocketAPI {
         let network = daemon.network()
         var findings: [Finding] = []
         if let proxy = network.proxy {
-            findings.append(.requests("Requests to providers", through: proxy))
+            findings.append(.proxied(by: proxy, isOfAll: true))
         }
         if !network.ignoredVariables.isEmpty {
             let names = network.ignoredVariables.joined(separator: ", ")
@@ -30,7 +30,7 @@ extension SocketAPI {
                     + "\"http://HOST:PORT\"" : ""
             findings.append(
                 Finding(
-                    "network", network.proxy == nil ? .warning : .ok,
+                    .network, network.proxy == nil ? .warning : .ok,
                     "The daemon was started with \(names), and does not use what that says.\(remedy)",
                     network.proxy == nil ? .configuration : nil, setting: "network.proxy"))
         }

@@ -88,22 +88,16 @@ extension OAuthAccount: AccountKind {
         }
     }
 
-    public func renewalAdvice(of account: Account) -> String? {
+    public func renewalAdvice(of account: Account) -> Reason? {
         let asksForConsent = account.authorizationParameters.contains { $0 == ("prompt", "consent") }
         switch account.configuredProvider {
         case .google?:
-            return asksForConsent
-                ? nil
-                : "Google issues one only at the user's first consent: add authorization_params = "
-                    + "{ prompt = \"consent\" } to the account and sign in again."
+            return asksForConsent ? nil : .oauth(.tokenAtFirstConsent)
         case .oidc?, .microsoft?:
-            guard account.scopes.contains("offline_access") else {
-                return "Most providers issue one for the scope offline_access."
-            }
+            guard account.scopes.contains("offline_access") else { return .oauth(.tokenForOfflineAccess) }
             let isConsentAsked =
                 asksForConsent || (asksConsentForOfflineAccess && account.scopes.contains("openid"))
-            return isConsentAsked
-                ? nil : "Some providers issue one only after the user's consent: set offline_access_consent = true."
+            return isConsentAsked ? nil : .oauth(.tokenAfterConsent)
         case .oauth2?, nil: return nil
         }
     }

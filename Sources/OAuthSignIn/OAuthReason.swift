@@ -54,6 +54,19 @@ public enum OAuthReason: KindReason, Equatable {
     /// The provider has no sign-in on another device. `isConfigured`: its endpoints are those of the configuration.
     case noDeviceEndpoint(AccountName, isConfigured: Bool)
 
+    // MARK: What a check found
+
+    case issuerNotHTTPS
+    case clientRejected(host: String, hasSecret: Bool)
+    case clientKnown(host: String)
+    case noTokenEndpoint(host: String)
+    // The rest of a sentence that begins with the host.
+    case respondsAtTokenEndpoint
+    case respondsAtPage
+    case publishesMetadata
+    case publishesNoUsableMetadata(cause: String)
+    case metadataNotUsable(cause: String)
+
     // MARK: Responses
 
     /// `response` and `cause` are parts of a sentence.
@@ -64,6 +77,15 @@ public enum OAuthReason: KindReason, Equatable {
     case strayInvalidGrant(host: String, status: Int)
     case noIDToken(host: String)
     case userinfoOfOtherUser(host: String)
+
+    // MARK: How to get a refresh token
+
+    /// Google issues one only at the user's first consent.
+    case tokenAtFirstConsent
+    /// Most providers issue one for the scope `offline_access`.
+    case tokenForOfflineAccess
+    /// Some providers issue one only after the user's consent.
+    case tokenAfterConsent
 
     // MARK: Flows
 

@@ -69,29 +69,29 @@ extension SupabaseProvider: SignInProvider {
     func diagnose(_ subject: DiagnosisSubject) async -> Diagnosis {
         let look = ProviderLook(account: account, http: http, clock: clock, place: "url")
         return Diagnosis(
-            await look.look(project.settings(), as: "provider") { response in
+            await look.look(project.settings(), as: .provider) { response in
                 do throws(SupabaseError) {
                     return judge(try SupabaseSettings(reading: response))
                 } catch {
                     return .failure(
                         response.status == 401 || response.status == 403
                             ? ProviderLook.Trouble(
-                                "does not accept the api_key (HTTP \(response.status))", setting: "api_key")
+                                .supabase(.keyNotAcceptedHere(status: response.status)), setting: "api_key")
                             : ProviderLook.Trouble(
-                                "is not a Supabase Auth server (HTTP \(response.status))", setting: "url")
+                                .supabase(.noSupabaseHere(status: response.status)), setting: "url")
                     )
                 }
             })
     }
 
     /// The server does not list newer kinds of providers, so this is only a warning.
-    private func judge(_ settings: SupabaseSettings) -> Result<String, ProviderLook.Trouble> {
+    private func judge(_ settings: SupabaseSettings) -> Result<Reason, ProviderLook.Trouble> {
         guard let word = rules.oauthProvider, !word.contains(":"), !settings.open.contains(word) else {
-            return .success("is a Supabase Auth server")
+            return .success(.supabase(.supabaseHere))
         }
         return .failure(
             ProviderLook.Trouble(
-                "is a Supabase Auth server, where sign-in with \(word) is not enabled", level: .warning,
+                .supabase(.methodNotEnabled(word)), level: .warning,
                 setting: "oauth_provider"))
     }
 }

@@ -36,6 +36,14 @@ public enum SupabaseReason: KindReason, Equatable {
         case other(String)
     }
 
+    // MARK: What a check found: the rest of a sentence that begins with the host
+
+    case keyNotAcceptedHere(status: Int)
+    case noSupabaseHere(status: Int)
+    case supabaseHere
+    /// The project's name of a provider.
+    case methodNotEnabled(String)
+
     // MARK: Flows
 
     /// Too many callbacks without a key had another flow's code.

@@ -15,25 +15,16 @@ enum LayoutDebts {
 
     /// Files of the broker and of the kinds of account with strings of three words or more, and how many.
     static let sentences: [String: Int] = [
-        "BrokerCore/Accounts/Diagnostics.swift": 10,
-        "BrokerCore/Accounts/Finding.swift": 2,
-        "BrokerCore/Accounts/ProviderLook.swift": 12,
-        "BrokerCore/Accounts/Views.swift": 3,
-        "BrokerCore/ExposedSockets/ExposedSocket.swift": 7,
         "BrokerCore/ExposedSockets/ExposedSocketRegistry.swift": 1,
         "BrokerCore/Sessions/Changes.swift": 1,
-        "BrokerCore/Sessions/TokenKeyRules.swift": 3,
-        "OAuthSignIn/Conversations/ClientDiagnosis.swift": 4,
-        "OAuthSignIn/Conversations/Diagnosing.swift": 6,
         "OAuthSignIn/Conversations/Provider.swift": 1,
-        "OAuthSignIn/OAuthAccount.swift": 4,
+        "OAuthSignIn/OAuthAccount.swift": 1,
         "SupabaseSignIn/Flows/Confirmations.swift": 1,
         "SupabaseSignIn/Flows/ContactChange.swift": 1,
         "SupabaseSignIn/Flows/Redeeming.swift": 1,
         "SupabaseSignIn/Flows/SupabaseFlow.swift": 1,
         "SupabaseSignIn/Methods/FlowStartParts.swift": 1,
         "SupabaseSignIn/Page/PageSession.swift": 1,
-        "SupabaseSignIn/SupabaseProvider+SignIn.swift": 4,
         "SupabaseSignIn/Users/LaneRequests.swift": 1,
     ]
 }

@@ -26,7 +26,8 @@ extension Problem {
         case .sessionRanOut(let name, let advice):
             let words = "The session of \(name) runs out, and the provider gave no refresh token to renew it."
             self.init(
-                .signInRequired, "\(words)\(advice.map { " \($0)" } ?? "")", extensions: Problem.members(of: name))
+                .signInRequired, "\(words)\(advice.map { " \($0.sentence)" } ?? "")",
+                extensions: Problem.members(of: name))
         case .sessionExpired(let name, let word):
             let reason = word.map { ": it responded with “\($0)”" } ?? ""
             var members = Problem.members(of: name)

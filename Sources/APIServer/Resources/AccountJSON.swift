@@ -23,7 +23,7 @@ extension AccountView {
         object["expires_at"] = expiresAt.map { .integer($0.seconds) }
         object["flow"] = flow.map { ["id": .string($0.id), "method": .string($0.method.rawValue)] }
         if !lostScopes.isEmpty { object["lost_scope"] = .string(lostScopes.joined(separator: " ")) }
-        object["notice"] = notice.map { .string($0) }
+        object["notice"] = notice.map { .string($0.sentence) }
         object["error"] = error.map { Problem($0, language: language).json }
         return .object(object)
     }

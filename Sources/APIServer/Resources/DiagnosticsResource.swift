@@ -54,7 +54,7 @@ struct DiagnosticsResource: Resource {
                 check(DiagnosticsResource.finding($0), of: nil)
             }
             checks += api.fileTroubles().map {
-                check(Finding("file", .warning, .text($0), .fileNotKept), of: nil)
+                check(Finding(.file, .warning, .text($0), .fileNotKept), of: nil)
             }
         }
         for (name, findings) in await findings(of: names) {
@@ -114,36 +114,36 @@ struct DiagnosticsResource: Resource {
         guard let view = try? await broker.account(name) else { return nil }
         guard let error = view.error else {
             if !view.lostScopes.isEmpty, let notice = view.notice {
-                return Finding("session", .warning, .text(notice), .signInNeeded)
+                return Finding(.session, .warning, notice, .signInNeeded)
             }
-            guard view.isStale else { return Finding("session", .ok, "The account is \(view.state.rawValue).") }
+            guard view.isStale else { return Finding(.session, .ok, "The account is \(view.state.rawValue).") }
             return Finding(
-                "session", .warning, "The access token has expired, and the provider cannot be reached.",
+                .session, .warning, "The access token has expired, and the provider cannot be reached.",
                 .sessionStale)
         }
         let problem = Problem(error, language: .english)
         return Finding(
-            "session", .warning, .text(problem.detail ?? problem.title),
+            .session, .warning, .text(problem.detail ?? problem.title),
             problem.recovery == Recovery.signIn.rawValue ? .signInNeeded : nil)
     }
 
     private static func finding(_ closed: ClosedSocket) -> Finding {
         Finding(
-            "expose", .warning, "\(closed.name) is not exposed. \(closed.detail.sentence)", .notExposed)
+            .expose, .warning, "\(closed.name) is not exposed. \(closed.detail.sentence)", .notExposed)
     }
 
     /// An older kernel is not a mistake of the user, so this is no error.
     private static var peers: Finding {
         guard PeerProcess.isSupported else {
             return Finding(
-                "peers", .ok,
+                .peers, .ok,
                 .text(
                     "This kernel does not prove which process is at the other end of a socket (SO_PEERPIDFD, Linux "
                         + "6.5). The executables in the audit log come from /proc by process number, and are not "
                         + "verified."),
                 .peersUnproved)
         }
-        return Finding("peers", .ok, "The kernel proves which process is at the other end of a socket.")
+        return Finding(.peers, .ok, "The kernel proves which process is at the other end of a socket.")
     }
 
     private func vaultFindings() -> [Finding] {
@@ -156,7 +156,7 @@ struct DiagnosticsResource: Resource {
                 case nil: (.vaultLocked, nil)
                 }
             var finding = Finding(
-                "vault", .wrong,
+                .vault, .wrong,
                 .text("The vault is locked: no session is served. \(status.reason ?? "")".trimmedEnd), cause)
             finding.path = path
             return [finding]
@@ -164,18 +164,18 @@ struct DiagnosticsResource: Resource {
         guard status.kind != .memory else {
             return [
                 Finding(
-                    "vault", .warning,
+                    .vault, .warning,
                     .text(
                         "Sessions are in memory only, and lost when the daemon ends. "
                             + (status.reason ?? "Set key_source = \"key-file\" below [vault], and restart the daemon.")),
                     .vaultInMemory, setting: "vault.key_source")
             ]
         }
-        return [Finding("vault", .ok, "The key comes from \(status.keySource): \(status.protects).")]
+        return [Finding(.vault, .ok, "The key comes from \(status.keySource): \(status.protects).")]
     }
 
     private func check(_ finding: Finding, of account: AccountName?) -> JSON {
-        var object = JSONObject([.init("check", .string(finding.check))])
+        var object = JSONObject([.init("check", .string(finding.check.rawValue))])
         object["account"] = account.map { .string($0.rawValue) }
         object["level"] = .string(finding.level.rawValue)
         object["message"] = .string(finding.message.sentence)

@@ -97,7 +97,7 @@ struct ExposedSocketResource: Resource {
             allowedUIDs: try call.list("allow_uids") { $0.integer.flatMap { UInt32(exactly: $0) } },
             flatpak: try call.text("flatpak"),
             lifetime: try call.number("ttl", in: ExposedSocketResource.lifetimes).map { .seconds($0) })
-        if let mistake = order.mistake { throw call.invalid(mistake.member, mistake.reason) }
+        if let mistake = order.mistake { throw call.invalid(mistake.member, mistake.reason.sentence) }
         try await refuseCeilingless(order, call)
         return order
     }

@@ -15,6 +15,7 @@ extension ExposedSocketReason: Sentence {
         case .closedAlready(let name): "\(name) is closed already."
         case .closed(let reason, let place): reason.sentence(at: place ?? "the configuration")
         case .unknownCause: "The cause is unknown."
+        case .wrongOrder(let reason): "\(reason.sentence)."
         case .wrongMember(let member, let reason): "\(member): \(reason.sentence)"
         case .recordLost: "It is lost."
         case .recordDamaged(let place): "The file is not valid\(place.map { ". It was renamed to \($0)" } ?? "")."

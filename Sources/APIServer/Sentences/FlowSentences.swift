@@ -44,6 +44,18 @@ extension RequestReason: Sentence {
         case .callbackElsewhere(let name):
             "the callback of \(name) does not come to a port of this machine (redirect_uri)"
         case .portFixed(let name, let port): "the configuration of \(name) fixes the port \(port) (redirect_uri)"
+        case .scopes(let most):
+            "it is at most \(most) scopes with spaces between them: printable ASCII, no quotes or backslashes"
+        case .textWithoutControls: "it is a text without control characters"
+        case .absoluteURI: "it is an absolute URI without a fragment (RFC 8707)"
+        case .socketName: "it begins with a-z or 0-9 and goes on with up to 63 of a-z, 0-9, “.”, “_” and “-”"
+        case .noAccounts: "name the accounts to show, one at least"
+        case .tooMany(let most): "more than \(most)"
+        case .ceiling(let most): "it is 1 to \(most) scopes with spaces between them; leave it out for no ceiling"
+        case .overflowUID: "65534 is the uid of all users that this system does not know"
+        case .flatpakID: "it is an app's id, such as org.example.App"
+        case .uidsWithFlatpak: "a Flatpak app runs as you: leave it out"
+        case .lifetime(let most): "it is 1 to \(most) seconds (a year)"
         case .originsChanged: "The table of origins has changed during the request. Ask again."
         }
     }

@@ -51,6 +51,17 @@ extension OAuthReason: Sentence {
                 + (isConfigured
                     ? " If it has an endpoint for that, add it to the account's endpoints as device_authorization."
                     : "")
+        case .issuerNotHTTPS: "The issuer is not an https URL."
+        case .clientRejected(let host, let hasSecret):
+            "\(host) rejects this client: "
+                + (hasSecret ? "client_id, client_authentication or the client's secret" : "client_id") + " is wrong."
+        case .clientKnown(let host): "\(host) knows this client."
+        case .noTokenEndpoint(let host): "\(host) has no token endpoint at this URL (HTTP 404)."
+        case .respondsAtTokenEndpoint: "responds at its token endpoint"
+        case .respondsAtPage: "responds at its authorization endpoint"
+        case .publishesMetadata: "publishes metadata of this issuer"
+        case .publishesNoUsableMetadata(let cause): "publishes no usable metadata of this issuer: \(cause)"
+        case .metadataNotUsable(let cause): "cannot be used: \(cause)"
         case .invalidResponse(let response, let host, let cause):
             "The \(response) response of \(host) is not valid: \(cause)."
         case .invalidIDToken(let host, let claim, let cause):
@@ -61,6 +72,12 @@ extension OAuthReason: Sentence {
             "\(host) sent “invalid_grant” with HTTP status \(status)."
         case .noIDToken(let host): "The token response of \(host) has no ID token."
         case .userinfoOfOtherUser(let host): "The userinfo of \(host) is about another user."
+        case .tokenAtFirstConsent:
+            "Google issues one only at the user's first consent: add authorization_params = "
+                + "{ prompt = \"consent\" } to the account and sign in again."
+        case .tokenForOfflineAccess: "Most providers issue one for the scope offline_access."
+        case .tokenAfterConsent:
+            "Some providers issue one only after the user's consent: set offline_access_consent = true."
         case .noCallback(let name, let seconds, let redirectURI, let pushed):
             "The sign-in of \(name) was not finished within \(seconds) seconds. "
                 + "Waited for a callback to \(redirectURI)."

@@ -16,6 +16,7 @@ extension Reason: Sentence {
         case .account(let reason): reason.sentence
         case .provider(let reason): reason.sentence
         case .exposedSocket(let reason): reason.sentence
+        case .finding(let reason): reason.sentence
         case .kind(let fact): (fact.reason as? any Sentence)?.sentence ?? ""
         case .both(let first, let second): "\(first.sentence) \(second.sentence)"
         case .text(let text): text

@@ -22,6 +22,13 @@ extension SessionReason: Sentence {
         case .notDownscopable(let name, let advice):
             "The provider gave \(name) no refresh token, so a downscoped token cannot be requested."
                 + SessionReason.suffix(advice)
+        case .endsWithToken(let name, let advice):
+            "The provider gave \(name) no refresh token: the session ends with its access token. "
+                + (advice?.sentence ?? "When it ends, sign in again.")
+        case .lostScopes(let name, let scopes):
+            "The session of \(name) lost scopes when a token with fewer scopes was requested: "
+                + "\(scopes.joined(separator: " ")). Sign in again to get them back. Ringback does not "
+                + "request such tokens of this provider any more."
         case .losesScopes(let name):
             "The provider of \(name) takes scopes away from the session when a token with fewer scopes is requested. "
                 + "Ringback does not request one again: use a token without a scope."
@@ -32,7 +39,7 @@ extension SessionReason: Sentence {
         }
     }
 
-    private static func suffix(_ advice: String?) -> String { advice.map { " \($0)" } ?? "" }
+    private static func suffix(_ advice: Reason?) -> String { advice.map { " \($0.sentence)" } ?? "" }
 }
 
 extension AccountReason: Sentence {

@@ -23,6 +23,10 @@ extension SupabaseReason: Sentence {
                 + "If it is this project's, set it as token_issuer of \(name)."
         case .tokenOfOtherUser(let host): "The user of the access token is not the user that \(host) reports."
         case .noUsableIDToken(let name): "\(name) has no ID token that the project can check."
+        case .keyNotAcceptedHere(let status): "does not accept the api_key (HTTP \(status))"
+        case .noSupabaseHere(let status): "is not a Supabase Auth server (HTTP \(status))"
+        case .supabaseHere: "is a Supabase Auth server"
+        case .methodNotEnabled(let word): "is a Supabase Auth server, where sign-in with \(word) is not enabled"
         case .tooManyWrongCallbacks: "Too many callbacks of this sign-in had a code of another one. Start it again."
         case .keylessError:
             "This error has no flow key, so it may belong to another sign-in. Nothing was changed."

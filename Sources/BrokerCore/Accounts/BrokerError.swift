@@ -9,9 +9,9 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     case nothingHeld(Reason)
     /// There is no session.
     case signInRequired(AccountName)
-    /// There is a session, but its access token has expired and it has no refresh token. The sentence says how to get
+    /// There is a session, but its access token has expired and it has no refresh token. `advice` says how to get
     /// one.
-    case sessionRanOut(AccountName, advice: String?)
+    case sessionRanOut(AccountName, advice: Reason?)
     /// The provider ended the session. `word` is its error code for the reason.
     case sessionExpired(AccountName, word: String? = nil)
     /// The provider refuses every refresh without a readable error. The session is kept and tried again; a sign-in

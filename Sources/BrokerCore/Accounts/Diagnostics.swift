@@ -53,8 +53,8 @@ public struct Diagnostics: Sendable {
     private func network(of account: Account) -> [Finding] {
         switch account.route {
         case .standard: []
-        case .direct: [Finding("network", .ok, "Requests of this account go to the provider without a proxy.")]
-        case .proxy(let proxy): [.requests("Requests of this account", through: proxy)]
+        case .direct: [Finding(.network, .ok, .finding(.direct))]
+        case .proxy(let proxy): [.proxied(by: proxy, isOfAll: false)]
         }
     }
 
@@ -74,41 +74,34 @@ public struct Diagnostics: Sendable {
     /// Whether a fixed port is free is found by opening it. If a sign-in of the account is pending, the daemon has it
     /// open.
     private func redirect(of account: Account) async -> Finding {
-        let check = "redirect"
+        let check = Finding.Check.redirect
         guard let uri = account.redirectURI else {
-            return Finding(check, .ok, "The callback arrives at a free port on 127.0.0.1.")
+            return Finding(check, .ok, .finding(.callbackAtFreePort))
         }
         let scheme = String(uri.prefix { $0 != ":" }).lowercased()
         switch scheme {
         case "https":
             return Finding(
-                check, .warning,
-                "The callback does not arrive by itself: its URL has to be pasted.", .callbackIsPasted,
-                setting: "redirect_uri")
+                check, .warning, .finding(.callbackIsPasted), .callbackIsPasted, setting: "redirect_uri")
         case "http": break
         default:
             guard (try? URLScheme(parsing: scheme))?.isReverseDNS == false else {
-                return Finding(check, .ok, "The callback arrives as a link of the scheme \(scheme).")
+                return Finding(check, .ok, .finding(.callbackAsLink(scheme: scheme)))
             }
             return Finding(
-                check, .warning,
-                .text(
-                    "The callback arrives as a link of the scheme \(scheme), which any other app may claim. A scheme "
-                        + "after a domain of yours, such as org.example.\(scheme), avoids that."), .schemeNotReserved,
-                setting: "redirect_uri")
+                check, .warning, .finding(.callbackAtOpenScheme(scheme)), .schemeNotReserved, setting: "redirect_uri")
         }
         guard await broker.flowRegistry.pending(account.name) == nil else {
-            return Finding(check, .ok, "A sign-in is waiting for its callback now.")
+            return Finding(check, .ok, .finding(.callbackAwaited))
         }
         do throws(BrokerError) {
             let opened = try await broker.callbackReceiver.open(uri, account.name)
             await broker.callbackReceiver.close(opened, account.name)
-            return Finding(check, .ok, "The port of the callback is free.")
+            return Finding(check, .ok, .finding(.portFree))
         } catch {
-            let reason = if case .portInUse(_, let reason) = error { reason } else { "the listener cannot be opened" }
+            let cause: String? = if case .portInUse(_, let reason) = error { reason } else { nil }
             return Finding(
-                check, .wrong, "The callback cannot arrive: \(reason).", .portTaken, setting: "redirect_uri",
-                url: uri)
+                check, .wrong, .finding(.portUnusable(cause: cause)), .portTaken, setting: "redirect_uri", url: uri)
         }
     }
 }

@@ -11,6 +11,27 @@ public struct Finding: Sendable, Equatable {
         case wrong
     }
 
+    /// What was looked at. The raw values are the words of the wire.
+    public enum Check: String, Sendable, CaseIterable {
+        case network, tls, clock
+        /// The provider itself.
+        case provider
+        /// The metadata at the issuer.
+        case discovery
+        /// Whether the account can sign in with these metadata.
+        case metadata
+        /// The authorization endpoint.
+        case page
+        case client
+        /// Where callbacks arrive.
+        case redirect
+        case session, vault, peers
+        /// An exposed socket.
+        case expose
+        /// A kept file.
+        case file
+    }
+
     /// What is not as it should be. The raw values are the words of the wire.
     public enum Cause: String, Sendable, CaseIterable {
         case unreachable
@@ -41,8 +62,7 @@ public struct Finding: Sendable, Equatable {
         case shuttingDown = "shutting_down"
     }
 
-    /// What was looked at, such as `discovery`.
-    public var check: String
+    public var check: Check
     public var level: Level
     public var message: Reason
     public var cause: Cause?
@@ -66,21 +86,14 @@ public struct Finding: Sendable, Equatable {
         public var certificateFile: String?
     }
 
-    /// The finding for requests that go through a proxy.
-    ///
-    /// - Parameter whose: the requests, as the beginning of a sentence.
-    public static func requests(_ whose: String, through proxy: HTTPProxy) -> Finding {
-        let exceptions = proxy.exceptions.isEmpty ? "" : ", except to \(proxy.exceptions.joined(separator: ", "))"
-        return Finding(
-            "network", .ok,
-            .text(
-                "\(whose) go through the proxy \(proxy.url.text)\(exceptions). The proxy resolves the names of providers. "
-                    + "Therefore the check that a URL from a provider does not lead to this machine works only for URLs "
-                    + "with an IP address."))
+    /// - Parameter isOfAll: see ``FindingReason/proxied(url:exceptions:isOfAll:)``.
+    public static func proxied(by proxy: HTTPProxy, isOfAll: Bool) -> Finding {
+        let reason = FindingReason.proxied(url: proxy.url.text, exceptions: proxy.exceptions, isOfAll: isOfAll)
+        return Finding(.network, .ok, .finding(reason))
     }
 
     public init(
-        _ check: String, _ level: Level, _ message: Reason, _ cause: Cause? = nil, setting: String? = nil,
+        _ check: Check, _ level: Level, _ message: Reason, _ cause: Cause? = nil, setting: String? = nil,
         url: String? = nil
     ) {
         self.check = check

@@ -22,32 +22,32 @@ public struct ProviderLook: Sendable {
     /// Seconds. A smaller difference is not reported.
     private static let remarkable = 30
 
-    /// What is wrong with a response. The text goes on a sentence that begins with the host's name.
+    /// What is wrong with a response. The reason goes on a sentence that begins with the host's name.
     public struct Trouble: Error {
         public var level = Finding.Level.wrong
-        public let text: String
+        public let reason: Reason
         /// The setting to look at.
         public let setting: String?
         /// See ``Finding/stated``.
         public var stated: String?
 
-        public init(_ text: String, level: Finding.Level = .wrong, setting: String? = nil) {
+        public init(_ reason: Reason, level: Finding.Level = .wrong, setting: String? = nil) {
             self.level = level
-            self.text = text
+            self.reason = reason
             self.setting = setting
         }
     }
 
     public static func status(_ response: HTTPResponse) -> Trouble {
-        Trouble("responds with HTTP status \(response.status)")
+        Trouble(.finding(.respondsWithStatus(response.status)))
     }
 
     /// Sends a request and reports on the certificate, the response and the provider's clock.
     ///
     /// - Parameter setting: says where the request goes, if it is not the setting that names the provider.
     public func look(
-        _ request: HTTPRequest, as check: String, setting: String? = nil,
-        _ read: (HTTPResponse) -> Result<String, Trouble>
+        _ request: HTTPRequest, as check: Finding.Check, setting: String? = nil,
+        _ read: (HTTPResponse) -> Result<Reason, Trouble>
     ) async -> [Finding] {
         var request = request
         request.trust = account.trust
@@ -65,16 +65,16 @@ public struct ProviderLook: Sendable {
         let now = before + (clock.wallInstant - before) / 2
         var findings: [Finding] = []
         if (try? WebURL(parsing: request.url))?.scheme == "https" {
-            findings.append(Finding("tls", .ok, "\(host) has a certificate that is trusted."))
+            findings.append(Finding(.tls, .ok, .finding(.certificateTrusted(host: host))))
         } else {
-            findings.append(Finding("tls", .ok, "\(host) is this machine. The connection is not encrypted."))
+            findings.append(Finding(.tls, .ok, .finding(.notEncrypted(host: host))))
         }
         switch read(response) {
-        case .success(let text): findings.append(Finding(check, .ok, "\(host) \(text)."))
+        case .success(let reason): findings.append(Finding(check, .ok, .finding(.host(host, reason))))
         case .failure(let trouble):
             var finding = Finding(
-                check, trouble.level, "\(host) \(trouble.text).", .badResponse, setting: trouble.setting ?? setting,
-                url: request.url)
+                check, trouble.level, .finding(.host(host, trouble.reason)), .badResponse,
+                setting: trouble.setting ?? setting, url: request.url)
             finding.stated = trouble.stated.flatMap { Finding.isPlain($0) ? $0 : nil }
             findings.append(finding)
         }
@@ -89,47 +89,45 @@ public struct ProviderLook: Sendable {
     }
 
     private static func finding(
-        _ error: HTTPClientError, _ check: String, _ host: String, _ url: String, _ setting: String
+        _ error: HTTPClientError, _ check: Finding.Check, _ host: String, _ url: String, _ setting: String
     ) -> Finding {
         switch error {
         case .untrusted(_, let reason):
             // The reason names a setting if changing it helps.
-            Finding("tls", .wrong, "There is no trusted connection to \(host): \(reason).", .untrusted, url: url)
+            Finding(
+                .tls, .wrong, .finding(.noTrustedConnection(host: host, cause: reason)), .untrusted, url: url)
         case .unreachable(_, let reason, _):
             Finding(
-                check, .wrong, "\(host) cannot be reached: \(reason).", .unreachable, setting: setting, url: url)
+                check, .wrong, .finding(.unreachable(host: host, cause: reason)), .unreachable, setting: setting,
+                url: url)
         case .timedOut:
             Finding(
-                check, .wrong, "\(host) does not respond within \(timeout.components.seconds) s.", .unreachable,
+                check, .wrong, .finding(.noResponse(host: host, seconds: timeout.wholeSeconds)), .unreachable,
                 setting: setting, url: url)
         case .tooLarge, .malformed:
             Finding(
-                check, .wrong, "The response of \(host) is not valid HTTP, or it is too large.", .badResponse,
-                setting: setting, url: url)
+                check, .wrong, .finding(.badResponse(host: host)), .badResponse, setting: setting, url: url)
         case .refusedURL:
-            Finding(
-                check, .wrong, "An endpoint is neither https nor http on a loopback address.", .configuration,
-                setting: setting)
+            Finding(check, .wrong, .provider(.endpointNotAllowed), .configuration, setting: setting)
         case .cancelled:
-            Finding(check, .warning, "The check was not made: the daemon is shutting down.", .shuttingDown)
+            Finding(check, .warning, .finding(.notChecked), .shuttingDown)
         }
     }
 
     private static func clock(_ response: HTTPResponse, _ host: String, _ now: WallInstant) -> Finding {
         guard let theirs = response.fields["Date"].flatMap({ HTTPDate.seconds(of: $0) }) else {
-            return Finding("clock", .ok, "\(host) does not send its time.")
+            return Finding(.clock, .ok, .finding(.noTime(host: host)))
         }
         // The age of a cached response is added to its date (RFC 9111 section 5.1).
         let age = max(0, min(response.fields["Age"].flatMap { Int($0) } ?? 0, 1 << 31))
         let (difference, overflow) = now.seconds.subtractingReportingOverflow(theirs &+ age)
         let size = overflow ? Int.max : abs(difference)
         guard size > remarkable else {
-            return Finding("clock", .ok, "The clocks of this machine and of \(host) agree.")
+            return Finding(.clock, .ok, .finding(.clocksAgree(host: host)))
         }
         return Finding(
-            "clock", size > leeway ? .wrong : .warning,
-            .text(
-                "This machine's clock is \(size) s \(difference > 0 ? "ahead of" : "behind") that of \(host): ID tokens are "
-                    + "refused from \(leeway) s on."), .clockDiffers)
+            .clock, size > leeway ? .wrong : .warning,
+            .finding(.clockDiffers(host: host, seconds: size, isAhead: difference > 0, leeway: leeway)),
+            .clockDiffers)
     }
 }

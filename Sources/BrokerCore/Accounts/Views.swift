@@ -32,7 +32,7 @@ public struct AccountView: Sendable {
     public let lostScopes: [String]
     /// A note for the user about a session that works, such as that it has no refresh token, and what to do. One or two
     /// sentences.
-    public let notice: String?
+    public let notice: Reason?
 }
 
 /// What a caller wants of a session.
@@ -89,15 +89,10 @@ extension AccountView {
 
     /// Scopes that were lost come first. A session without a refresh token ends with its access token. A token without
     /// an end needs no renewal.
-    private static func notice(of session: Session, _ account: Account) -> String? {
-        if !session.lostScopes.isEmpty {
-            return "The session of \(account.name) lost scopes when a token with fewer scopes was requested: "
-                + "\(session.lostScopes.joined(separator: " ")). Sign in again to get them back. Ringback does not "
-                + "request such tokens of this provider any more."
-        }
+    private static func notice(of session: Session, _ account: Account) -> Reason? {
+        guard session.lostScopes.isEmpty else { return .session(.lostScopes(account.name, session.lostScopes)) }
         guard !session.isRefreshable, session.tokens[.own]?.expiry != nil else { return nil }
-        let advice = account.renewalAdvice ?? "When it ends, sign in again."
-        return "The provider gave \(account.name) no refresh token: the session ends with its access token. \(advice)"
+        return .session(.endsWithToken(account.name, advice: account.renewalAdvice))
     }
 }
 

@@ -87,32 +87,30 @@ extension ExposedSocket.Order {
     static let maxScopes = 64
     static let maxUIDs = 16
 
-    /// What is wrong with the order: the member and the reason, as text for the user; nil if nothing is.
-    public var mistake: (member: String, reason: String)? {
+    /// What is wrong with the order: the member and the reason; nil if nothing is.
+    public var mistake: (member: String, reason: RequestReason)? {
         if AccountName(name) == nil {
-            return ("name", "it begins with a-z or 0-9 and goes on with up to 63 of a-z, 0-9, “.”, “_” and “-”")
+            return ("name", .socketName)
         }
-        if accounts.isEmpty { return ("accounts", "name the accounts to show, one at least") }
-        if accounts.count > Self.maxAccounts { return ("accounts", "more than \(Self.maxAccounts)") }
+        if accounts.isEmpty { return ("accounts", .noAccounts) }
+        if accounts.count > Self.maxAccounts { return ("accounts", .tooMany(most: Self.maxAccounts)) }
         if let ceiling,
             ceiling.isEmpty || ceiling.count > Self.maxScopes || !ceiling.allSatisfy(TokenDownscoping.isScope)
         {
-            return (
-                "scope", "it is 1 to \(Self.maxScopes) scopes with spaces between them; leave it out for no ceiling"
-            )
+            return ("scope", .ceiling(most: Self.maxScopes))
         }
-        if allowedUIDs.count > Self.maxUIDs { return ("allow_uids", "more than \(Self.maxUIDs)") }
+        if allowedUIDs.count > Self.maxUIDs { return ("allow_uids", .tooMany(most: Self.maxUIDs)) }
         if allowedUIDs.contains(where: { $0 == 65_534 || $0 == .max }) {
-            return ("allow_uids", "65534 is the uid of all users that this system does not know")
+            return ("allow_uids", .overflowUID)
         }
         if let flatpak, !Self.isFlatpakID(flatpak) {
-            return ("flatpak", "it is an app's id, such as org.example.App")
+            return ("flatpak", .flatpakID)
         }
         if flatpak != nil, !allowedUIDs.isEmpty {
-            return ("allow_uids", "a Flatpak app runs as you: leave it out")
+            return ("allow_uids", .uidsWithFlatpak)
         }
         if let lifetime, !(.seconds(1)...Self.longestLifetime).contains(lifetime) {
-            return ("ttl", "it is 1 to \(Self.longestLifetime.wholeSeconds) seconds (a year)")
+            return ("ttl", .lifetime(most: Self.longestLifetime.wholeSeconds))
         }
         return nil
     }

@@ -107,7 +107,9 @@ public actor ExposedSocketRegistry {
     }
 
     private func added(_ order: ExposedSocket.Order) async throws(BrokerError) -> ExposedSocket {
-        if let mistake = order.mistake { throw .invalid(field: mistake.member, reason: .text(mistake.reason + ".")) }
+        if let mistake = order.mistake {
+            throw .invalid(field: mistake.member, reason: .exposedSocket(.wrongOrder(mistake.reason)))
+        }
         if let place = places[order.name] {
             throw .conflict(.exposedSocket(.configured(order.name, place: place)))
         }

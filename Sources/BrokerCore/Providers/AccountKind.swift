@@ -29,7 +29,7 @@ public protocol AccountKind: Sendable {
     func check(_ query: SessionQuery, of account: Account) throws(BrokerError)
 
     /// How a session of the account can be had that renews itself; nil where nothing is known to help.
-    func renewalAdvice(of account: Account) -> String?
+    func renewalAdvice(of account: Account) -> Reason?
 
     /// What callers may see of what is sealed for this kind alone.
     func shown(of session: Session) -> SessionAttachment?
@@ -45,7 +45,7 @@ extension AccountKind {
     public func bindingID(of account: Account) -> String { binding(of: account).text }
     public var needsSignIn: Bool { true }
     public func configuredSession(of account: Account, by clock: BrokerClock) -> Session? { nil }
-    public func renewalAdvice(of account: Account) -> String? { nil }
+    public func renewalAdvice(of account: Account) -> Reason? { nil }
     public func shown(of session: Session) -> SessionAttachment? { nil }
     public func observer(with tools: ProviderTools) -> (any SessionObserver)? { nil }
     public func isUsable(_ setting: UnusableSetting) async -> Bool { false }
@@ -133,7 +133,7 @@ extension Account {
     /// The issuer, where there is one.
     public var issuer: String? { kind.issuer(of: self) }
 
-    var renewalAdvice: String? { kind.renewalAdvice(of: self) }
+    var renewalAdvice: Reason? { kind.renewalAdvice(of: self) }
 
     /// The account's place in the vault.
     public var slot: VaultSlot { VaultSlot(account: name.rawValue, binding: bindingID) }

@@ -14,6 +14,8 @@ public enum ExposedSocketReason: Sendable, Equatable {
     case closed(ClosedSocket.Reason, place: String?)
     /// The error says no more.
     case unknownCause
+    /// What a member of the order has to be.
+    case wrongOrder(RequestReason)
     /// A member of the order is wrong.
     case wrongMember(String, Reason)
     case recordLost

@@ -7,6 +7,7 @@ public indirect enum Reason: Sendable, Equatable {
     case account(AccountReason)
     case provider(ProviderReason)
     case exposedSocket(ExposedSocketReason)
+    case finding(FindingReason)
     /// A fact that only one kind of account has.
     case kind(KindFact)
     /// Both, the first one first.

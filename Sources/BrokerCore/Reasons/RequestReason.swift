@@ -10,6 +10,19 @@ public enum RequestReason: Sendable, Equatable {
     case callbackElsewhere(AccountName)
     /// The configuration of the account fixes the port.
     case portFixed(AccountName, port: Int)
+    /// What a member of a downscoped token's request or of an exposed socket has to be; `most` is how many it may have.
+    case scopes(most: Int)
+    case textWithoutControls
+    case absoluteURI
+    case socketName
+    case noAccounts
+    case tooMany(most: Int)
+    case ceiling(most: Int)
+    case overflowUID
+    case flatpakID
+    case uidsWithFlatpak
+    /// `most` is in seconds.
+    case lifetime(most: Int)
     /// The table of origins changed while the request was processed.
     case originsChanged
 }

@@ -13,10 +13,14 @@ public enum SessionReason: Sendable, Equatable {
     case newer(AccountName)
     /// The refresh was not made, since the vault has no room for a new refresh token. `cause` is the vault's.
     case noRoom(cause: String)
-    /// There is no refresh token to renew the session with. `advice` is a sentence on how to get one.
-    case notRefreshable(AccountName, advice: String?)
-    /// There is no refresh token to request a downscoped token with. `advice` is a sentence on how to get one.
-    case notDownscopable(AccountName, advice: String?)
+    /// There is no refresh token to renew the session with. `advice` says how to get one.
+    case notRefreshable(AccountName, advice: Reason?)
+    /// There is no refresh token to request a downscoped token with. `advice` says how to get one.
+    case notDownscopable(AccountName, advice: Reason?)
+    /// The session ends with its access token. `advice` says how to get a refresh token.
+    case endsWithToken(AccountName, advice: Reason?)
+    /// Scopes that the provider took away when a downscoped token was requested.
+    case lostScopes(AccountName, [String])
     /// The provider takes scopes away from the session when a downscoped token is requested.
     case losesScopes(AccountName)
     /// The provider's token had expired when it came.

@@ -5,19 +5,15 @@ extension TokenKey {
     private static let maxScopes = 100
 
     /// The first parameter that cannot be sent, and why; nil if all can be.
-    public var mistake: (parameter: String, reason: String)? {
+    public var mistake: (parameter: String, reason: RequestReason)? {
         if let scopes, scopes.count > TokenKey.maxScopes || !scopes.allSatisfy(TokenDownscoping.isScope) {
-            return (
-                "scope",
-                "it is at most \(TokenKey.maxScopes) scopes with spaces between them: printable ASCII, no quotes or "
-                    + "backslashes"
-            )
+            return ("scope", .scopes(most: TokenKey.maxScopes))
         }
         if let audience, !TokenDownscoping.isAudience(audience) {
-            return ("audience", "it is a text without control characters")
+            return ("audience", .textWithoutControls)
         }
         if let resource, !TokenDownscoping.isResource(resource) {
-            return ("resource", "it is an absolute URI without a fragment (RFC 8707)")
+            return ("resource", .absoluteURI)
         }
         return nil
     }

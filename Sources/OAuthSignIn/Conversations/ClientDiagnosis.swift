@@ -15,7 +15,7 @@ struct ClientDiagnosis: Sendable {
     /// The finding; nil if the response tells nothing about the client.
     func finding() async -> Finding? {
         let account = provider.account
-        let check = "client"
+        let check = Finding.Check.client
         do throws(BrokerError) {
             let registration = try await provider.registration(metadata)
             let endpoint = metadata.tokenEndpoint
@@ -31,16 +31,14 @@ struct ClientDiagnosis: Sendable {
             if OAuthError.rejectsClient(
                 in: response, codes: ["invalid_client", "unauthorized_client", "incorrect_client_credentials"])
             {
-                let settings =
-                    registration.authentication == .none
-                    ? "client_id" : "client_id, client_authentication or the client's secret"
                 return Finding(
-                    check, .wrong, "\(host) rejects this client: \(settings) is wrong.",
+                    check, .wrong,
+                    .oauth(.clientRejected(host: host, hasSecret: registration.authentication != .none)),
                     .clientRefused, setting: "client_id", url: endpoint)
             }
             if response.status == 404 {
                 return Finding(
-                    check, .wrong, "\(host) has no token endpoint at this URL (HTTP 404).", .badResponse,
+                    check, .wrong, .oauth(.noTokenEndpoint(host: host)), .badResponse,
                     setting: account.configuredProvider == .oauth2 ? "endpoints.token" : nil, url: endpoint)
             }
             do throws(OAuthError) {
@@ -49,7 +47,7 @@ struct ClientDiagnosis: Sendable {
                 guard case .refused(let refusal) = error,
                     ["invalid_grant", "bad_verification_code"].contains(refusal.code)
                 else { return nil }
-                return Finding(check, .ok, "\(host) knows this client.")
+                return Finding(check, .ok, .oauth(.clientKnown(host: host)))
             }
             return nil
         } catch {

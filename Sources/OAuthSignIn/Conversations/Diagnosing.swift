@@ -39,8 +39,8 @@ struct ProviderDiagnosis: Sendable {
         case .fixed(let fixed): (findings, metadata) = (await atEndpoints(fixed), fixed)
         case .unsupported(let reason):
             return Diagnosis(
-                [Finding("provider", .wrong, .text(reason), .configuration, setting: "provider")],
-                awaitsCallbacks: false)
+                [Finding(.provider, .wrong, .text(reason), .configuration, setting: "provider")], awaitsCallbacks: false
+            )
         }
         guard !isOfService else { return Diagnosis(findings, awaitsCallbacks: false) }
         if !findings.contains(where: { $0.level == .wrong }), let metadata, let mistake = await mistake(metadata) {
@@ -68,15 +68,15 @@ struct ProviderDiagnosis: Sendable {
             }
             return nil
         } catch {
-            return Finding("metadata", mistake: error)
+            return Finding(.metadata, mistake: error)
         }
     }
 
     /// Sends a GET, which is not a token request. Every response below status 500 shows that the endpoint exists.
     private func atEndpoints(_ metadata: ProviderMetadata) async -> [Finding] {
-        let token = await lookout.look(HTTPRequest(url: metadata.tokenEndpoint), as: "provider") { response in
+        let token = await lookout.look(HTTPRequest(url: metadata.tokenEndpoint), as: .provider) { response in
             response.status < 500
-                ? .success("responds at its token endpoint") : .failure(ProviderLook.status(response))
+                ? .success(.oauth(.respondsAtTokenEndpoint)) : .failure(ProviderLook.status(response))
         }
         guard let page = try? WebURL(parsing: metadata.authorizationEndpoint),
             page.origin != (try? WebURL(parsing: metadata.tokenEndpoint))?.origin
@@ -84,10 +84,10 @@ struct ProviderDiagnosis: Sendable {
         // The same for the authorization endpoint, without its query.
         let place = page.origin + page.path
         return token
-            + (await lookout.look(HTTPRequest(url: place), as: "page", setting: "endpoints.authorization") {
+            + (await lookout.look(HTTPRequest(url: place), as: .page, setting: "endpoints.authorization") {
                 $0.status < 500
-                    ? .success("responds at its authorization endpoint") : .failure(ProviderLook.status($0))
-            }.filter { $0.check == "page" || $0.level == .wrong })
+                    ? .success(.oauth(.respondsAtPage)) : .failure(ProviderLook.status($0))
+            }.filter { $0.check == .page || $0.level == .wrong })
     }
 
     /// The metadata that the directory has, or requests now.
@@ -103,25 +103,25 @@ struct ProviderDiagnosis: Sendable {
     private func atIssuer(_ issuer: String) async -> ([Finding], ProviderMetadata?) {
         guard let requests = try? ProviderMetadata.discoveryRequests(issuer: issuer) else {
             return (
-                [Finding("discovery", .wrong, "The issuer is not an https URL.", .configuration, setting: "issuer")],
+                [Finding(.discovery, .wrong, .oauth(.issuerNotHTTPS), .configuration, setting: "issuer")],
                 nil
             )
         }
         var first: [Finding] = []
         for request in requests {
             var metadata: ProviderMetadata?
-            let found = await lookout.look(request, as: "discovery") { response in
+            let found = await lookout.look(request, as: .discovery) { response in
                 do throws(OAuthError) {
                     metadata = try ProviderMetadata(parsing: response, issuer: issuer)
-                    return .success("publishes metadata of this issuer")
+                    return .success(.oauth(.publishesMetadata))
                 } catch {
                     return .failure(reason(error, response, issuer))
                 }
             }
-            if found.contains(where: { $0.check == "discovery" && $0.level == .ok }) { return (found, metadata) }
+            if found.contains(where: { $0.check == .discovery && $0.level == .ok }) { return (found, metadata) }
             if first.isEmpty { first = found }
             // If the host cannot be reached at the first URL, the second URL fails too.
-            if !found.contains(where: { $0.check == "clock" }) { break }
+            if !found.contains(where: { $0.check == .clock }) { break }
         }
         return (first, nil)
     }
@@ -130,10 +130,10 @@ struct ProviderDiagnosis: Sendable {
         switch error {
         case .invalid(_, let reason):
             var trouble = ProviderLook.Trouble(
-                "publishes no usable metadata of this issuer: \(reason)", setting: "issuer")
+                .oauth(.publishesNoUsableMetadata(cause: reason)), setting: "issuer")
             trouble.stated = stated(response, issuer)
             return trouble
-        case .misconfigured(let reason): return ProviderLook.Trouble("cannot be used: \(reason)")
+        case .misconfigured(let reason): return ProviderLook.Trouble(.oauth(.metadataNotUsable(cause: reason)))
         default: return ProviderLook.status(response)
         }
     }

@@ -60,7 +60,7 @@ extension Provider {
 
 extension Finding {
     /// The finding for a mistake in an account's configuration; nil for other errors.
-    init?(_ check: String, mistake error: BrokerError) {
+    init?(_ check: Finding.Check, mistake error: BrokerError) {
         switch error {
         case .misconfigured(let reason): self.init(check, .wrong, reason, .configuration)
         case .unusableSetting(let setting):

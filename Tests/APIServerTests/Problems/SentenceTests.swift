@@ -172,6 +172,47 @@ import Testing
         #expect(Reason.kind(KindFact(reason)).sentence == sentence)
     }
 
+    @Test(
+        arguments: [
+            (
+                .proxied(url: "http://proxy.example:3128", exceptions: ["a.example", "b.example"], isOfAll: true),
+                "Requests to providers go through the proxy http://proxy.example:3128, except to a.example, b.example. "
+                    + "The proxy resolves the names of providers. Therefore the check that a URL from a provider does "
+                    + "not lead to this machine works only for URLs with an IP address."
+            ),
+            (
+                .clockDiffers(host: "id.example", seconds: 121, isAhead: false, leeway: 120),
+                "This machine's clock is 121 s behind that of id.example: ID tokens are refused from 120 s on."
+            ),
+            (
+                .callbackAtOpenScheme("myapp"),
+                "The callback arrives as a link of the scheme myapp, which any other app may claim. A scheme after a "
+                    + "domain of yours, such as org.example.myapp, avoids that."
+            ),
+            (.host("id.example", .finding(.respondsWithStatus(503))), "id.example responds with HTTP status 503."),
+            (.portUnusable(cause: nil), "The callback cannot arrive: the listener cannot be opened."),
+            (.noResponse(host: "id.example", seconds: 6), "id.example does not respond within 6 s."),
+        ] as [(FindingReason, String)])
+    func `a finding`(reason: FindingReason, sentence: String) {
+        #expect(Reason.finding(reason).sentence == sentence)
+    }
+
+    @Test func `advice follows what it is about`() {
+        let advice = Reason.kind(KindFact(OAuthReason.tokenForOfflineAccess))
+        #expect(
+            Problem(.sessionRanOut(Self.work, advice: advice), language: .english).detail
+                == "The session of work runs out, and the provider gave no refresh token to renew it. Most providers "
+                + "issue one for the scope offline_access.")
+        #expect(
+            Reason.session(.endsWithToken(Self.work, advice: nil)).sentence
+                == "The provider gave work no refresh token: the session ends with its access token. When it ends, sign "
+                + "in again.")
+        #expect(
+            Reason.session(.lostScopes(Self.work, ["a", "b"])).sentence
+                == "The session of work lost scopes when a token with fewer scopes was requested: a b. Sign in again to "
+                + "get them back. Ringback does not request such tokens of this provider any more.")
+    }
+
     @Test func `a second reason follows the first one with one full stop between them`() {
         let deleted = Reason.kind(KindFact(OAuthReason.leftover(.deleted)))
         let cut = BrokerError.provider(.unreachable(host: "id.example", reason: .both("it was cut off", deleted)))

@@ -13,7 +13,7 @@ import Testing
         "token_endpoint":"https://id.example/token","jwks_uri":"https://id.example/keys"}
         """#
 
-    private func found(_ house: House, _ check: String) async throws -> Finding? {
+    private func found(_ house: House, _ check: Finding.Check) async throws -> Finding? {
         try await Diagnostics(of: house.broker).findings(of: House.name).first { $0.check == check }
     }
 
@@ -33,7 +33,7 @@ import Testing
     @Test func `a provider that is as it should be has nothing wrong`() async throws {
         let house = try await House()
         let findings = try await Diagnostics(of: house.broker).findings(of: House.name)
-        #expect(findings.map(\.check) == ["tls", "discovery", "clock", "client", "redirect"])
+        #expect(findings.map(\.check) == [.tls, .discovery, .clock, .client, .redirect])
         #expect(findings.allSatisfy { $0.level == .ok }, "\(findings)")
         #expect(house.provider.count(.token) == 1)
         guard
@@ -49,10 +49,13 @@ import Testing
     func `the clock is compared with the provider's, either way`(seconds: Int, level: Finding.Level) async throws {
         let house = try await House()
         house.provider.script(.metadata, .answer(200, Self.metadata, try date(house, seconds)))
-        let finding = try #require(try await found(house, "clock"))
+        let finding = try #require(try await found(house, .clock))
         #expect(finding.level == level, "\(finding)")
         guard level != .ok else { return }
-        #expect(finding.message.holds("\(abs(seconds)) s \(seconds > 0 ? "behind" : "ahead of")"), "\(finding)")
+        #expect(
+            finding.message
+                == .finding(
+                    .clockDiffers(host: "id.example", seconds: abs(seconds), isAhead: seconds < 0, leeway: 120)))
         #expect(finding.cause == .clockDiffers)
     }
 
@@ -65,52 +68,55 @@ import Testing
     ) async throws {
         let house = try await House()
         house.provider.script(.metadata, .answer(200, Self.metadata, try date(house, seconds) + [("Age", age)]))
-        #expect(try await found(house, "clock")?.level == level)
+        #expect(try await found(house, .clock)?.level == level)
     }
 
     @Test func `a certificate that is not believed, and a provider that is away, are told apart`() async throws {
         let house = try await House()
         house.provider.script(.metadata, .fail(.untrusted(host: "id.example", reason: "self-signed certificate")))
         let tls = try await Diagnostics(of: house.broker).findings(of: House.name)
-        #expect(tls.first?.check == "tls" && tls.first?.level == .wrong)
+        #expect(tls.first?.check == .tls && tls.first?.level == .wrong)
         #expect(tls.first?.message.holds("self-signed certificate") == true)
         #expect(tls.first?.cause == .untrusted && tls.first?.host == "id.example")
         house.provider.script(.metadata, .fail(.unreachable(host: "id.example", reason: "no route")))
-        let away = try await found(house, "discovery")
-        #expect(away?.level == .wrong && away?.message == "id.example cannot be reached: no route.")
+        let away = try await found(house, .discovery)
+        #expect(away?.level == .wrong && away?.message == .finding(.unreachable(host: "id.example", cause: "no route")))
         house.provider.script(.metadata, .fail(.timedOut(host: "id.example")))
-        #expect(try await found(house, "discovery")?.message.holds("within 6 s") == true)
+        #expect(
+            try await found(house, .discovery)?.message
+                == .finding(.noResponse(host: "id.example", seconds: 6)))
     }
 
     @Test func `metadata of another issuer, or none, are wrong; the second place is asked too`() async throws {
         let house = try await House()
         let other = Self.metadata.replacing("https://id.example\"", with: "https://evil.example\"")
         house.provider.script(.metadata, .status(200, other), .status(404))
-        let wrong = try await found(house, "discovery")
+        let wrong = try await found(house, .discovery)
         #expect(wrong?.level == .wrong && wrong?.message.holds("issuer") == true, "\(String(describing: wrong))")
         house.provider.script(.metadata, .status(404), .status(200, Self.metadata))
-        #expect(try await found(house, "discovery")?.level == .ok)
+        #expect(try await found(house, .discovery)?.level == .ok)
         house.provider.script(.metadata, .status(503), .status(503))
-        #expect(try await found(house, "discovery")?.level == .wrong)
+        #expect(try await found(house, .discovery)?.level == .wrong)
     }
 
     @Test func `NAT-03: the way back is judged by its redirect URI`() async throws {
         let house = try await House()
-        for (uri, level, word) in [
-            ("swisscoin://auth-callback", Finding.Level.warning, "any other app may claim"),
-            ("org.example.app:/cb", .ok, "org.example.app"), ("https://app.example/cb", .warning, "has to be pasted"),
-            ("http://127.0.0.1:8400/callback", .ok, "is free"),
+        for (uri, level, reason) in [
+            ("swisscoin://auth-callback", Finding.Level.warning, FindingReason.callbackAtOpenScheme("swisscoin")),
+            ("org.example.app:/cb", .ok, .callbackAsLink(scheme: "org.example.app")),
+            ("https://app.example/cb", .warning, .callbackIsPasted),
+            ("http://127.0.0.1:8400/callback", .ok, .portFree),
         ] {
             var account = House.account()
             account.redirectURI = uri
             await house.broker.configure([account])
-            let finding = try await found(house, "redirect")
-            #expect(finding?.level == level && finding?.message.holds(word) == true, "\(uri)")
+            let finding = try await found(house, .redirect)
+            #expect(finding?.level == level && finding?.message == .finding(reason), "\(uri)")
         }
         // What was opened to look was closed again.
         #expect(house.doors.closed == ["http://127.0.0.1:8400/callback"])
         _ = try await house.broker.signIn(House.name, SignInRequest())
-        #expect(try await found(house, "redirect")?.level == .ok)
+        #expect(try await found(house, .redirect)?.level == .ok)
     }
 
     @Test(
@@ -126,7 +132,7 @@ import Testing
     ) async throws {
         let house = try await House()
         house.provider.script(.token, turn)
-        #expect(try await found(house, "client")?.level == level)
+        #expect(try await found(house, .client)?.level == level)
     }
 
     @Test func `endpoints by hand are looked at, and where they do not answer no secret is sent to them`() async throws
@@ -139,9 +145,9 @@ import Testing
         account.oauth.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("canary-secret") }
         await house.broker.configure([account])
         house.provider.script(.token, .status(500))
-        #expect(try await found(house, "provider")?.level == .wrong)
+        #expect(try await found(house, .provider)?.level == .wrong)
         #expect(house.provider.requests.filter { $0.endpoint == .token }.allSatisfy { $0.form.isEmpty })
         house.provider.script(.token, .status(405))
-        #expect(try await found(house, "provider")?.level == .ok)
+        #expect(try await found(house, .provider)?.level == .ok)
     }
 }

@@ -82,7 +82,7 @@ import Testing
         #expect(session.lostScopes == ["openid"] && session.refusesDownscoping)
         #expect(session.scope == "email" && session.refreshTokens.map { $0.revealed() } == ["refresh-4"])
         let view = try await house.view
-        #expect(view.lostScopes == ["openid"] && view.notice?.contains("openid") == true)
+        #expect(view.lostScopes == ["openid"] && view.notice == .session(.lostScopes(House.name, ["openid"])))
         #expect(view.state == .authenticated && view.error == nil)
         #expect(house.facts.names.count { $0 == "scopesLost" } == 1)
         // The session lives on with what is left.

@@ -61,11 +61,12 @@ import Testing
         house.clock.advance(by: 3_600)
         for error in [await house.failure(), await house.failure(minValid: 60), try await house.view.error] {
             guard case .sessionRanOut(PresetHouse.name, let advice?) = error else { throw Unexpected() }
-            #expect(advice.contains(#"authorization_params = { prompt = "consent" }"#))
+            #expect(advice.oauth == .tokenAtFirstConsent)
         }
         let refusal = await error { () throws(BrokerError) in try await house.broker.refresh(PresetHouse.name) }
         guard case .conflict(let reason, nil) = refusal else { throw Unexpected() }
-        #expect(reason.holds("consent"))
+        let advice = Reason.kind(KindFact(OAuthReason.tokenAtFirstConsent))
+        #expect(reason == .session(.notRefreshable(PresetHouse.name, advice: advice)))
         #expect(house.presented.isEmpty)
         // The way out.
         try await house.signIn()
