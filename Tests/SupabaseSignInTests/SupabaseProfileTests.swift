@@ -71,6 +71,34 @@ import Testing
         #expect(await eventually { (try? await self.profile(house)) == active(["is_active": false], false) })
     }
 
+    /// As after a function such as `reactivate_account`: the row of before must not be shown as the one of after.
+    @Test func `of before a function's call is not shown after it, while the new one is fetched`() async throws {
+        let house = try await house()
+        house.project.script(look, rows(["n": 1]), rows(["n": 2]))
+        try await house.signIn()
+        #expect(await eventually { (try? await self.profile(house)) == active(["n": 1]) })
+        house.project.hold(look)
+        _ = try await house.broker.supabase.call(name, function: "touch", arguments: JSONObject())
+        #expect(await house.project.arrived(look, 2))
+        let reading = Task { try await profile(house) }
+        house.project.release(look)
+        #expect(try await reading.value == active(["n": 2]))
+    }
+
+    @Test func `whose fetch was overtaken by a function's call is not shown`() async throws {
+        let house = try await house()
+        house.project.script(look, rows(["n": 1]), rows(["n": 2]))
+        house.project.hold(look)
+        try await house.signIn()
+        #expect(await house.project.arrived(look))
+        let readings = (0..<20).map { _ in Task { try await profile(house) } }
+        for _ in 0..<100 { await Task.yield() }
+        _ = try await house.broker.supabase.call(name, function: "touch", arguments: JSONObject())
+        #expect(await house.project.arrived(look, 2))
+        house.project.release(look)
+        for reading in readings { #expect(try await reading.value == active(["n": 2])) }
+    }
+
     @Test func `that is missing is so told, and made by the function where there is one`() async throws {
         let without = try await house()
         without.project.script(look, rows())

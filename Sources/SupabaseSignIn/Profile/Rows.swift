@@ -21,6 +21,8 @@ final class SupabaseProfiles: ProviderMemory {
         var rows: [AccountName: SupabaseProfile] = [:]
         /// The fetches in progress.
         var looks: [AccountName: Look] = [:]
+        /// The fetches that were started last, also if they have ended.
+        var latest: [AccountName: Look] = [:]
     }
     private let state = Mutex(State())
     private let work: Work
@@ -35,8 +37,9 @@ final class SupabaseProfiles: ProviderMemory {
         var awaited = look ?? start(account, sessions)
         while true {
             guard let found = await awaited.wait() else { throw .cancelled }
-            // If a later fetch was started meanwhile, wait for that one: this row may be outdated.
-            guard let later = state.withLock({ $0.looks[account.name] }), later !== awaited else {
+            // If a later fetch was started meanwhile, its result counts: this row may be outdated. It may have ended
+            // already.
+            guard let later = state.withLock({ $0.latest[account.name] }), later !== awaited else {
                 return try found.get()
             }
             awaited = later
@@ -45,14 +48,14 @@ final class SupabaseProfiles: ProviderMemory {
 
     /// Fetches the row again: the cached one may be another user's or outdated.
     func renew(_ account: Account, in sessions: SessionAccess) {
-        forget(account.name)
-        if account.project?.profile != nil { _ = start(account, sessions) }
+        if account.project?.profile == nil { forget(account.name) } else { _ = start(account, sessions) }
     }
 
     func forget(_ name: AccountName) {
         state.withLock { state in
             state.rows[name] = nil
             state.looks[name] = nil
+            state.latest[name] = nil
         }
     }
 
@@ -61,7 +64,11 @@ final class SupabaseProfiles: ProviderMemory {
     /// Concurrent callers share one fetch. If a later one is started, the result of the earlier one is not cached.
     private func start(_ account: Account, _ sessions: SessionAccess) -> Look {
         let look = Look()
-        state.withLock { $0.looks[account.name] = look }
+        state.withLock { state in
+            state.rows[account.name] = nil
+            state.looks[account.name] = look
+            state.latest[account.name] = look
+        }
         work.start {
             let (found, isStill) = await self.fetch(account, sessions)
             self.state.withLock { state in

@@ -16,6 +16,10 @@ final class FakeSupabase: HTTPClient {
         var requests: [SupabaseRequest] = []
         var turns: [String: [FakeProvider.Turn]] = [:]
         var gates: [String: Promise<Void>] = [:]
+
+        mutating func nextTurn(_ kind: String) -> FakeProvider.Turn? {
+            turns[kind]?.isEmpty == false ? turns[kind]?.removeFirst() : nil
+        }
     }
 
     let origin: String
@@ -82,15 +86,14 @@ final class FakeSupabase: HTTPClient {
     func send(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {
         guard request.url.hasPrefix(origin + "/") else { throw .unreachable(host: request.url, reason: "no such host") }
         let read = SupabaseRequest(request)
-        let gate = state.withLock { state in
+        let (gate, scripted) = state.withLock { state -> (Promise<Void>?, FakeProvider.Turn?) in
             state.requests.append(read)
-            return state.gates[read.kind]
+            // Held requests get their turns in the order in which they arrived.
+            let gate = state.gates[read.kind]
+            return (gate, gate == nil ? nil : state.nextTurn(read.kind))
         }
         if let gate, await gate.wait() == nil { throw .cancelled }
-        let turn = state.withLock { state -> FakeProvider.Turn? in
-            guard state.turns[read.kind]?.isEmpty == false else { return nil }
-            return state.turns[read.kind]?.removeFirst()
-        }
+        let turn = scripted ?? state.withLock { $0.nextTurn(read.kind) }
         switch turn {
         case .fail(let error): throw error
         case .answer(let status, let body, let fields):
