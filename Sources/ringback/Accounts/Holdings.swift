@@ -26,6 +26,22 @@ struct AccountHoldings {
     ///
     /// - Parameter needsDaemon: false returns none if no daemon answers.
     func revokeSockets(needsDaemon: Bool) throws(RingbackError) -> [String] {
+        let sockets = try sockets(needsDaemon: needsDaemon)
+        for socket in sockets {
+            do throws(RingbackError) {
+                _ = try calls.call(.revokeExposedSocket, [socket])
+            } catch {
+                // It has ended meanwhile.
+                guard error.kind == .notFound else { throw error }
+            }
+        }
+        return sockets
+    }
+
+    /// The names of the restricted sockets that `ringback expose` made for the account.
+    ///
+    /// - Parameter needsDaemon: false returns none if no daemon answers.
+    func sockets(needsDaemon: Bool) throws(RingbackError) -> [String] {
         let answer: JSON
         do throws(RingbackError) {
             answer = try calls.call(.listExposedSockets)
@@ -33,22 +49,16 @@ struct AccountHoldings {
             guard error.kind == .notFound || (error.kind == .noDaemon && !needsDaemon) else { throw error }
             return []
         }
-        var revoked: [String] = []
+        var names: [String] = []
         for list in ["exposed_sockets", "closed"] {
             for entry in answer[list]?.array ?? [] {
-                guard entry["source"] == "api", let socket = entry["name"]?.string, !revoked.contains(socket),
+                guard entry["source"] == "api", let socket = entry["name"]?.string, !names.contains(socket),
                     (entry["accounts"]?.array ?? []).contains(.string(name))
                 else { continue }
-                do throws(RingbackError) {
-                    _ = try calls.call(.revokeExposedSocket, [socket])
-                } catch {
-                    // It has ended meanwhile.
-                    guard error.kind == .notFound else { throw error }
-                }
-                revoked.append(socket)
+                names.append(socket)
             }
         }
-        return revoked
+        return names
     }
 
     /// Deletes the client that `ringback account add --register` registered, at the provider (RFC 7592) and in the vault.

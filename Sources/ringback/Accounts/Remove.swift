@@ -56,8 +56,12 @@ struct AccountRemove: ParsableCommand {
             guard try isDefined(file) else { return try removeSealed(calls) }
             let dependents = try AccountDependents(of: file, config: config)
             let origins = dependents.origins.map(\.rule.pattern.text)
-            try confirm(file, origins, dependents.consequences)
             let holdings = AccountHoldings(name: name, calls: calls)
+            if !yes {
+                let sockets = try holdings.sockets(needsDaemon: false)
+                let ends = sockets.map { "The restricted socket \(Sanitizer.line($0)) is revoked." }
+                try confirm(file, origins, dependents.consequences + ends)
+            }
             let isOwed = keepSession ? false : try signOut(calls)
             let sockets = try holdings.revokeSockets(needsDaemon: !keepSession)
             let registration = keepSession || keepRegistration ? nil : try holdings.deleteRegistration()

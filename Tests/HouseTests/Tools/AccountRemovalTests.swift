@@ -89,6 +89,13 @@ import Testing
             #expect(try await ringback("login work").status == 0)
             let exposed = try await ringback("expose box --account work --json")
             let socket = try #require(try JSON(parsing: exposed.out.utf8)["socket"]?.string, "\(exposed)")
+            let asked = try TerminalProgram(
+                ["account", "remove", "work"], environment: stage.environment.merging(environment) { $1 })
+            try await asked.shows("The restricted socket box is revoked.")
+            try await asked.shows("Sign out of work and remove the account")
+            asked.type("n")
+            #expect(try await asked.end().status == 4)
+            #expect(try await ringback("expose list").out.contains("box"))
             let removed = try await ringback("account remove work --yes")
             #expect(removed.status == 0 && removed.out.contains("Revoked its restricted socket: box"), "\(removed)")
             #expect(!(try await ringback("expose list")).out.contains("box"))
