@@ -105,6 +105,27 @@ import Testing
         }
     }
 
+    @Test func `goes on waiting for the other mail when a link is opened twice`() async throws {
+        try await play { stage in
+            let begun = try await stage.ringback("supabase", "update-user", "app", "--email", "new@example.org")
+            #expect(begun.status == 0, "\(begun)")
+            let flow = try #require(try await stage.api("GET", "/v1/flows")["flows"]?.array?.last?["id"]?.string)
+            let letters =
+                try await stage.sandbox.request("GET", "/supabase/sandbox/mailbox").json["letters"]?.array ?? []
+            let links = letters.suffix(2).compactMap { $0["link"]?.string }
+            try #require(links.count == 2)
+            for title in ["Confirmed", "Link of an older message"] {
+                let page = try await stage.run("/usr/bin/curl", ["-sSL", links[0]])
+                #expect(page.out.contains("<title>\(title)"), "\(page)")
+                #expect(try await stage.api("GET", "/v1/flows/\(flow)")["status"] == "pending")
+            }
+            _ = try await stage.run("/usr/bin/curl", ["-sSL", links[1]])
+            let now = try await stage.api("GET", "/v1/flows/\(flow)?wait=20")
+            #expect(now["status"] == "completed", "\(now)")
+            #expect(try await stage.account("app")["user"]?["email"] == "new@example.org")
+        }
+    }
+
     @Test func `takes a number with its code`() async throws {
         try await play { stage in
             let update = try stage.terminal("supabase", "update-user", "app", "--phone", "+4915112345678")

@@ -16,7 +16,7 @@ import Testing
         _ rules: String, _ settings: JSON = [:], _ test: (Stage) async throws -> Void
     ) async throws {
         try await Stage.playProject(settings) { stage in
-            let functions = #"rpc = ["update_profile", "deactivate_account"]"#
+            let functions = #"rpc = ["update_profile", "deactivate_account", "reactivate_account"]"#
             let account = Stage.project.replacing(#"rpc = ["echo"]"#, with: functions)
             try stage.write(configuration: account + rules)
             #expect(try await stage.ringback("reload").status == 0)
@@ -97,6 +97,21 @@ import Testing
             }
             #expect(try await shown(stage)["profile"]?["is_active"] == false)
             #expect(try await stage.token("app") != nil)
+        }
+    }
+
+    @Test func `that was switched off or on is never told as it was before`() async throws {
+        try await play(Self.rules) { stage in
+            try await stage.signUp()
+            for _ in 0..<8 {
+                for (function, status) in [("deactivate_account", "inactive"), ("reactivate_account", "active")] {
+                    let done = try await stage.ringback("supabase", "rpc", "app", function)
+                    #expect(done.status == 0, "\(done)")
+                    let session = try await shown(stage)
+                    #expect(session["profile_status"]?.string == status, "\(session)")
+                    #expect(session["profile"]?["is_active"]?.bool == (status == "active"), "\(session)")
+                }
+            }
         }
     }
 

@@ -4,7 +4,7 @@ internal import StrictJSON
 /// The functions of a project's database: those that an app calls for a profile, and two for tests.
 extension SupabaseTables {
     private static let functions = [
-        "get_or_create_profile", "update_profile", "deactivate_account", "echo", "fail",
+        "get_or_create_profile", "update_profile", "deactivate_account", "reactivate_account", "echo", "fail",
     ]
 
     mutating func runFunction(
@@ -50,7 +50,8 @@ extension SupabaseTables {
             for member in arguments.members where member.name != table.key {
                 table.rows[index][member.name] = member.value
             }
-        case "deactivate_account": table.rows[index]["is_active"] = false
+        case "deactivate_account", "reactivate_account":
+            table.rows[index]["is_active"] = .bool(name == "reactivate_account")
         default: break
         }
         if name != "get_or_create_profile" { table.rows[index]["updated_at"] = .string(call.instant().text) }
