@@ -37,6 +37,7 @@ public enum UserMessage: String, Sendable, CaseIterable {
     case managed
     case oneConfirmed = "one_confirmed"
     case olderLink = "older_link"
+    case messageSentAlready = "message_sent_already"
 
     /// The message as a sentence.
     public func text(in language: Language) -> String {
@@ -83,6 +84,7 @@ public enum UserMessage: String, Sendable, CaseIterable {
         case .managed: "Your organization manages this account."
         case .oneConfirmed: "Confirmed. Now confirm at the other address, too."
         case .olderLink: "This link is from an older message. Please open the newest one."
+        case .messageSentAlready: "A message was sent already. Please wait a minute before the next one."
         }
     }
 
@@ -123,6 +125,7 @@ public enum UserMessage: String, Sendable, CaseIterable {
         case .managed: "Этим аккаунтом управляет ваша организация."
         case .oneConfirmed: "Подтверждено. Теперь подтвердите и на другом адресе."
         case .olderLink: "Эта ссылка из старого письма. Откройте самое новое."
+        case .messageSentAlready: "Сообщение уже отправлено. Подождите минуту перед следующим."
         }
     }
 }

@@ -47,7 +47,8 @@ extension UserMessage {
         case .provider(.unreachable(let host, _, let proxy)):
             self = proxy != nil || WebURL(ofPlace: host)?.isLoopback == true ? .serviceDown : .network
         case .provider(.unavailable), .provider(.failing), .provider(.unproved): self = .serviceDown
-        case .provider(.rateLimited), .tooManyAttempts, .resendTooEarly: self = .tooManyAttempts
+        case .provider(.rateLimited), .tooManyAttempts: self = .tooManyAttempts
+        case .resendTooEarly: self = .messageSentAlready
         case .invalidCallback, .flowExpired: self = .signInFailed
         case .provider(.invalidResponse) where endedSignIn, .provider(.refused) where endedSignIn: self = .signInFailed
         case .sessionExpired(_, word: "user_banned"): self = .blocked

@@ -174,7 +174,8 @@ extension UserMessage {
         case .invalid("phone", _): self = .invalidPhone
         case .invalid("code", _): self = .wrongCode
         case .invalid("password", _): self = .weakPassword
-        case .resendTooEarly, .provider(.rateLimited): self = .tooManyAttempts
+        case .resendTooEarly: self = .messageSentAlready
+        case .provider(.rateLimited): self = .tooManyAttempts
         case .provider(.unreachable): self = .network
         case .provider(.unavailable), .provider(.failing): self = .serviceDown
         default: self = .signInFailed
