@@ -22,6 +22,17 @@ enum CurlFailure {
     static func isPlainText(_ words: String) -> Bool {
         words.contains("wrong version number") || words.contains("packet length too long")
     }
+
+    /// True if the body of a 400 is that of a server that speaks TLS and was sent a request without it: the texts of
+    /// nginx, of Apache's httpd and of Go's server.
+    static func asksForTLS(_ body: [UInt8]) -> Bool {
+        guard body.count <= 4_096 else { return false }
+        let text = String(decoding: body, as: UTF8.self)
+        return [
+            "plain HTTP request was sent to HTTPS port", "speaking plain HTTP to an SSL-enabled server port",
+            "sent an HTTP request to an HTTPS server",
+        ].contains { text.contains($0) }
+    }
 }
 
 extension HTTPClientError {

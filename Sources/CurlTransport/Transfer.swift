@@ -10,6 +10,7 @@ internal import Secrets
     let host: String
     let reply: Reply
     private let proxy: HTTPProxy?
+    private let isSecure: Bool
     private let trustsOwnAuthorities: Bool
     private let keepsPartialBody: Bool
     private var fieldList: UnsafeMutablePointer<curl_slist>?
@@ -29,6 +30,7 @@ internal import Secrets
         host = job.host
         reply = job.reply
         proxy = job.proxy
+        isSecure = job.url.scheme == "https"
         trustsOwnAuthorities = job.request.trust.certificateAuthorities != nil
         keepsPartialBody = job.request.keepsPartialBody
         maxBody = job.request.limits.maxBody
@@ -63,6 +65,9 @@ internal import Secrets
         guard let failure = failure(result) else {
             // libcurl treats a head that is cut off as a response without a body.
             guard head.isComplete, let status else { return .failure(.malformed(host: host)) }
+            if !isSecure, status == 400, CurlFailure.asksForTLS(body) {
+                return .failure(.wrongScheme(host: host, speaksTLS: true))
+            }
             return .success(HTTPResponse(status: status, fields: head.fields, body: Secret(bytes: body)))
         }
         guard keepsPartialBody, result.breaksOff, head.isComplete, !body.isEmpty, let status,
@@ -84,8 +89,7 @@ internal import Secrets
                     for: number(CURLINFO_SSL_VERIFYRESULT) ?? 0, hasOwnAuthorities: trustsOwnAuthorities))
         }
         if result == CURLE_SSL_CONNECT_ERROR, unsafe CurlFailure.isPlainText(String(cString: words)) {
-            return .untrusted(
-                host: host, reason: "the server there does not speak TLS; perhaps its URL begins with http://")
+            return .wrongScheme(host: host, speaksTLS: false)
         }
         return HTTPClientError(result, host: host, hasHead: head.isComplete)
     }

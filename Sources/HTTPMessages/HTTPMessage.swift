@@ -110,6 +110,8 @@ public enum HTTPClientError: Error, Sendable, Equatable {
     case timedOut(host: String)
     /// The certificate was not accepted or the TLS handshake failed.
     case untrusted(host: String, reason: String)
+    /// The server speaks TLS and the URL is an http URL, or the other way round.
+    case wrongScheme(host: String, speaksTLS: Bool)
     /// The response's body is longer than ``HTTPLimits/maxBody``.
     case tooLarge(host: String)
     /// The response is not valid HTTP, or it ended before its stated length.

@@ -71,6 +71,8 @@ public enum OAuthReason: KindReason, Equatable {
 
     /// `response` and `cause` are parts of a sentence.
     case invalidResponse(response: String, host: String, cause: String)
+    /// `isConfigured`: the endpoint is one of the configuration.
+    case tokenEndpointNotFound(host: String, isConfigured: Bool)
     case invalidIDToken(host: String, claim: String, cause: String)
     case idTokenOfOtherUser(host: String)
     /// `invalid_grant` with a status that token endpoints do not use.

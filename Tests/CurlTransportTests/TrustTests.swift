@@ -168,10 +168,22 @@ struct `Trust in a server` {
             connection.waitUntilClosed()
         }
         let error = await failure("https://127.0.0.1:\(server.port)/", .system)
-        guard case .untrusted(_, let reason) = error else {
-            return #expect(Bool(false), "\(String(describing: error))")
+        #expect(error == .wrongScheme(host: "127.0.0.1:\(server.port)", speaksTLS: false))
+    }
+
+    @Test(arguments: [
+        "<html><head><title>400 The plain HTTP request was sent to HTTPS port</title></head></html>",
+        "Your browser sent a request that this server could not understand.<br />\nReason: You're speaking plain HTTP "
+            + "to an SSL-enabled server port.<br />",
+        "Client sent an HTTP request to an HTTPS server.\n",
+    ])
+    func `a server that speaks TLS and is asked by plain HTTP is named as such`(body: String) async {
+        let server = ScriptedServer { connection in
+            _ = connection.readRequest()
+            connection.answer("400 Bad Request", body: body)
         }
-        #expect(reason.contains("does not speak TLS") && reason.contains("http://"), "\(reason)")
+        let error = await failure("http://127.0.0.1:\(server.port)/", .system)
+        #expect(error == .wrongScheme(host: "127.0.0.1:\(server.port)", speaksTLS: true))
     }
 
     @Test func `a TLS version that is too old is not taken for plain HTTP`() async throws {

@@ -62,6 +62,22 @@ import Testing
         }
     }
 
+    @Test func `a token endpoint that is not there names the setting`() async throws {
+        let configuration = """
+            [accounts.work]
+            client_id = "ringback-demo"
+            endpoints = { authorization = "{sandbox}/authorize", token = "{sandbox}/nowhere" }
+
+            """
+        try await Stage.play(configuration) { stage in
+            let login = try stage.start("ringback", ["login", "work", "--no-browser"])
+            _ = try await Browser.deliver(Browser.signIn(at: login.line()))
+            let ended = try await login.end()
+            #expect(ended.status == 5, "\(ended)")
+            #expect(ended.err.contains("(HTTP 404). Look at endpoints.token of the account."), "\(ended)")
+        }
+    }
+
     @Test func `200 is taken for 201 after a push, and response_type stands beside the reference`() async throws {
         try await Stage.play { stage in
             try await stage.sandbox.control([

@@ -202,6 +202,8 @@ import Testing
             let login = try await stage.ringback("login", "work", "--no-browser")
             #expect(login.status == 5 && login.err.contains("does not speak TLS"), "\(login)")
             #expect(!login.err.contains("certificate"), "\(login)")
+            let answer = try await stage.api("POST", "/v1/accounts/work/sign-in")
+            #expect(answer["cause"] == "wrong_scheme" && answer["code"] == "provider_unreachable", "\(answer)")
             #expect(!login.err.contains("later") && login.err.contains("Run: ringback doctor work"), "\(login)")
         }
     }

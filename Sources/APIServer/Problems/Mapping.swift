@@ -70,7 +70,8 @@ extension Problem {
         case .resendTooEarly(let seconds):
             self.init(
                 .rateLimited,
-                "Ringback itself waits 60 seconds between two messages of a sign-in; the project may require more.",
+                "Ringback itself waits 60 seconds between two messages of a sign-in. The project may require a longer "
+                    + "pause.",
                 retryAfter: seconds)
         case .vaultLocked(let reason, let obstacle):
             self.init(.vaultLocked, reason.sentence, extensions: obstacle?.members ?? JSONObject())
@@ -132,6 +133,10 @@ extension Problem {
                 .providerUnreachable,
                 "There is no trusted connection to \(host): \(reason.asSentenceEnd)",
                 extensions: Problem.members(ofPlace: host, cause: "untrusted"))
+        case .wrongScheme(let host, let speaksTLS):
+            self.init(
+                .providerUnreachable, Reason.finding(.wrongScheme(host: host, speaksTLS: speaksTLS)).sentence,
+                extensions: Problem.members(ofPlace: host, cause: "wrong_scheme"))
         case .invalidResponse(let reason), .otherSession(let reason):
             self.init(.invalidProviderResponse, reason.sentence)
         case .unexplained(let host, let status):

@@ -13,6 +13,10 @@ extension FindingReason: Sentence {
         case .certificateTrusted(let host): "\(host) has a certificate that is trusted."
         case .notEncrypted(let host): "\(host) is this machine. The connection is not encrypted."
         case .noTrustedConnection(let host, let cause): "There is no trusted connection to \(host): \(cause)."
+        case .wrongScheme(let host, true):
+            "The server at \(host) speaks TLS: its URL begins with https://, not with http://."
+        case .wrongScheme(let host, false):
+            "The server at \(host) does not speak TLS. Perhaps its URL begins with http://."
         case .unreachable(let host, let cause): "\(host) cannot be reached: \(cause)."
         case .noResponse(let host, let seconds): "\(host) does not respond within \(seconds) s."
         case .badResponse(let host): "The response of \(host) is not valid HTTP, or it is too large."

@@ -64,6 +64,11 @@ extension OAuthReason: Sentence {
         case .metadataNotUsable(let cause): "cannot be used: \(cause)"
         case .invalidResponse(let response, let host, let cause):
             "The \(response) response of \(host) is not valid: \(cause)."
+        case .tokenEndpointNotFound(let host, let isConfigured):
+            "\(host) has no token endpoint at the URL that "
+                + (isConfigured
+                    ? "the account has (HTTP 404). Look at endpoints.token of the account."
+                    : "its metadata have (HTTP 404). Look at issuer of the account.")
         case .invalidIDToken(let host, let claim, let cause):
             "The ID token of \(host) is not valid (\(claim)): \(cause)."
         case .idTokenOfOtherUser(let host):

@@ -110,6 +110,8 @@ public enum ProviderFailure: Sendable, Equatable {
     case failing(status: Int, code: String, message: String?, retryAfter: Int?)
     /// The certificate is not trusted. `reason` ends a sentence.
     case untrusted(host: String, reason: Reason)
+    /// The server speaks TLS and the URL is an http URL, or the other way round.
+    case wrongScheme(host: String, speaksTLS: Bool)
     /// The response has a wrong format, or breaks a rule of the protocol.
     case invalidResponse(Reason)
     /// A refresh was refused (4xx) without a readable error code.
@@ -137,7 +139,7 @@ extension BrokerError {
     var isOfNetwork: Bool {
         switch self {
         // The page of a captive portal comes with a certificate of its own.
-        case .provider(.unreachable), .provider(.untrusted): true
+        case .provider(.unreachable), .provider(.untrusted), .provider(.wrongScheme): true
         default: false
         }
     }

@@ -37,6 +37,8 @@ public struct Finding: Sendable, Equatable {
         case unreachable
         /// The server's certificate.
         case untrusted
+        /// The server speaks TLS and the URL is an http URL, or the other way round.
+        case wrongScheme = "wrong_scheme"
         /// The response is not one of a provider that the account can use.
         case badResponse = "bad_response"
         /// ``Finding/setting`` names the key, where there is one.

@@ -96,6 +96,10 @@ public struct ProviderLook: Sendable {
             // The reason names a setting if changing it helps.
             Finding(
                 .tls, .wrong, .finding(.noTrustedConnection(host: host, cause: reason)), .untrusted, url: url)
+        case .wrongScheme(_, let speaksTLS):
+            Finding(
+                .tls, .wrong, .finding(.wrongScheme(host: host, speaksTLS: speaksTLS)), .wrongScheme,
+                setting: setting, url: url)
         case .unreachable(_, let reason, _):
             Finding(
                 check, .wrong, .finding(.unreachable(host: host, cause: reason)), .unreachable, setting: setting,

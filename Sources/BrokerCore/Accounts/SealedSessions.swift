@@ -174,7 +174,7 @@ public struct SealedSessions: Sendable {
         } catch {
             switch error {
             case .provider(.unreachable), .provider(.unavailable), .provider(.failing), .provider(.rateLimited),
-                .provider(.untrusted), .cancelled, .timedOut:
+                .provider(.untrusted), .provider(.wrongScheme), .cancelled, .timedOut:
                 return (.waiting, error)
             default: return (.refused, error)
             }

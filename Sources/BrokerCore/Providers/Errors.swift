@@ -55,6 +55,8 @@ extension BrokerError {
         case .timedOut(let host):
             self = .provider(.unreachable(host: host, reason: .provider(.noResponseInTime)))
         case .untrusted(let host, let reason): self = .provider(.untrusted(host: host, reason: .text(reason)))
+        case .wrongScheme(let host, let speaksTLS):
+            self = .provider(.wrongScheme(host: host, speaksTLS: speaksTLS))
         case .tooLarge(let host): self = .provider(.invalidResponse(.provider(.tooLarge(host: host))))
         case .malformed(let host): self = .provider(.invalidResponse(.provider(.notHTTP(host: host))))
         case .refusedURL: self = .misconfigured(.provider(.endpointNotAllowed))

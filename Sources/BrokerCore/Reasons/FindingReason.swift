@@ -12,6 +12,8 @@ public enum FindingReason: Sendable, Equatable {
     case notEncrypted(host: String)
     /// `cause` ends a sentence.
     case noTrustedConnection(host: String, cause: String)
+    /// The server speaks TLS and the URL is an http URL, or the other way round.
+    case wrongScheme(host: String, speaksTLS: Bool)
     /// `cause` ends a sentence.
     case unreachable(host: String, cause: String)
     case noResponse(host: String, seconds: Int)

@@ -104,7 +104,9 @@ extension LaneState.Renewal {
         switch error {
         case .provider(.unexplained), .refreshRefused: unexplainedErrors += 1
         // No response of the provider itself: the count stays as it is.
-        case .provider(.unreachable), .provider(.untrusted), .provider(.unavailable), .provider(.rateLimited): break
+        case .provider(.unreachable), .provider(.untrusted), .provider(.wrongScheme), .provider(.unavailable),
+            .provider(.rateLimited):
+            break
         default: unexplainedErrors = 0
         }
     }

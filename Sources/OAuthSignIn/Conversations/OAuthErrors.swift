@@ -56,6 +56,16 @@ extension BrokerError {
         case .misconfigured(let reason): self = .misconfigured(.text(reason))
         }
     }
+
+    /// The same for a token response, of which HTTP status 404 without an OAuth error says that nothing is there.
+    init(_ error: OAuthError, ofTokenResponse response: HTTPResponse, host: String, at endpoints: Account.Endpoints) {
+        guard response.status == 404, case .invalid = error else {
+            self.init(error, host: host)
+            return
+        }
+        let isConfigured = if case .fixed = endpoints { true } else { false }
+        self = .provider(.invalidResponse(.oauth(.tokenEndpointNotFound(host: host, isConfigured: isConfigured))))
+    }
 }
 
 extension BrokerError {

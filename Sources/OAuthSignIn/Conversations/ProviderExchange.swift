@@ -39,7 +39,7 @@ extension Provider {
                     return try TokenResponse(reading: response).tokenSet()
                 } catch {
                     throw CodeExchange.Failure(
-                        response: BrokerError(error, host: host)
+                        response: BrokerError(error, ofTokenResponse: response, host: host, at: rules.endpoints)
                             .unquoting(code, flow.pkce.verifier, registration.secret))
                 }
             })

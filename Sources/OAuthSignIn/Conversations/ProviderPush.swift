@@ -71,8 +71,8 @@ extension BrokerError {
     /// The provider was not reached or did not work: nothing is known about what it accepts.
     fileprivate var isOutage: Bool {
         switch self {
-        case .provider(.unreachable), .provider(.untrusted), .provider(.rateLimited), .provider(.unavailable),
-            .provider(.failing):
+        case .provider(.unreachable), .provider(.untrusted), .provider(.wrongScheme), .provider(.rateLimited),
+            .provider(.unavailable), .provider(.failing):
             true
         default: false
         }

@@ -69,7 +69,8 @@ extension Provider {
     /// An event for errors without a usable response; other errors are thrown again.
     private static func silence(_ error: BrokerError) throws(BrokerError) -> DevicePace.Event {
         switch error {
-        case .provider(.unreachable), .provider(.untrusted): return .unanswered(retryAfter: nil)
+        case .provider(.unreachable), .provider(.untrusted), .provider(.wrongScheme):
+            return .unanswered(retryAfter: nil)
         case .provider(.rateLimited(let seconds)), .provider(.unavailable(_, let seconds)),
             .provider(.failing(_, _, _, let seconds)):
             return .unanswered(retryAfter: seconds.map { .seconds($0) })

@@ -25,12 +25,17 @@ struct ProviderCheck {
 
         /// False for problems that are not the account's, such as a wrong clock.
         var isOfAccount: Bool {
-            ["unreachable", "untrusted", "bad_response", "configuration", "client_refused"].contains(cause)
+            [
+                "unreachable", "untrusted", "wrong_scheme", "bad_response", "configuration", "client_refused",
+            ].contains(cause)
         }
 
         /// What to change, or to look at.
         func advice(_ description: AccountDescription) -> String {
-            if cause == "untrusted" { return ProviderCheck.withoutTLS(description).map { "Try \($0) instead. " } ?? "" }
+            if cause == "untrusted" { return "" }
+            if cause == "wrong_scheme" {
+                return ProviderCheck.otherScheme(description).map { "Try \($0) instead. " } ?? ""
+            }
             guard let option = setting.flatMap(AccountDescription.option(for:)) else { return "" }
             if setting == "issuer", let stated {
                 return "Use \(option) \(Sanitizer.line(stated, limit: 400)) instead. "
@@ -42,12 +47,15 @@ struct ProviderCheck {
         }
     }
 
-    /// The option for a provider of this machine that was named with https, and may serve plain http.
-    private static func withoutTLS(_ description: AccountDescription) -> String? {
+    /// The option for a provider of this machine with the other one of http and https.
+    private static func otherScheme(_ description: AccountDescription) -> String? {
         for (option, url) in [("--issuer", description.issuer), ("--url", description.url)] {
-            guard let url, url.hasPrefix("https://") else { continue }
-            let plain = "http" + url.dropFirst("https".count)
-            if LoopbackURL(plain) != nil { return "\(option) \(plain)" }
+            guard let url else { continue }
+            let other =
+                if url.hasPrefix("https://") { "http" + url.dropFirst("https".count) } else {
+                    "https" + url.dropFirst("http".count)
+                }
+            if LoopbackURL(url) != nil || LoopbackURL(other) != nil { return "\(option) \(other)" }
         }
         return nil
     }
@@ -94,7 +102,7 @@ struct ProviderCheck {
     /// An unreachable provider is another error than a wrong setting.
     private static func kind(of finding: Finding) -> RingbackError.Kind {
         switch finding.cause {
-        case "unreachable", "untrusted": .providerUnreachable
+        case "unreachable", "untrusted", "wrong_scheme": .providerUnreachable
         case "bad_response" where finding.setting == nil: .invalidProviderResponse
         default: .invalidConfiguration
         }

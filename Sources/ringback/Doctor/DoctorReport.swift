@@ -65,7 +65,8 @@ struct DoctorReport {
         return switch cause {
         // The provider responds, and a setting of the account is wrong.
         case "bad_response" where setting != nil: "ringback account edit \(account)"
-        case "unreachable", "untrusted", "bad_response": request
+        case "wrong_scheme" where isOfAccount: "ringback account edit \(account)"
+        case "unreachable", "untrusted", "wrong_scheme", "bad_response": request
         case "configuration" where isOfAccount && setting != nil: "ringback account edit \(account)"
         case "client_refused": "ringback account edit \(account)"
         case "configuration", "scheme_not_reserved": "ringback config check"

@@ -50,7 +50,7 @@ struct Failure {
         case .shuttingDown: return "Try again when the daemon is back."
         // These last until a setting or the proxy is changed.
         case .providerUnreachable
-        where ["proxy_failed", "untrusted"].contains(error.problem?.extensions["cause"]?.string ?? ""):
+        where ["proxy_failed", "untrusted", "wrong_scheme"].contains(error.problem?.extensions["cause"]?.string ?? ""):
             guard let account, RequestTarget.isAccountName(account) else { return nil }
             return "Run: ringback doctor \(account)"
         case .rateLimited, .providerUnreachable:

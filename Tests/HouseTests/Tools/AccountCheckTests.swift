@@ -29,7 +29,7 @@ import Testing
         Mistake(
             arguments: "--issuer https://127.0.0.1:{port} --client-id ringback", status: 5,
             words: [
-                "127.0.0.1:{port} ", "the server there does not speak TLS",
+                "The server at 127.0.0.1:{port} does not speak TLS",
                 "Try --issuer http://127.0.0.1:{port} instead.",
             ]),
         Mistake(
