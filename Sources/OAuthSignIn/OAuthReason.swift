@@ -100,6 +100,8 @@ public enum OAuthReason: KindReason, Equatable {
     case signedInAlready(AccountName)
     case noTokenHandedIn
     case handedInTokenRefused
+    /// The provider replaced the refresh token, and the session is not kept. `isRevoked`: the new one is revoked.
+    case handedInSessionNotKept(isRevoked: Bool)
 
     // MARK: Services
 

@@ -99,6 +99,10 @@ extension OAuthReason: Sentence {
         case .signedInAlready(let name): "\(name) is signed in already. Sign out first, or switch the user."
         case .noTokenHandedIn: "missing: it is the session that is handed in"
         case .handedInTokenRefused: "the provider does not accept it for this client; nothing was stored"
+        case .handedInSessionNotKept(let isRevoked):
+            "Nothing was stored. The provider had replaced the refresh token"
+                + (isRevoked ? ", and the new one is revoked" : "")
+                + ": sign in again in the program that the session is from."
         case .serviceHasNoMethod(let name, let grant, let method):
             "\(name) is a service (\(grant)): it needs no sign-in, and has no method “\(method)”."
         case .serviceIsConfigured(let name, let grant):

@@ -133,6 +133,10 @@ struct Provider: Sendable {
             renewed.noteScope()
         }
         renewed.tokens[key] = accessToken(tokens, scope: asked)
+        // The ID token of the sign-in was not validated, so userinfo was not asked for either.
+        if key == .own, session.identity == nil, renewed.identity != nil {
+            try await addUserinfo(to: &renewed, metadata, tokens.accessToken)
+        }
         if let seconds = tokens.refreshExpiresIn { renewed.end = Deadline(in: .seconds(seconds), by: clock) }
         return renewed
     }
@@ -228,7 +232,8 @@ struct Provider: Sendable {
         }
     }
 
-    private func keysForIDToken(
+    /// The keys that an ID token is to be verified with.
+    func keysForIDToken(
         _ token: Secret, _ metadata: ProviderMetadata
     ) async throws(BrokerError) -> JSONWebKeySet {
         guard let address = metadata.jwksURI else {

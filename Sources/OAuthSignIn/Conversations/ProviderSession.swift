@@ -18,19 +18,26 @@ extension Provider {
     func session(
         of tokens: TokenSet, at metadata: ProviderMetadata, askedFor scopes: [String], evidence: SignInEvidence
     ) async throws(BrokerError) -> Session {
-        let origin = try WebURL.origin(of: metadata.tokenEndpoint)
-        let asked = scopes.joined(separator: " ")
-        var session = Session(
-            refreshToken: tokens.refreshToken, identity: nil, subject: nil, user: nil,
-            scope: tokens.scope(askedFor: scopes) ?? (asked.isEmpty ? nil : asked),
-            issuer: metadata.issuer ?? origin, tokenEndpointOrigin: origin, signedInAt: clock.wallInstant,
-            end: tokens.refreshExpiresIn.map { Deadline(in: .seconds($0), by: clock) }, rotation: .unknown,
-            tokens: [.own: accessToken(tokens, scope: asked)])
+        var session = try session(of: tokens, at: metadata, askedFor: scopes)
         if scopes.contains("openid") {
             try await adopt(tokens, into: &session, metadata, evidence)
         }
         try await addUserinfo(to: &session, metadata, tokens.accessToken)
         return session
+    }
+
+    /// The session of tokens that are not validated, without an identity. Without tokens it has none.
+    func session(
+        of tokens: TokenSet?, at metadata: ProviderMetadata, askedFor scopes: [String]
+    ) throws(BrokerError) -> Session {
+        let origin = try WebURL.origin(of: metadata.tokenEndpoint)
+        let asked = scopes.joined(separator: " ")
+        return Session(
+            refreshToken: tokens?.refreshToken, identity: nil, subject: nil, user: nil,
+            scope: tokens?.scope(askedFor: scopes) ?? (asked.isEmpty ? nil : asked),
+            issuer: metadata.issuer ?? origin, tokenEndpointOrigin: origin, signedInAt: clock.wallInstant,
+            end: tokens?.refreshExpiresIn.map { Deadline(in: .seconds($0), by: clock) }, rotation: .unknown,
+            tokens: tokens.map { [.own: accessToken($0, scope: asked)] } ?? [:])
     }
 
     private func adopt(

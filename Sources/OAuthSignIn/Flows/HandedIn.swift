@@ -31,18 +31,36 @@ extension OAuthProvider {
         try provider.check(metadata, for: provider.account.scopes, by: .session)
         let provider = provider
         try await context.open(of: provider.account, isEphemeral: false, subject: nil) { () throws(BrokerError) in
-            let session = try await provider.session(handedIn: token, metadata)
-            return (session, SessionOpening(switchesSubject: request.switchesSubject))
+            // A sign-in may have ended meanwhile.
+            guard await context.sessions.held(name) == nil || request.switchesSubject else {
+                throw .conflict(.oauth(.signedInAlready(name)))
+            }
+            let taken = try await provider.session(handedIn: token, metadata) { session in
+                context.endUnheld(session, of: provider.account)
+            }
+            let opening = SessionOpening(switchesSubject: request.switchesSubject, notice: taken.problem)
+            return (taken.session, opening)
         }
         return .done
     }
 }
 
+/// A session that was refreshed once.
+private struct TakenSession {
+    let session: Session
+    /// Why nothing in the response could be validated yet. Then the session has no access token, and a later refresh
+    /// validates it.
+    var problem: BrokerError?
+}
+
 extension Provider {
     /// The session that a refresh token stands for (RFC 6749 section 6).
+    ///
+    /// The refresh token may be spent after this, so a new one is never dropped: it is part of the session, or it is
+    /// ended at the provider.
     fileprivate func session(
-        handedIn token: Secret, _ metadata: ProviderMetadata
-    ) async throws(BrokerError) -> Session {
+        handedIn token: Secret, _ metadata: ProviderMetadata, ending end: (Session) -> Void
+    ) async throws(BrokerError) -> TakenSession {
         let response: TokenResponse
         do throws(BrokerError) {
             response = try await refresh(
@@ -56,11 +74,44 @@ extension Provider {
         do throws(OAuthError) {
             tokens = try response.tokenSet()
         } catch {
-            throw BrokerError(error, host: HTTPRequest(url: metadata.tokenEndpoint).host)
+            let problem = BrokerError(error, host: HTTPRequest(url: metadata.tokenEndpoint).host)
+            guard response.refreshToken != nil else { throw problem }
+            return TakenSession(session: try unvalidated(response, token, metadata), problem: problem)
         }
-        var session = try await session(of: tokens, at: metadata, askedFor: account.scopes, evidence: SignInEvidence())
-        // Without a new one the former one stays valid.
-        if session.refreshToken == nil { session.refreshToken = token }
+        if let idToken = tokens.idToken, account.scopes.contains("openid") {
+            do throws(BrokerError) {
+                _ = try await keysForIDToken(idToken, metadata)
+            } catch {
+                guard error.isTransient else { throw error }
+                return TakenSession(session: try unvalidated(response, token, metadata), problem: error)
+            }
+        }
+        do throws(BrokerError) {
+            var session = try await session(
+                of: tokens, at: metadata, askedFor: account.scopes, evidence: SignInEvidence())
+            // Without a new one the former one stays valid.
+            if session.refreshToken == nil { session.refreshToken = token }
+            return TakenSession(session: session)
+        } catch {
+            // A refresh token that stays valid is still the other program's.
+            guard let rotated = response.refreshToken, rotated != token else { throw error }
+            end(try session(of: tokens, at: metadata, askedFor: account.scopes))
+            guard case .provider(.invalidResponse(let reason)) = error else { throw error }
+            let isRevoked = metadata.revocationEndpoint != nil
+            throw .provider(.invalidResponse(.both(reason, .oauth(.handedInSessionNotKept(isRevoked: isRevoked)))))
+        }
+    }
+
+    /// The session of a response that nothing was validated of, without an access token.
+    private func unvalidated(
+        _ response: TokenResponse, _ presented: Secret, _ metadata: ProviderMetadata
+    ) throws(BrokerError) -> Session {
+        var session = try session(of: nil, at: metadata, askedFor: account.scopes)
+        session.refreshToken = presented
+        if let token = response.refreshToken, token != presented {
+            session.unvalidated = Session.Unvalidated(token)
+            session.rotation = .rotates
+        }
         return session
     }
 }

@@ -137,6 +137,11 @@ import Testing
                 .leftover(.maybeRegistered(client: nil)),
                 "The provider may have registered a client, but sent no token to delete it."
             ),
+            (
+                .handedInSessionNotKept(isRevoked: false),
+                "Nothing was stored. The provider had replaced the refresh token: sign in again in the program that the "
+                    + "session is from."
+            ),
         ] as [(OAuthReason, String)])
     func `a reason of OAuth`(reason: OAuthReason, sentence: String) {
         #expect(Reason.kind(KindFact(reason)).sentence == sentence)

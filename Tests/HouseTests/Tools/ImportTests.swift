@@ -136,6 +136,87 @@ import Testing
                 terminal.type(answer)
             }
             let ended = try await terminal.end()
+    /// Takes over a session of another program whose refresh token the sandbox replaces.
+    private func takeOver(on stage: Stage, while switches: JSON) async throws -> Output {
+        try await stage.sandbox.control(["clients": [["id": "ringback-demo", "secret": "s3cret"]]])
+        let token = try await ForeignAgent.refreshToken(on: stage)
+        try await stage.sandbox.control(["clients": [["id": "ringback-demo"]]])
+        try await stage.sandbox.control(switches)
+        let account: JSON = [
+            "name": "mine", "issuer_url": .string(stage.sandbox.origin), "client_id": "ringback-demo",
+            "refresh_token": .string(token), "scope": "openid email offline_access",
+        ]
+        let file = try write(account.text, "mine.json", on: stage)
+        return try await stage.ringback("import", "oidc-agent", "--file", file, "--session", "--yes")
+    }
+
+    /// The refresh tokens that the sandbox was shown for new ones, in order.
+    private func presented(on stage: Stage) async throws -> [String] {
+        try await stage.sandbox.log().compactMap { entry in
+            guard entry["parameters"]?["grant_type"] == "refresh_token" else { return nil }
+            return entry["parameters"]?["refresh_token"]?.string
+        }
+    }
+
+    @Test func `keeps a session whose ID token cannot be checked yet, and gives no token of it`() async throws {
+        try await Stage.play("") { stage in
+            let away: JSON = ["faults": [["endpoint": "jwks", "kind": "status", "status": 503]]]
+            let taken = try await takeOver(on: stage, while: away)
+            #expect(taken.status == 0 && taken.out.contains("Took over the session of mine"), "\(taken)")
+            let held = try await stage.account("mine")
+            let state = held["state"]?.string ?? ""
+            #expect(["authenticated", "refreshing"].contains(state) && held["user"]?["email"] == nil, "\(held)")
+            let none = try await stage.api("GET", "/v1/accounts/mine/session")
+            #expect(none.status >= 500 && none["code"] == "provider_unreachable", "\(none)")
+
+            try await stage.sandbox.control(["clear": true])
+            let refreshed = try await stage.ringback("refresh", "mine", "--force")
+            #expect(refreshed.status == 0, "\(refreshed)")
+            #expect(try await stage.account("mine")["user"]?["email"] == "alice@example.org")
+            #expect(try await stage.token("mine") != nil)
+            // No refresh token was lost, and none was shown again after it was replaced.
+            let presented = try await presented(on: stage)
+            #expect(presented.count >= 3 && Set(presented).count == presented.count, "\(presented)")
+            #expect(try await stage.sandbox.counters()["reuse_detections"] == 0)
+        }
+    }
+
+    @Test(arguments: ["id_token_wrong_issuer", "userinfo_wrong_subject"])
+    func `ends the replaced refresh token of a session that cannot be the account's, and says so`(
+        perturbation: String
+    ) async throws {
+        try await Stage.play("") { stage in
+            let taken = try await takeOver(on: stage, while: ["perturb": [.string(perturbation)]])
+            #expect(taken.status != 0 && !taken.out.contains("Took over"), "\(taken)")
+            #expect(taken.err.contains("Nothing was stored.") && taken.err.contains("new one is revoked"), "\(taken)")
+            #expect(try await stage.account("mine")["state"] == "unauthenticated")
+            try await stage.sandbox.wait("revocation", count: 2, what: "seen")
+            let revoked = try await stage.sandbox.log().filter { $0["endpoint"] == "revocation" }
+            let hints = revoked.compactMap { $0["parameters"]?["token_type_hint"]?.string }
+            #expect(hints == ["refresh_token", "access_token"], "\(revoked)")
+            // It is the new one: the one that was handed in was shown once.
+            let token = try #require(revoked.first?["parameters"]?["token"]?.string)
+            let presented = try await presented(on: stage)
+            #expect(presented.count == 1 && !presented.contains(token), "\(presented)")
+        }
+    }
+
+    @Test func `needs no userinfo, and ends nothing where the refresh token stays`() async throws {
+        try await Stage.play("") { stage in
+            let away: JSON = ["faults": [["endpoint": "userinfo", "kind": "status", "status": 503]]]
+            let taken = try await takeOver(on: stage, while: away)
+            #expect(taken.status == 0, "\(taken)")
+            #expect(try await stage.token("mine") != nil)
+            try await stage.ringback("logout", "mine")
+        }
+        try await Stage.play("") { stage in
+            let switches: JSON = ["perturb": ["token_does_not_rotate", "id_token_wrong_issuer"]]
+            let taken = try await takeOver(on: stage, while: switches)
+            #expect(taken.status != 0 && !taken.err.contains("revoked"), "\(taken)")
+            #expect(try await stage.sandbox.counters().requests("revocation") == 0)
+        }
+    }
+
             #expect(ended.status == 0 && ended.text.contains("Took over the session of mine"), "\(ended)")
             #expect(!ended.text.contains("Then run: ringback login"), "\(ended)")
             #expect(!ended.text.contains(ForeignAgent.passphrase) && !ended.text.contains(ForeignAgent.secret))
