@@ -184,6 +184,21 @@ import Testing
         #expect(accounts[1].refreshToken == "rt1" && accounts[1].notes.isEmpty)
     }
 
+    @Test func `glab's session in a keyring, or of the client “bypass”, is not taken over, which is said`() throws {
+        let host = "hosts:\n    git.example.org:\n        is_oauth2: \"true\"\n        oauth2_refresh_token: rt1\n"
+        for (lines, client, words) in [
+            ("        client_id: bypass\n", nil, "“bypass”, which is no client"),
+            ("        client_id: c1\n        use_keyring: \"true\"\n", "c1", "keeps it in a keyring"),
+            ("        client_id: c1\nuse_keyring: true\n", "c1", "keeps it in a keyring"),
+        ] as [(String, String?, String)] {
+            let accounts = try HostsFile(reading: Array((host + lines).utf8)).accountsOfGlab()
+            #expect(accounts.map(\.clientID) == [client] && accounts.map(\.refreshToken) == [nil], "\(accounts)")
+            #expect(accounts[0].notes.count == 1 && accounts[0].notes[0].contains(words), "\(accounts)")
+        }
+        let apart = "use_keyring: \"false\"\n" + host + "        client_id: c1\n"
+        #expect(try HostsFile(reading: Array(apart.utf8)).accountsOfGlab()[0].refreshToken == "rt1")
+    }
+
     @Test(
         arguments: [
             "a", "a:b", "  a: b", "a: b\n  c: d", "a:\n    b: c\n  d: e", "a: b\na: c", "a: [b]", "a: {b: c}",

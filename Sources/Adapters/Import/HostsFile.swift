@@ -164,11 +164,19 @@ extension HostsFile {
             guard !host.value.settings.isEmpty else { continue }
             var account = ForeignAccount(name: host.name)
             if host.name == "gitlab.com" { account.preset = "gitlab" } else { account.issuer = "https://\(host.name)" }
-            account.clientID = try ForeignAccount.value(host.value["client_id"]?.text)
+            let client = try ForeignAccount.value(host.value["client_id"]?.text)
+            // A word, and no client.
+            account.clientID = client == "bypass" ? nil : client
             account.scopes = ["openid", "profile", "read_user", "write_repository", "api"]
             account.redirectURI = "http://localhost:7171/auth/redirect"
             let isOAuth = host.value["is_oauth2"]?.text == "true"
-            if isOAuth, account.clientID != nil {
+            let usesKeyring = (host.value["use_keyring"] ?? top["use_keyring"])?.text == "true"
+            if client == "bypass" {
+                account.notes.append(
+                    "The session of glab is not taken over: its client_id is “bypass”, which is no client.")
+            } else if usesKeyring {
+                account.notes.append("The token of glab is not taken over: glab keeps it in a keyring (use_keyring).")
+            } else if isOAuth, account.clientID != nil {
                 account.refreshToken = try ForeignAccount.value(host.value["oauth2_refresh_token"]?.text)
             } else {
                 account.notes.append(

@@ -73,6 +73,20 @@ import Testing
         }
     }
 
+    @Test func `says that glab's token is in a keyring, and that “bypass” is no client`() async throws {
+        try await Stage.play("") { stage in
+            let text = "hosts:\n    git.example.org:\n        is_oauth2: \"true\"\n"
+            let kept = try write(text + "        client_id: c1\n        use_keyring: \"true\"\n", "kept.yml", on: stage)
+            let shown = try await stage.ringback("import", "glab", "--file", kept, "--print")
+            #expect(shown.status == 0 && shown.out.contains("client_id = \"c1\""), "\(shown)")
+            #expect(shown.err.contains("glab keeps it in a keyring (use_keyring)"), "\(shown)")
+            let bypass = try write(text + "        client_id: bypass\n", "bypass.yml", on: stage)
+            let refused = try await stage.ringback("import", "glab", "--file", bypass, "--yes")
+            #expect(refused.status == 64 && refused.err.contains("“bypass”, which is no client"), "\(refused)")
+            #expect(refused.err.contains("--client-id") && !refused.out.contains("bypass"), "\(refused)")
+        }
+    }
+
     @Test func `reads the clients of git-credential-oauth from git's configuration`() async throws {
         try await Stage.play("") { stage in
             for (name, value) in [("oauthClientId", "ringback-demo"), ("oauthAuthURL", "/authorize")] {
@@ -122,20 +136,6 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: ForeignAgent.isInstalled))
-    func `has oidc-gen ask for the passphrase, and takes the account and its session over`() async throws {
-        try await Stage.play("") { stage in
-            let agent = try await ForeignAgent(on: stage)
-            defer { agent.stop() }
-            let terminal = try TerminalProgram(
-                ["import", "oidc-agent"], environment: stage.environment.merging(agent.environment) { $1 })
-            try await terminal.shows("password for account config 'mine'")
-            terminal.type(ForeignAgent.passphrase)
-            for (question, answer) in [("Add this account? [Y/n] ", ""), ("Take over its session?", "y")] {
-                try await terminal.shows(question)
-                terminal.type(answer)
-            }
-            let ended = try await terminal.end()
     /// Takes over a session of another program whose refresh token the sandbox replaces.
     private func takeOver(on stage: Stage, while switches: JSON) async throws -> Output {
         try await stage.sandbox.control(["clients": [["id": "ringback-demo", "secret": "s3cret"]]])
@@ -217,6 +217,20 @@ import Testing
         }
     }
 
+    @Test(.enabled(if: ForeignAgent.isInstalled))
+    func `has oidc-gen ask for the passphrase, and takes the account and its session over`() async throws {
+        try await Stage.play("") { stage in
+            let agent = try await ForeignAgent(on: stage)
+            defer { agent.stop() }
+            let terminal = try TerminalProgram(
+                ["import", "oidc-agent"], environment: stage.environment.merging(agent.environment) { $1 })
+            try await terminal.shows("password for account config 'mine'")
+            terminal.type(ForeignAgent.passphrase)
+            for (question, answer) in [("Add this account? [Y/n] ", ""), ("Take over its session?", "y")] {
+                try await terminal.shows(question)
+                terminal.type(answer)
+            }
+            let ended = try await terminal.end()
             #expect(ended.status == 0 && ended.text.contains("Took over the session of mine"), "\(ended)")
             #expect(!ended.text.contains("Then run: ringback login"), "\(ended)")
             #expect(!ended.text.contains(ForeignAgent.passphrase) && !ended.text.contains(ForeignAgent.secret))
