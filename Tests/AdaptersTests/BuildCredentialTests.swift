@@ -21,7 +21,14 @@ private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8
             #expect(throws: AdapterFailure.self) { try BazelCredential(reading: example.input) }
             return
         }
-        #expect(try BazelCredential(reading: example.input).request == AdapterRequest(url: url, username: nil))
+        let asked = try BazelCredential(reading: example.input)
+        #expect(asked.request == AdapterRequest(url: url, username: nil))
+        guard let answer = example.head["answer"] else { return }
+        #expect(try text(asked.answer(.bearer("t", expiresAt: 1_800_000_000))) == answer + "\n")
+    }
+
+    @Test func `has transcripts of Bazel's own`() {
+        #expect(Self.cases.count { $0.name.hasPrefix("transcript-") && $0.head["answer"] != nil } >= 3)
     }
 
     @Test func `the answer has every field, and when they end`() throws {

@@ -129,7 +129,14 @@ private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8
             #expect(throws: AdapterFailure.self) { try PnpmToken(program: name) }
             return
         }
-        #expect(try PnpmToken(program: name).request == AdapterRequest(url: url, username: nil))
+        let asked = try PnpmToken(program: name)
+        #expect(asked.request == AdapterRequest(url: url, username: nil))
+        guard let answer = example.head["answer"] else { return }
+        #expect(try text(asked.answer(.bearer("t"))) == answer + "\n")
+    }
+
+    @Test func `has transcripts of pnpm's own`() {
+        #expect(Self.cases.count { $0.name.hasPrefix("transcript-") && $0.head["answer"] != nil } >= 2)
     }
 
     @Test func `the answer is the value of the field`() throws {

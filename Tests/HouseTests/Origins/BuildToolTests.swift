@@ -128,6 +128,16 @@ import Testing
             }
             let pnpm = try await stage.run("\(links)/pnpm-ringback-tools.example.org%2Fnpm", [])
             #expect(pnpm.status == 0 && pnpm.out == "Bearer \(token)\n" && pnpm.err.isEmpty, "\(pnpm)")
+            // As pnpm starts it: in a shell, with empty input.
+            let inShell = try await stage.run(
+                "/bin/sh", ["-c", "\(links)/pnpm-ringback-tools.example.org%2Fnpm"], stdin: "")
+            #expect(inShell.status == 0 && inShell.out == pnpm.out, "\(inShell)")
+            // As Bazel writes a URI, without a line break.
+            let escaped = try await stage.run(
+                "\(links)/bazel-credential-ringback", ["get"],
+                stdin: #"{"uri":"https://tools.example.org/token/?scope\u003da\u0026service\u003d\u0027b\u0027"}"#)
+            let bearer: JSON = ["Authorization": .array([.string("Bearer \(token)")])]
+            #expect(try escaped.status == 0 && JSON(parsing: escaped.out.utf8)["headers"] == bearer, "\(escaped)")
             let none = try await stage.run("\(links)/pnpm-ringback-other.example.org", [])
             #expect(none.status == 1 && none.out.isEmpty && none.err.contains("origin add"), "\(none)")
         }
