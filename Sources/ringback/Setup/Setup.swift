@@ -8,14 +8,14 @@ extension ToolName: ExpressibleByArgument {}
 /// Writes what a tool needs into the tool's own configuration. The change is shown first.
 struct Setup: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "setup", abstract: "Make git, kubectl, docker or go ask Ringback for tokens.",
+        commandName: "setup", abstract: "Make \(ToolName.list) ask Ringback for tokens.",
         discussion: """
             Without a tool it lists for which servers each tool asks Ringback. The [[origin]] tables of the configuration \
             say for which servers a tool is set up: ringback origin add URL --account ACCOUNT. The change is shown, and made \
             after a question. --undo removes what this command wrote, as far as it is unchanged.
             """)
 
-    @Argument(help: "git, kubectl, docker or go.")
+    @Argument(help: "\(ToolName.list).")
     var tool: ToolName?
 
     @Option(
@@ -38,7 +38,7 @@ struct Setup: ParsableCommand {
 
     func validate() throws {
         if tool == nil, undo || onlyPrints || yes || account != nil {
-            throw ValidationError("Name the tool: git, kubectl, docker or go.")
+            throw ValidationError("Name the tool: \(ToolName.list).")
         }
         if tool != nil, json.isWanted { throw ValidationError("--json is for the list of the tools.") }
     }

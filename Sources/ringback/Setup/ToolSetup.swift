@@ -49,7 +49,7 @@ struct ToolStanding {
     var notes: [String] = []
 
     /// - Parameters:
-    ///   - missing: the number of things that are missing: servers, and docker's link.
+    ///   - missing: the number of things that are missing: servers, and links.
     ///   - hasOther: something else is asked.
     init(servers: [String], missing: Int, hasOther: Bool, notes: [String]) {
         state =
@@ -74,7 +74,10 @@ struct ToolStanding {
 
 /// The tools that can be set up.
 enum ToolName: String, CaseIterable {
-    case git, kubectl, docker, go
+    case git, kubectl, docker, go, bazel, terraform, tofu, pnpm
+
+    /// The names, as a part of a sentence.
+    static let list = "git, kubectl, docker, go, bazel, terraform, tofu or pnpm"
 
     func setup() throws(RingbackError) -> any ToolSetup {
         switch self {
@@ -82,6 +85,10 @@ enum ToolName: String, CaseIterable {
         case .kubectl: try KubectlSetup()
         case .docker: try DockerSetup()
         case .go: try GoSetup()
+        case .bazel: try LineSetup.bazel()
+        case .terraform: try LineSetup.terraform()
+        case .tofu: try LineSetup.tofu()
+        case .pnpm: try LineSetup.pnpm()
         }
     }
 

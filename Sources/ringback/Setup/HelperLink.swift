@@ -1,0 +1,54 @@
+import RingbackClient
+
+/// A name by which a tool starts `ringback`: a link in `~/.local/bin`, or where the tool looks.
+struct HelperLink {
+    let home: String
+    private let folder: String
+    private let name: String
+    private let target: String
+
+    /// - Parameter folder: in the home directory.
+    init(named name: String, in folder: String = ".local/bin", target: String) throws(RingbackError) {
+        guard let home = SocketPlace.variable("HOME"), home.hasPrefix("/") else {
+            throw RingbackError("no_place", "HOME is not the absolute path of a directory.")
+        }
+        self.home = home
+        self.folder = folder
+        self.name = name
+        self.target = target
+    }
+
+    var path: String { "\(home)/\(folder)/\(name)" }
+
+    /// True if the tool finds this program by the name.
+    var isFound: Bool { Tool.place(of: name).map(Programs.isSelf) == true }
+
+    /// Makes the link, unless the name is found or the link is there.
+    ///
+    /// - Throws: `place_taken` if something else has its place.
+    func change() throws(RingbackError) -> [SetupStep] { isFound ? [] : try making() }
+
+    /// Makes the link for a tool that is told its path, unless it is there.
+    ///
+    /// - Throws: `place_taken` if something else has its place.
+    func making() throws(RingbackError) -> [SetupStep] {
+        guard !Programs.isSelf(path) else { return [] }
+        guard !HomeFile.exists(path) else {
+            throw RingbackError(
+                "place_taken", "\(path) is no link to this program. Nothing was changed. Move it away.")
+        }
+        return [.link(path: path, target: target)]
+    }
+
+    /// Removes the link, if it leads to this program. What a package installed stays.
+    func removal() -> [SetupStep] {
+        Programs.isSelf(path) && HomeFile.state(of: path) == nil ? [.removeLink(path: path)] : []
+    }
+
+    /// What to say if a tool does not find the link.
+    var notes: [String] {
+        let folder = SetupStep.folder(of: path)
+        let isSearched = (SocketPlace.variable("PATH") ?? "").split(separator: ":").contains { $0 == folder }
+        return isFound || isSearched ? [] : ["\(folder) is not in PATH, where the tools look for \(name)."]
+    }
+}
