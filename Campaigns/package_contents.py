@@ -13,6 +13,8 @@ MOVED = {"usr/share/zsh/site-functions/_ringback": "usr/share/zsh/vendor-complet
 NEEDED_DOCUMENTS = {DOC + name for name in [
     "copyright", "changelog.gz", "changelog.Debian.gz", "README.md", "SECURITY.md", "sbom.spdx.json.gz",
     "third-party.txt.gz"]}
+# In lib/ringback, for who puts that into a PATH.
+NAMES = ["keyring", "oidc-token"]
 LICENCES = ["Apache License", "Runtime Library Exception", "GNU LESSER GENERAL PUBLIC LICENSE", "The ServiceLifecycle Project"]
 
 
@@ -56,8 +58,10 @@ def check_package(report, package, binaries, directory):
     # Owner, mode: root's, and nobody else writes; no program has another user's rights.
     listing = run("dpkg-deb", "-c", package).stdout.splitlines()
     modes = {(line.split()[0], line.split()[1]) for line in listing}
-    allowed = {("drwxr-xr-x", "root/root"), ("-rwxr-xr-x", "root/root"), ("-rw-r--r--", "root/root")}
+    allowed = {("drwxr-xr-x", "root/root"), ("-rwxr-xr-x", "root/root"), ("-rw-r--r--", "root/root"),
+               ("lrwxrwxrwx", "root/root")}
     report.note(modes and modes <= allowed, "owners and modes", modes - allowed)
+    check_names(report, os.path.join(place, "usr"), "the package")
     check_paths(report, place, "the package")
     scripts = {name for name in os.listdir(os.path.join(place, "DEBIAN"))} - {"control", "md5sums"}
     report.note(scripts == {"postinst", "postrm"}, "scripts of the package", scripts)
@@ -70,6 +74,15 @@ def check_package(report, package, binaries, directory):
     sizes = [f"{name} {os.path.getsize(os.path.join(place, 'usr/bin', name)) / 1e6:.1f} MB"
              for name in sorted(os.listdir(os.path.join(place, "usr/bin")))]
     print(f"package {os.path.getsize(package) / 1e6:.1f} MB: {', '.join(sizes)}", flush=True)
+
+
+def check_names(report, prefix, what):
+    """The names of other programs lead to ringback, and are in no directory where a shell looks."""
+    found = {name: os.readlink(os.path.join(at, name)) for at, _, names in os.walk(prefix) for name in names
+             if os.path.islink(os.path.join(at, name))}
+    report.note(found == dict.fromkeys(NAMES, "../../bin/ringback"), f"the names of other programs in {what}", found)
+    report.note(all(os.path.samefile(os.path.join(prefix, "lib/ringback", name), os.path.join(prefix, "bin/ringback"))
+                    for name in found), "they are in lib/ringback alone, and lead to ringback", found)
 
 
 def check_paths(report, place, what):
@@ -110,6 +123,9 @@ def check_tarball(report, path, directory):
     unit = os.path.join(prefix, "lib/systemd/user/ringback.service")
     report.note(os.path.exists(unit) and f"ExecStart={prefix}/bin/ringbackd\n" in open(unit).read(),
                 "its unit names the daemon that was installed")
+    check_names(report, prefix, "what it installed")
+    said = run(os.path.join(prefix, "lib/ringback/oidc-token"), "--version")
+    report.note("oidc-token of ringback" in said.stdout, "which answers by such a name", said)
     said = run(os.path.join(prefix, "bin/ringback"), "--version")
     report.note(said.returncode == 0, "what it installed starts", said)
     run(top + "/install", "--uninstall", "--prefix", prefix)
