@@ -143,20 +143,22 @@ class Packages:
     def try_terraform(self):
         if not self.tools.has("terraform"):
             return
-        plugins = self.house.place("home/.terraform.d/plugins")
-        os.makedirs(plugins)
-        os.symlink(os.path.join(self.house.binaries, "ringback"), os.path.join(plugins, "terraform-credentials-ringback"))
-        configuration = self.write(
-            "home/terraform.rc", 'credentials_helper "ringback" {}\nprovider_installation {\n  network_mirror {\n'
-            f'    url = "https://127.0.0.1:{self.registry.port}/providers/"\n  }}\n}}\n')
+        former = ('provider_installation {\n  network_mirror {\n'
+                  f'    url = "https://127.0.0.1:{self.registry.port}/providers/" # ours\n  }}\n}}\n')
+        configuration = self.write("home/terraform.rc", former)
+        self.tools.environment["TF_CLI_CONFIG_FILE"] = configuration
+        self.tools.ringback("setup", "terraform", "--yes")
         folder = os.path.dirname(self.write(
             "module/main.tf",
             'terraform {\n  required_providers {\n    ringed = { source = "example.org/team/ringed" }\n  }\n}\n'))
         status, said = self.tools.run(
             "terraform", f"-chdir={folder}", "init", "-no-color", SSL_CERT_FILE=self.certificate,
-            TF_CLI_CONFIG_FILE=configuration, CHECKPOINT_DISABLE="1")
+            CHECKPOINT_DISABLE="1")
         self.note(status == 0 and self.served("/providers/example.org/team/ringed/index.json"),
                   "terraform installs a provider", said)
+        self.tools.ringback("setup", "terraform", "--undo", "--yes")
+        with open(configuration) as file:
+            self.note(file.read() == former, "ringback setup terraform --undo", former)
         self.tools.tried("terraform", "version")
 
     def try_go(self):
