@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -110,6 +111,50 @@ static bool is_own(const struct sockaddr *address) {
     }
     freeifaddrs(interfaces);
     return found;
+}
+
+// Private networks (RFC 1918), shared addresses of carriers (RFC 6598) and unique local addresses (RFC 4193), also when
+// mapped into IPv6.
+static bool is_private(const struct sockaddr *address) {
+    const unsigned char *bytes;
+    if (address->sa_family == AF_INET) {
+        bytes = (const unsigned char *)&((const struct sockaddr_in *)address)->sin_addr;
+    } else {
+        if (address->sa_family != AF_INET6) return true;
+        const struct in6_addr *six = &((const struct sockaddr_in6 *)address)->sin6_addr;
+        if (!IN6_IS_ADDR_V4MAPPED(six)) return (six->s6_addr[0] & 0xFE) == 0xFC;
+        bytes = &six->s6_addr[12];
+    }
+    return bytes[0] == 10 || (bytes[0] == 172 && (bytes[1] & 0xF0) == 16) || (bytes[0] == 192 && bytes[1] == 168) ||
+           (bytes[0] == 100 && (bytes[1] & 0xC0) == 64);
+}
+
+int ccurl_peer(CURL *easy) {
+    char *text = NULL;
+    if (curl.easy_getinfo(easy, CURLINFO_PRIMARY_IP, &text) != CURLE_OK || text == NULL) return ccurl_peer_unknown;
+    struct sockaddr_in four = {.sin_family = AF_INET};
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6};
+    const struct sockaddr *address;
+    if (inet_pton(AF_INET, text, &four.sin_addr) == 1) {
+        address = (const struct sockaddr *)&four;
+    } else if (inet_pton(AF_INET6, text, &six.sin6_addr) == 1) {
+        address = (const struct sockaddr *)&six;
+    } else {
+        return ccurl_peer_unknown;
+    }
+    if (is_inside(address) || is_own(address)) return ccurl_peer_inside;
+    return is_private(address) ? ccurl_peer_private : ccurl_peer_elsewhere;
+}
+
+static curl_socket_t open_elsewhere(void *context, curlsocktype purpose, struct curl_sockaddr *address) {
+    (void)context;
+    (void)purpose;
+    if (is_inside(&address->addr) || is_own(&address->addr) || is_private(&address->addr)) return CURL_SOCKET_BAD;
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+CURLcode ccurl_refuse_private(CURL *easy) {
+    return curl.easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_elsewhere);
 }
 
 static curl_socket_t open_outside(void *context, curlsocktype purpose, struct curl_sockaddr *address) {

@@ -72,6 +72,9 @@ internal import Secrets
     /// check.
     mutating func refuseInside() { note(unsafe ccurl_refuse_inside(easy)) }
 
+    /// The same for a name that must not resolve to an address of a private network either.
+    mutating func refusePrivate() { note(unsafe ccurl_refuse_private(easy)) }
+
     /// How the certificate is verified. A configured certificate authority replaces the system's ones.
     mutating func setTrust(_ trust: ServerTrust) {
         set(CURLOPT_SSL_VERIFYPEER, 1)

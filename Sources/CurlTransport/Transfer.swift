@@ -41,6 +41,8 @@ internal import Secrets
             // The proxy resolves the host's name. The address that we connect to is the proxy's, so it cannot be
             // checked here.
             options.setProxy(proxy)
+        } else if job.request.refusesPrivateAddresses {
+            options.refusePrivate()
         } else if job.request.refusesInsideAddresses {
             options.refuseInside()
         }
@@ -68,13 +70,14 @@ internal import Secrets
             if !isSecure, status == 400, CurlFailure.asksForTLS(body) {
                 return .failure(.wrongScheme(host: host, speaksTLS: true))
             }
-            return .success(HTTPResponse(status: status, fields: head.fields, body: Secret(bytes: body)))
+            return .success(HTTPResponse(status: status, fields: head.fields, body: Secret(bytes: body), peer: peer))
         }
         guard keepsPartialBody, result.breaksOff, head.isComplete, !body.isEmpty, let status,
             (200..<300).contains(status)
         else { return .failure(failure) }
         return .success(
-            HTTPResponse(status: status, fields: head.fields, body: Secret(bytes: body), truncation: failure))
+            HTTPResponse(
+                status: status, fields: head.fields, body: Secret(bytes: body), truncation: failure, peer: peer))
     }
 
     /// Why the response is not complete; nil if it is.
@@ -117,6 +120,17 @@ internal import Secrets
             CURLE_WEIRD_SERVER_REPLY:
             return "\(name) does not respond like an HTTP proxy"
         default: return nil
+        }
+    }
+
+    /// Where the server is. A proxy resolves the name itself, so the server's address is not known then.
+    private var peer: PeerPlace {
+        guard proxy == nil else { return .unknown }
+        return switch unsafe ccurl_peer(easy) {
+        case ccurl_peer_elsewhere: .elsewhere
+        case ccurl_peer_private: .privateNetwork
+        case ccurl_peer_inside: .inside
+        default: .unknown
         }
     }
 

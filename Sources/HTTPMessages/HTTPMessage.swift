@@ -21,6 +21,8 @@ public struct HTTPRequest: Sendable {
     /// Do not connect to an address of this machine or to a link-local address, whatever the host name resolves to. For
     /// URLs that come from another party (protection against server-side request forgery).
     public var refusesInsideAddresses = false
+    /// Connect to no address of a private network either (RFC 1918, RFC 4193, RFC 6598), nor to this machine.
+    public var refusesPrivateAddresses = false
 
     public init(
         method: String = "GET", url: String, fields: HTTPFields = HTTPFields(), authorization: Secret? = nil,
@@ -78,18 +80,34 @@ public struct HTTPResponse: Sendable {
     /// The reason why the body is incomplete; nil if it is complete. Set only for requests with
     /// ``HTTPRequest/keepsPartialBody``. Callers that set that flag must check this before they use the body.
     public var truncation: HTTPClientError?
+    /// Where the server is.
+    public var peer: PeerPlace
 
     public init(
-        status: Int, fields: HTTPFields = HTTPFields(), body: Secret = Secret(""), truncation: HTTPClientError? = nil
+        status: Int, fields: HTTPFields = HTTPFields(), body: Secret = Secret(""), truncation: HTTPClientError? = nil,
+        peer: PeerPlace = .unknown
     ) {
         self.status = status
         self.fields = fields
         self.body = body
         self.truncation = truncation
+        self.peer = peer
     }
 
     /// True if the body is incomplete.
     public var isTruncated: Bool { truncation != nil }
+}
+
+/// Which network the address of a server belongs to. The raw values are stored.
+public enum PeerPlace: String, Sendable, Equatable {
+    /// The request went through a proxy, or the address is not known.
+    case unknown
+    /// An address of the Internet.
+    case elsewhere = "internet"
+    /// A private network (RFC 1918, RFC 4193, RFC 6598).
+    case privateNetwork = "private"
+    /// This machine, or a link-local address.
+    case inside
 }
 
 /// Sends requests to providers. Nothing else opens network connections to providers.

@@ -107,14 +107,17 @@ public struct Account: Sendable {
 extension Account {
     /// Sends a request as this account: with its trust, its way and its headers.
     ///
-    /// - Parameter isStrange: only the provider's own documents name the host: it is not to lead back to this machine.
+    /// - Parameters:
+    ///   - isStrange: only the provider's own documents name the host: it is not to lead back to this machine.
+    ///   - isPublic: it is not to lead into a private network either.
     public func send(
-        _ request: HTTPRequest, isStrange: Bool = false, over http: any HTTPClient
+        _ request: HTTPRequest, isStrange: Bool = false, isPublic: Bool = false, over http: any HTTPClient
     ) async throws(BrokerError) -> HTTPResponse {
         var request = request
         request.trust = trust
         request.route = route
         request.refusesInsideAddresses = isStrange
+        request.refusesPrivateAddresses = isPublic
         for (name, value) in headers { request.fields.set(name, value) }
         do {
             return try await http.send(request)

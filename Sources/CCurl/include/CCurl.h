@@ -30,6 +30,14 @@ static const long ccurl_header_separate = CURLHEADER_SEPARATE;
 /// The transfer connects to no loopback or link-local address and to none of this machine's own, whatever the name
 /// resolves to.
 CURLcode ccurl_refuse_inside(CURL *easy);
+/// The same, and to no address of a private network.
+CURLcode ccurl_refuse_private(CURL *easy);
+/// Where the server of the last transfer is, one of the numbers below. With a proxy it is the proxy's place.
+int ccurl_peer(CURL *easy);
+static const int ccurl_peer_unknown = 0;
+static const int ccurl_peer_elsewhere = 1;
+static const int ccurl_peer_private = 2;
+static const int ccurl_peer_inside = 3;
 CURLcode ccurl_get_long(CURL *easy, CURLINFO info, long *value);
 
 struct curl_slist *ccurl_slist_append(struct curl_slist *list, const char *text);

@@ -48,7 +48,7 @@ extension AccountReader {
         for member in table.table("headers")?.members ?? [] {
             guard case .string(let value) = member.node.value else { continue }
             let lowered = member.key.lowercased()
-            if member.key.isEmpty || !member.key.utf8.allSatisfy(Self.isFieldNameByte) {
+            if member.key.isEmpty || !member.key.utf8.allSatisfy(HTTPFields.isTokenByte) {
                 account.refuse("headers", member.node, member.key, "is not the name of a header field")
             } else if Self.reservedFields.contains(lowered) || lowered.hasPrefix("content-") {
                 account.refuse("headers", member.node, member.key, "is set by Ringback itself")
@@ -61,13 +61,5 @@ extension AccountReader {
             headers.append(FormEncoding.Pair(member.key, value))
         }
         return headers
-    }
-
-    /// True for a character of a field name (RFC 9110 section 5.6.2).
-    private static func isFieldNameByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
-        }
     }
 }

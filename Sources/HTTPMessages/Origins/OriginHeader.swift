@@ -36,7 +36,7 @@ public struct OriginHeader: Sendable, Hashable {
         guard let colon = text.firstIndex(of: ":"), text.utf8.count <= 1_024 else { throw .notAField }
         let name = String(text[..<colon])
         let value = text[text.index(after: colon)...].drop { $0 == " " }
-        guard !name.isEmpty, name.utf8.allSatisfy(OriginHeader.isNameByte), !value.isEmpty, !value.hasSuffix(" "),
+        guard !name.isEmpty, name.utf8.allSatisfy(HTTPFields.isTokenByte), !value.isEmpty, !value.hasSuffix(" "),
             value.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F })
         else { throw .notAField }
         let lowered = name.lowercased()
@@ -77,12 +77,4 @@ public struct OriginHeader: Sendable, Hashable {
 
     /// The configuration's form.
     public var text: String { "\(name): \(template)" }
-
-    /// True for a character of a field name (RFC 9110 section 5.6.2).
-    private static func isNameByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
-        }
-    }
 }
