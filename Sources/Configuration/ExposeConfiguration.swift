@@ -107,7 +107,7 @@ extension ExposeConfiguration {
             let scopes = text.split(separator: " ").map(String.init)
             if scopes.isEmpty || scopes.count > maxScopes {
                 refuse("scope", "is 1 to \(maxScopes) scopes with spaces between them; leave it out for no ceiling")
-            } else if !scopes.allSatisfy({ $0.utf8.allSatisfy(AccountReader.isScopeByte) }) {
+            } else if !scopes.allSatisfy({ $0.utf8.allSatisfy(ScopeList.isCharacter) }) {
                 refuse("scope", "a scope is printable ASCII without quotes and backslashes")
             }
             return scopes

@@ -76,7 +76,7 @@ struct AccountReader {
         var seen: Set<String> = []
         let hasIDTokens = provider.map { $0.issuer != nil || $0.word == "supabase" || account.isService } ?? true
         for (scope, node) in scopes {
-            if scope.isEmpty || !scope.utf8.allSatisfy(AccountReader.isScopeByte) {
+            if scope.isEmpty || !scope.utf8.allSatisfy(ScopeList.isCharacter) {
                 account.refuse(
                     "scopes", node, "a scope is printable ASCII without spaces, quotes and backslashes; one string each"
                 )
@@ -91,11 +91,6 @@ struct AccountReader {
             }
         }
         return scopes.map(\.text)
-    }
-
-    /// True for a character of a scope (RFC 6749 section 3.3).
-    static func isScopeByte(_ byte: UInt8) -> Bool {
-        byte > 0x20 && byte < 0x7F && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
     }
 
     private mutating func readParameters(of provider: AccountProvider?) -> [FormEncoding.Pair] {

@@ -5,18 +5,32 @@ internal import StrictJSON
 /// Requests for metadata and their responses (OpenID Connect Discovery section 4, RFC 8414 section 3). The document
 /// must name exactly the configured issuer, byte for byte. Otherwise any issuer could publish metadata for another one.
 extension ProviderMetadata {
-    /// The requests to try in order: OpenID Connect's location (appended to the issuer), then RFC 8414's (between host
-    /// and path). If the first fails with `.invalid`, try the second; if both fail, report the first error. Throws
-    /// `.misconfigured` if `issuer` is not a valid issuer.
-    public static func discoveryRequests(issuer: String) throws(OAuthError) -> [HTTPRequest] {
+    /// Which locations of metadata are asked, and in which order.
+    public enum DiscoveryOrder: Sendable {
+        /// OpenID Connect's location (appended to the issuer), then RFC 8414's (between host and path).
+        case openID
+        /// That of the Model Context Protocol: RFC 8414's location, OpenID Connect's name at the same place, then, for
+        /// an issuer with a path, OpenID Connect's own location.
+        case mcp
+    }
+
+    /// The requests to try in order. If one fails with `.invalid`, try the next; if all fail, report the first error.
+    /// Throws `.misconfigured` if `issuer` is not a valid issuer.
+    public static func discoveryRequests(
+        issuer: String, order: DiscoveryOrder = .openID
+    ) throws(OAuthError) -> [HTTPRequest] {
         let parts = try parse(issuer: issuer)
         // A trailing slash is removed first (OpenID Connect Discovery section 4.1, RFC 8414 section 3.1).
         let path = parts.path.hasSuffix("/") ? String(parts.path.dropLast()) : parts.path
         let authority = String(parts.text.dropLast(parts.path.utf8.count))
-        let places = [
-            authority + path + "/.well-known/openid-configuration",
-            authority + "/.well-known/oauth-authorization-server" + path,
-        ]
+        let openID = authority + path + "/.well-known/openid-configuration"
+        let server = authority + "/.well-known/oauth-authorization-server" + path
+        let places =
+            switch order {
+            case .openID: [openID, server]
+            case .mcp where path.isEmpty: [server, openID]
+            case .mcp: [server, authority + "/.well-known/openid-configuration" + path, openID]
+            }
         return places.map { place in
             HTTPRequest(
                 url: place, fields: HTTPFields([("Accept", "application/json")]),
@@ -46,6 +60,10 @@ extension ProviderMetadata {
             throw .misconfigured(reason: "the provider does not support S256 (PKCE)")
         }
     }
+
+    /// True if the metadata say that the provider supports S256. The Model Context Protocol requires that; other clients
+    /// send S256 anyway.
+    public var announcesPKCE: Bool { codeChallengeMethods?.contains("S256") == true }
 
     /// RFC 8414 section 2: https without query and fragment. Plain http is allowed only on loopback.
     private static func parse(issuer: String) throws(OAuthError) -> WebURL {

@@ -35,6 +35,8 @@ extension ProviderMetadata {
         whole.idTokenSigningAlgorithms = idTokenSigningAlgorithms ?? other.idTokenSigningAlgorithms
         whole.userinfoSigningAlgorithms = userinfoSigningAlgorithms ?? other.userinfoSigningAlgorithms
         whole.scopesSupported = scopesSupported ?? other.scopesSupported
+        whole.supportsClientMetadataDocuments =
+            supportsClientMetadataDocuments || other.supportsClientMetadataDocuments
         return whole
     }
 }

@@ -39,6 +39,8 @@ public struct ProviderMetadata: Sendable, Equatable {
     /// The algorithms of signed userinfo responses; nil if the metadata do not say.
     public internal(set) var userinfoSigningAlgorithms: [String]?
     public internal(set) var scopesSupported: [String]?
+    /// True if a client id may be the URL of a document that describes the client.
+    public internal(set) var supportsClientMetadataDocuments = false
 
     /// Metadata from the configuration, for a server that publishes none. Throws `.misconfigured` for an endpoint that
     /// is not https (or http on loopback), or has a fragment or user information.
@@ -102,5 +104,6 @@ public struct ProviderMetadata: Sendable, Equatable {
         userinfoSigningAlgorithms = try document.texts("userinfo_signing_alg_values_supported")
         // Only for display, so a malformed list is ignored.
         scopesSupported = (try? document.texts("scopes_supported")) ?? nil
+        supportsClientMetadataDocuments = document.flag("client_id_metadata_document_supported")
     }
 }

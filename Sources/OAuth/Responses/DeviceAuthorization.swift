@@ -31,8 +31,8 @@ public struct DeviceAuthorization: Sendable, Equatable {
 
     /// The device authorization request (section 3.1) with client authentication.
     public static func request(
-        scopes: [String], additionalParameters: [(String, String)] = [], registration: ClientRegistration,
-        endpoint: String
+        scopes: [String], resource: String? = nil, additionalParameters: [(String, String)] = [],
+        registration: ClientRegistration, endpoint: String
     ) -> HTTPRequest {
         var request = HTTPRequest.form(to: endpoint)
         // `client_id` is a parameter of the request. Other authentication methods add it to the form themselves.
@@ -40,6 +40,7 @@ public struct DeviceAuthorization: Sendable, Equatable {
             request.appendParameter("client_id", registration.clientID)
         }
         if !scopes.isEmpty { request.appendParameter("scope", scopes.joined(separator: " ")) }
+        if let resource { request.appendParameter("resource", resource) }
         for (name, value) in additionalParameters { request.appendParameter(name, value) }
         registration.authenticate(&request)
         return request

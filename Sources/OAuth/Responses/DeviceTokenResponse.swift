@@ -43,11 +43,12 @@ public enum DeviceTokenResponse: Sendable {
 extension TokenRequest {
     /// The poll request (RFC 8628 section 3.4).
     public static func deviceCode(
-        _ code: Secret, registration: ClientRegistration, endpoint: String
+        _ code: Secret, resource: String? = nil, registration: ClientRegistration, endpoint: String
     ) -> HTTPRequest {
         var request = HTTPRequest.form(to: endpoint)
         request.appendParameter("grant_type", DeviceAuthorization.grantType)
         request.appendParameter("device_code", code)
+        if let resource { request.appendParameter("resource", resource) }
         // Section 3.4 requires the client id unless the client authenticates otherwise; some servers always require it.
         if registration.authentication == .clientSecretBasic {
             request.appendParameter("client_id", registration.clientID)

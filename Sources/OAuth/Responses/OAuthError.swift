@@ -5,6 +5,7 @@ public enum OAuthError: Error, Sendable, Equatable {
         case metadata, keys, authorization, token, userinfo, revocation, registration
         case pushedAuthorization = "pushed authorization"
         case deviceAuthorization = "device authorization"
+        case protectedResource = "protected resource metadata"
     }
 
     /// The response is malformed or contradicts the metadata; `reason` is our own text.

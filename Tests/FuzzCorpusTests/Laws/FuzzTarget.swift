@@ -49,6 +49,7 @@ public struct FuzzTarget: Sendable {
         FuzzTarget(name: "foreign-account", check: ForeignAccountLaw.check),
         FuzzTarget(name: "kept-files", check: KeptFilesLaw.check),
         FuzzTarget(name: "setup", check: SetupLaw.check),
+        FuzzTarget(name: "mcp-server", check: MCPServerLaw.check),
         FuzzTarget(name: "accept-language", check: AcceptLanguageLaw.check),
     ]
 }
