@@ -20,6 +20,8 @@ public struct OAuthAccount: Sendable {
     public var asksConsentForOfflineAccess = false
     /// How tokens are requested without a user; nil if users sign in.
     public var grant: ServiceGrant?
+    /// For an account at an MCP server: what the server and its issuer have announced.
+    var mcp: MCPConnection?
 
     public init(endpoints: Account.Endpoints) { self.endpoints = endpoints }
 }

@@ -100,8 +100,15 @@ struct OAuthProvider: SignInProvider {
         of flow: Flow, in context: SignInContext
     ) async throws(BrokerError) -> (any AwaitedSignIn)? {
         guard let awaited = flow.awaited as? AuthorizationFlow else { return nil }
+        return try await anotherPage(awaited, flow.request)
+    }
+
+    /// A request with secrets of its own, for the same redirect URI.
+    func anotherPage(
+        _ awaited: AuthorizationFlow, _ request: SignInRequest
+    ) async throws(BrokerError) -> AuthorizationFlow {
         var fresh = try AuthorizationFlow(
-            at: provider, request: flow.request, metadata: awaited.metadata, redirectURI: awaited.redirectURI)
+            at: provider, request: request, metadata: awaited.metadata, redirectURI: awaited.redirectURI)
         fresh.pushed = try await provider.push(
             fresh.authorization, awaited.metadata, try await provider.registration(awaited.metadata))
         return fresh

@@ -54,6 +54,33 @@ public enum OAuthReason: KindReason, Equatable {
     /// The provider has no sign-in on another device. `isConfigured`: its endpoints are those of the configuration.
     case noDeviceEndpoint(AccountName, isConfigured: Bool)
 
+    // MARK: MCP servers
+
+    /// The issuer of the account's MCP server does not announce S256.
+    case mcpIssuerWithoutPKCE(AccountName, issuer: String)
+    /// The server does not name the configured issuer.
+    case mcpOtherIssuer(AccountName, configured: String, announced: String)
+    /// A client has to be registered by hand. `isDocumentUnsafe`: the client-id metadata document is not used, because
+    /// the issuer does not announce `iss` in its responses.
+    case mcpNeedsClient(AccountName, issuer: String, isDocumentUnsafe: Bool)
+    case mcpAnnounces(host: String, issuer: String, client: MCPClientWay, scopes: [String])
+    /// The server names another issuer than at the last registration.
+    case mcpIssuerChanged(AccountName, former: String, issuer: String)
+    /// The rest of a sentence that begins with the host.
+    case mcpResponds(status: Int)
+    case mcpNotAsked(host: String)
+
+    /// Where the client of an account at an MCP server comes from.
+    public enum MCPClientWay: Sendable, Equatable {
+        /// From the configuration.
+        case configured
+        /// A client-id metadata document.
+        case document
+        /// The issuer registers clients.
+        case registration
+        case none
+    }
+
     // MARK: What a check found
 
     case issuerNotHTTPS

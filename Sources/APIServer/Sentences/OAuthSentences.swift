@@ -51,6 +51,25 @@ extension OAuthReason: Sentence {
                 + (isConfigured
                     ? " If it has an endpoint for that, add it to the account's endpoints as device_authorization."
                     : "")
+        case .mcpIssuerWithoutPKCE(let name, let issuer):
+            "\(name) cannot sign in at \(issuer), which its MCP server names: its metadata do not say that it supports S256 "
+                + "(PKCE), which MCP requires."
+        case .mcpOtherIssuer(let name, let configured, let announced):
+            "The MCP server of \(name) does not name \(configured) as its authorization server, but \(announced). "
+                + "Change issuer only if you trust it: a client that you registered by hand is of one issuer alone."
+        case .mcpNeedsClient(let name, let issuer, let isDocumentUnsafe):
+            "\(issuer) registers no clients by itself"
+                + (isDocumentUnsafe
+                    ? ", and client_id_metadata_url is not used where responses do not name their issuer (iss)" : "")
+                + ". Register a native app there by hand, and set issuer and client_id of \(name)."
+        case .mcpAnnounces(let host, let issuer, let client, let scopes):
+            "\(host) names \(issuer) as its authorization server; \(client.sentence). "
+                + (scopes.isEmpty ? "It names no scopes." : "Scopes: \(scopes.joined(separator: " ")).")
+        case .mcpIssuerChanged(let name, let former, let issuer):
+            "The MCP server of \(name) has another authorization server than at the last registration: \(issuer) in "
+                + "place of \(former). The next sign-in takes place there, with a client of its own."
+        case .mcpResponds(let status): "responds at this URL (HTTP \(status))"
+        case .mcpNotAsked(let host): "It could not be found out which authorization server \(host) has."
         case .issuerNotHTTPS: "The issuer is not an https URL."
         case .clientRejected(let host, let hasSecret):
             "\(host) rejects this client: "
@@ -110,6 +129,18 @@ extension OAuthReason: Sentence {
         case .serviceHasNoSignIn(let name): "\(name) is a service, which has no sign-in."
         case .serviceHasNoAssertion(let name): "\(name) has no assertion_file."
         case .serviceHasNoIDTokens(let name, let grant): "\(name) is a service (\(grant)), which has no ID tokens."
+        }
+    }
+}
+
+extension OAuthReason.MCPClientWay {
+    /// The end of a sentence.
+    fileprivate var sentence: String {
+        switch self {
+        case .configured: "the client is the configured one"
+        case .document: "the client is the metadata document of client_id_metadata_url"
+        case .registration: "it registers the client by itself"
+        case .none: "it registers no clients by itself"
         }
     }
 }

@@ -18,6 +18,8 @@ public struct RegistrationOrder: Sendable {
     /// For providers that require an initial access token (RFC 7591 section 3). It is sent once and not stored.
     public var initialAccessToken: Secret?
     public var trust: ServerTrust
+    /// The account as far as requests need it; nil for one that is not configured yet.
+    var asker: Account?
 
     /// The client authentication methods that a client can be registered with: those that need no key of the client.
     public static let authentications = [ClientAuthentication.none, .clientSecretBasic, .clientSecretPost].map(
@@ -32,9 +34,10 @@ public struct RegistrationOrder: Sendable {
 
     /// The account as far as requests to the provider need it.
     var sender: Account {
-        Account(
-            name: account, provider: "oidc", source: "registration", kind: OAuthAccount(endpoints: .issuer(issuer)),
-            clientID: "", trust: trust)
+        asker
+            ?? Account(
+                name: account, provider: "oidc", source: "registration",
+                kind: OAuthAccount(endpoints: .issuer(issuer)), clientID: "", trust: trust)
     }
 
     /// The requests to try in this order: all scopes, then only the scopes that the provider lists. Some providers
@@ -162,6 +165,15 @@ public struct Registrations: Sendable {
         let slot = VaultSlot(account: name.rawValue, binding: account.binding.text, kind: .registration)
         guard let turn = turns.take(name) else {
             throw .conflict(.oauth(.registrationInProgress(name, isNew: false)))
+        }
+        if let kind = account.kind as? MCPAccount {
+            let clients = MCPClients(account: account, kind: kind, tools: tools)
+            let deleted = try await tools.work.attempt { () throws(BrokerError) in
+                defer { turn() }
+                return try await clients.deleteAll()
+            }.get()
+            guard let deleted else { throw .nothingHeld(.oauth(.noRegistration(name))) }
+            return deleted
         }
         let isTold = try await tools.work.attempt { () throws(BrokerError) in
             defer { turn() }

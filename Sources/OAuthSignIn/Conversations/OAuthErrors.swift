@@ -5,7 +5,8 @@ internal import OAuth
 extension Account {
     /// Sends a request for this account to the provider or to a host of its metadata.
     func send(_ request: HTTPRequest, toProvider http: any HTTPClient) async throws(BrokerError) -> HTTPResponse {
-        try await send(request, isStrange: isStrange(request.url), over: http)
+        if let connection = oauth.mcp { return try await send(request, at: connection, over: http) }
+        return try await send(request, isStrange: isStrange(request.url), over: http)
     }
 
     /// True for a host other than the issuer's that comes from the provider's metadata. Such a host must not resolve to

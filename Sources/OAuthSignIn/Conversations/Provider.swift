@@ -78,7 +78,8 @@ struct Provider: Sendable {
         do throws(BrokerError) {
             let response = try await send(as: registration, at: metadata) { registration in
                 TokenRequest.refresh(
-                    token: refreshToken, scope: key.scopes, audience: key.audience, resource: key.resource,
+                    token: refreshToken, scope: key.scopes, audience: key.audience,
+                    resource: key.resource ?? rules.mcp?.resource,
                     registration: registration, endpoint: metadata.tokenEndpoint)
             }
             do throws(OAuthError) {

@@ -50,7 +50,7 @@ actor ProviderDirectory: ProviderMemory {
 
     /// The metadata of an issuer, by OpenID Connect Discovery, else by RFC 8414.
     func metadata(of account: Account, issuer: String) async throws(BrokerError) -> ProviderMetadata {
-        let key = DocumentPlace(issuer, account.trust)
+        let key = DocumentPlace(account.metadataAddress(of: issuer), account.trust)
         let entry = metadata[key] ?? Entry()
         if let value = entry.value, let fetchedAt = entry.fetchedAt,
             clock.bootInstant - fetchedAt < ProviderDirectory.metadataLifetime
@@ -64,7 +64,9 @@ actor ProviderDirectory: ProviderMemory {
         } else {
             fetch = work.start { [http] in
                 var found = await ProviderDirectory.discover(account, issuer, http, timeout, at: entry.place)
-                if case .success(let first) = found.result, found.place == 0, first.isWorthCompleting {
+                if case .success(let first) = found.result, found.place == 0, account.oauth.mcp == nil,
+                    first.isWorthCompleting
+                {
                     found.result = .success(
                         await ProviderDirectory.complete(first, account, issuer, http, known: entry.value))
                 }
@@ -84,7 +86,7 @@ actor ProviderDirectory: ProviderMemory {
 
     /// Keeps metadata that the diagnostics have just fetched.
     func keep(_ value: ProviderMetadata, of account: Account, issuer: String) {
-        let key = DocumentPlace(issuer, account.trust)
+        let key = DocumentPlace(account.metadataAddress(of: issuer), account.trust)
         guard metadata[key]?.value == nil else { return }
         metadata[key, default: Entry()].value = value
         metadata[key]?.fetchedAt = clock.bootInstant
@@ -131,7 +133,7 @@ actor ProviderDirectory: ProviderMemory {
     ///
     /// - Parameter isRequested: a caller asked for what failed: a sign-in, or a refresh.
     func doubt(_ account: Account, issuer: String, isRequested: Bool) {
-        let key = DocumentPlace(issuer, account.trust)
+        let key = DocumentPlace(account.metadataAddress(of: issuer), account.trust)
         guard let entry = metadata[key], let askedAt = entry.askedAt else { return }
         let now = clock.bootInstant
         if isRequested {
@@ -169,7 +171,8 @@ actor ProviderDirectory: ProviderMemory {
     ) async -> (result: Result<ProviderMetadata, BrokerError>, place: Int?) {
         let requests: [HTTPRequest]
         do {
-            requests = try ProviderMetadata.discoveryRequests(issuer: issuer)
+            requests = try ProviderMetadata.discoveryRequests(
+                issuer: issuer, order: account.oauth.mcp == nil ? .openID : .mcp)
         } catch {
             return (.failure(BrokerError(error, host: issuer)), nil)
         }
@@ -229,4 +232,9 @@ actor ProviderDirectory: ProviderMemory {
             }
         }
     }
+}
+
+extension Account {
+    /// What the metadata of an issuer are kept under: they are looked for in another order for an MCP server.
+    fileprivate func metadataAddress(of issuer: String) -> String { oauth.mcp == nil ? issuer : "mcp \(issuer)" }
 }

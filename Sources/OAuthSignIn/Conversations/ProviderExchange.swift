@@ -30,7 +30,7 @@ extension Provider {
                     response = try await send(as: registration, at: flow.metadata) { registration in
                         TokenRequest.authorizationCode(
                             code: code, verifier: flow.pkce.verifier, redirectURI: flow.redirectURI,
-                            registration: registration, endpoint: endpoint)
+                            resource: flow.authorization.resource, registration: registration, endpoint: endpoint)
                     }
                 } catch {
                     throw CodeExchange.Failure(sending: error, to: host)

@@ -32,12 +32,14 @@ extension Provider {
     ) throws(BrokerError) -> Session {
         let origin = try WebURL.origin(of: metadata.tokenEndpoint)
         let asked = scopes.joined(separator: " ")
-        return Session(
+        var session = Session(
             refreshToken: tokens?.refreshToken, identity: nil, subject: nil, user: nil,
             scope: tokens?.scope(askedFor: scopes) ?? (asked.isEmpty ? nil : asked),
             issuer: metadata.issuer ?? origin, tokenEndpointOrigin: origin, signedInAt: clock.wallInstant,
             end: tokens?.refreshExpiresIn.map { Deadline(in: .seconds($0), by: clock) }, rotation: .unknown,
             tokens: tokens.map { [.own: accessToken($0, scope: asked)] } ?? [:])
+        session.attachments[MCPConnection.name] = rules.mcp?.attachment
+        return session
     }
 
     private func adopt(

@@ -14,6 +14,8 @@ struct AuthorizationFlow: Sendable {
     let pkce: PKCE
     /// The value whose SHA-256, in hexadecimal, is the nonce. A server that receives the ID token later may require it.
     let nonceSource: Secret?
+    /// Who issues the tokens, for an account at an MCP server.
+    let mcp: MCPConnection?
     /// The request at the provider, if it was pushed there (RFC 9126).
     var pushed: PushedPage?
 
@@ -38,6 +40,7 @@ struct AuthorizationFlow: Sendable {
                 scopes: scopes, state: RandomToken.base64URL(bits: 256),
                 nonce: source.map(AuthorizationFlow.digest),
                 codeChallenge: pkce.challenge, responseMode: rules.responseMode,
+                resource: rules.mcp?.resource,
                 additionalParameters: rules.parameters(of: request, for: scopes, at: account))
         } catch {
             throw BrokerError(error, host: account.name.rawValue)
@@ -47,6 +50,7 @@ struct AuthorizationFlow: Sendable {
         requiresIssuer = rules.requiresIssuerInResponse
         self.pkce = pkce
         nonceSource = source
+        mcp = rules.mcp
     }
 
     static func digest(of source: Secret) -> Secret { Secret(Digest.hex(Digest.sha256(source.revealedBytes()))) }

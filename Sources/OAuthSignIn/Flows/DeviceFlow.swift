@@ -11,6 +11,8 @@ struct DeviceFlow: Sendable {
     let scopes: [String]
     /// The registration with which the codes were requested. A client assertion is made anew for each request.
     let registration: ClientRegistration
+    /// Who issues the tokens, for an account at an MCP server.
+    let mcp: MCPConnection?
     let authorization: DeviceAuthorization
     /// When the codes were received.
     let receivedAt: BootInstant
@@ -27,9 +29,10 @@ struct DeviceFlow: Sendable {
     }
 
     init(
-        metadata: ProviderMetadata, scopes: [String], registration: ClientRegistration,
+        metadata: ProviderMetadata, scopes: [String], registration: ClientRegistration, mcp: MCPConnection? = nil,
         authorization: DeviceAuthorization, receivedAt: BootInstant
     ) {
+        self.mcp = mcp
         self.metadata = metadata
         self.scopes = scopes
         self.registration = registration

@@ -19,13 +19,14 @@ extension Provider {
         let fetched = try await self.registration(metadata)
         let response = try await send(as: fetched, at: metadata) { registration in
             DeviceAuthorization.request(
-                scopes: scopes, additionalParameters: parameters, registration: registration, endpoint: endpoint)
+                scopes: scopes, resource: rules.mcp?.resource, additionalParameters: parameters,
+                registration: registration, endpoint: endpoint)
         }
         // The first request may have shown which authentication method the provider accepts.
         let registration = await adapted(fetched, to: metadata)
         do throws(OAuthError) {
             return DeviceFlow(
-                metadata: metadata, scopes: scopes, registration: registration,
+                metadata: metadata, scopes: scopes, registration: registration, mcp: rules.mcp,
                 authorization: try DeviceAuthorization(parsing: response, from: endpoint),
                 receivedAt: clock.bootInstant)
         } catch {
@@ -49,7 +50,7 @@ extension Provider {
         }
         let code = flow.authorization.deviceCode
         let request = TokenRequest.deviceCode(
-            code, registration: registration, endpoint: flow.metadata.tokenEndpoint)
+            code, resource: rules.mcp?.resource, registration: registration, endpoint: flow.metadata.tokenEndpoint)
         let response: HTTPResponse
         do throws(BrokerError) {
             response = try await account.send(request, toProvider: http)

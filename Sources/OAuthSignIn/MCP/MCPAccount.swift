@@ -1,0 +1,56 @@
+public import BrokerCore
+public import OAuth
+
+/// The configuration of an account at an MCP server. Issuer, client and scopes are found at each sign-in.
+public struct MCPAccount: Sendable {
+    public let server: MCPServer
+    /// The only issuer whose tokens are taken; nil for the first one that the server names.
+    public var issuer: String?
+    /// The URL of our client-id metadata document; nil if there is none.
+    public var clientMetadataURL: String?
+    /// False for a server that refuses the parameter `resource`.
+    public var sendsResource = true
+    /// The settings for the client and its requests. Their endpoints are replaced by those of the issuer.
+    public var rules: OAuthAccount
+
+    public init(server: MCPServer, rules: OAuthAccount) {
+        self.server = server
+        self.rules = rules
+    }
+}
+
+extension MCPAccount: AccountKind {
+    public func provider(of account: Account, with tools: ProviderTools) -> any SignInProvider {
+        MCPProvider(account: account, kind: self, tools: tools)
+    }
+
+    /// The server, and what the configuration says of issuer and client. Those of the session are sealed with it.
+    public func binding(of account: Account) -> SessionBinding {
+        SessionBinding(
+            provider: "mcp \(server.resource)" + (issuer.map { " \($0)" } ?? ""), clientID: account.clientID)
+    }
+
+    public func issuer(of account: Account) -> String? { issuer }
+
+    public func check(_ query: SessionQuery, of account: Account) throws(BrokerError) {}
+
+    public func isUsable(_ setting: UnusableSetting) async -> Bool { await rules.isUsable(setting) }
+}
+
+extension Account {
+    /// The account at the issuer of a connection: the same settings, with the client and the scopes that were found.
+    func at(_ connection: MCPConnection, of kind: MCPAccount, with tools: ProviderTools) -> Account {
+        var account = self
+        var rules = kind.rules
+        rules.endpoints = .issuer(connection.issuer)
+        rules.mcp = connection
+        rules.clientAuthentication = connection.authentication ?? rules.clientAuthentication
+        account.kind = rules
+        account.clientID = connection.clientID
+        account.scopes = connection.scopes
+        if connection.hasRegisteredSecret {
+            account.oauth.clientSecret = .registered(for: account, in: tools.vault, clock: tools.clock)
+        }
+        return account
+    }
+}

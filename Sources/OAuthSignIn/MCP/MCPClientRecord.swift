@@ -1,0 +1,80 @@
+internal import BrokerCore
+internal import OAuth
+internal import Secrets
+internal import SessionVault
+internal import StrictJSON
+
+/// The vault's record of the clients that were registered for an account at an MCP server, by issuer. A client is never
+/// shown to another issuer than the one that registered it. Secrets are in the ``RegistrationRecord`` of each client.
+struct MCPClientRecord: Sendable, Equatable {
+    static let version = 1
+
+    struct Client: Sendable, Equatable {
+        let issuer: String
+        let clientID: String
+        let authentication: ClientAuthentication
+        let hasSecret: Bool
+        /// The redirect URI that was registered, with its port: some servers compare it byte for byte.
+        let redirectURI: String
+        /// The account's own redirect URI at that time; nil for the default.
+        let template: String?
+        /// The scopes that the client was registered with; empty if none were stated.
+        let scopes: [String]
+
+        /// True if a sign-in may use this client.
+        func fits(_ redirectURI: String?, _ scopes: [String]) -> Bool {
+            (template == redirectURI || self.redirectURI == redirectURI)
+                && (self.scopes.isEmpty || Set(scopes).isSubset(of: self.scopes))
+        }
+    }
+
+    /// The latest one last; at most one for an issuer.
+    private(set) var clients: [Client] = []
+
+    init() {}
+
+    static func slot(_ account: Account) -> VaultSlot {
+        VaultSlot(account: account.name.rawValue, binding: account.binding.text, kind: .registration)
+    }
+
+    func client(at issuer: String) -> Client? { clients.last { $0.issuer == issuer } }
+
+    mutating func note(_ client: Client) {
+        forget(client.issuer)
+        clients.append(client)
+    }
+
+    mutating func forget(_ issuer: String) { clients.removeAll { $0.issuer == issuer } }
+
+    /// Nil if the text is not such a record, or is one of a newer version.
+    init?(decoding text: Secret) {
+        guard let json = try? JSON(parsing: text.revealedBytes()),
+            json["mcp_version"]?.integer == MCPClientRecord.version, let members = json["clients"]?.array
+        else { return nil }
+        clients = members.compactMap { member in
+            guard let issuer = member["issuer"]?.string, let id = member["client_id"]?.string,
+                let redirectURI = member["redirect_uri"]?.string
+            else { return nil }
+            let way = member["token_endpoint_auth_method"]?.string.flatMap { ClientAuthentication(rawValue: $0) }
+            return Client(
+                issuer: issuer, clientID: id, authentication: way ?? .none,
+                hasSecret: member["has_secret"]?.bool ?? false, redirectURI: redirectURI,
+                template: member["template"]?.string, scopes: (member["scopes"]?.array ?? []).compactMap(\.string))
+        }
+    }
+
+    func encoded() -> Secret {
+        let members = clients.map { client -> JSON in
+            var member = JSONObject([
+                .init("issuer", .string(client.issuer)), .init("client_id", .string(client.clientID)),
+                .init("token_endpoint_auth_method", .string(client.authentication.rawValue)),
+                .init("has_secret", .bool(client.hasSecret)), .init("redirect_uri", .string(client.redirectURI)),
+                .init("scopes", .array(client.scopes.map { .string($0) })),
+            ])
+            member["template"] = client.template.map { .string($0) }
+            return .object(member)
+        }
+        let record: JSON = ["mcp_version": .integer(MCPClientRecord.version), "clients": .array(members)]
+        return Secret(bytes: record.serialized())
+    }
+}

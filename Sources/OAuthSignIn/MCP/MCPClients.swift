@@ -1,0 +1,162 @@
+internal import BrokerCore
+internal import HTTPMessages
+internal import OAuth
+internal import SessionVault
+
+/// Chooses the client of an account at an MCP server's issuer: the configured one, a client-id metadata document, or
+/// one that the issuer registers.
+struct MCPClients: Sendable {
+    let account: Account
+    let kind: MCPAccount
+    let tools: ProviderTools
+
+    /// A client for a sign-in, and where its callback arrives.
+    struct Choice: Sendable {
+        var connection: MCPConnection
+        /// Nil for the default.
+        var redirectURI: String?
+        /// True for a client that could be registered anew.
+        var isRegistered = false
+    }
+
+    /// How an account gets its client at an issuer.
+    func way(at announcement: MCPAnnouncement) -> OAuthReason.MCPClientWay {
+        let metadata = announcement.metadata
+        if !account.clientID.isEmpty { return .configured }
+        if kind.clientMetadataURL != nil, metadata.supportsClientMetadataDocuments,
+            metadata.supportsIssuerInResponse || account.redirectURI != nil
+        {
+            return .document
+        }
+        return metadata.registrationEndpoint == nil ? .none : .registration
+    }
+
+    /// - Parameter isRenewed: true for a new registration in place of the one in the vault.
+    func choose(
+        _ announcement: MCPAnnouncement, for scopes: [String], in context: SignInContext, isRenewed: Bool = false
+    ) async throws(BrokerError) -> Choice {
+        var choice = Choice(connection: announcement.connection, redirectURI: account.redirectURI)
+        choice.connection.scopes = scopes
+        switch way(at: announcement) {
+        case .configured: choice.connection.clientID = account.clientID
+        case .document:
+            // The path is shared by all accounts with such a document. A response there is told apart by its issuer, so
+            // only issuers that announce `iss` may use it.
+            choice.connection.clientID = kind.clientMetadataURL ?? ""
+            choice.connection.authentication = ClientAuthentication.none
+            choice.redirectURI = account.redirectURI ?? ClientMetadataDocument.redirectURI
+        case .registration:
+            let issuer = announcement.connection.issuer
+            let known = isRenewed ? nil : try await record().client(at: issuer)
+            let client: MCPClientRecord.Client
+            if let known, known.fits(account.redirectURI, scopes) {
+                client = known
+            } else {
+                client = try await register(announcement, scopes, in: context)
+            }
+            choice.connection.clientID = client.clientID
+            choice.connection.authentication = client.authentication
+            choice.connection.hasRegisteredSecret = client.hasSecret
+            choice.redirectURI = client.redirectURI
+            choice.isRegistered = true
+        case .none:
+            let isDocumentUnsafe =
+                kind.clientMetadataURL != nil && announcement.metadata.supportsClientMetadataDocuments
+            throw .misconfigured(
+                .oauth(
+                    .mcpNeedsClient(
+                        account.name, issuer: announcement.connection.issuer, isDocumentUnsafe: isDocumentUnsafe)))
+        }
+        return choice
+    }
+
+    // MARK: Registrations
+
+    private func register(
+        _ announcement: MCPAnnouncement, _ scopes: [String], in context: SignInContext
+    ) async throws(BrokerError) -> MCPClientRecord.Client {
+        // The redirect URI is registered with its port: many MCP servers compare it byte for byte, unlike RFC 8252
+        // section 7.3.
+        let redirectURI = try await context.openRedirect(account.redirectURI, of: account.name)
+        await context.closeRedirect(redirectURI, of: account.name)
+        var order = RegistrationOrder(
+            account: account.name, issuer: announcement.connection.issuer,
+            // All scopes that a later sign-in may need: some servers give a client only those that it was registered
+            // with.
+            scopes: ScopeList.union(scopes, announcement.scopesSupported), trust: account.trust)
+        order.redirectURI = redirectURI
+        order.authentication = kind.rules.clientAuthentication?.rawValue ?? announcement.metadata.preferredSecretMethod
+        order.asker = account.at(announcement.connection, of: kind, with: tools)
+        let turns: RegistrationTurns = tools.memory()
+        guard let turn = turns.take(account.name) else {
+            throw .conflict(.oauth(.registrationInProgress(account.name, isNew: false)))
+        }
+        let (clients, template, sent) = (self, account.redirectURI, order)
+        return try await tools.work.attempt { () throws(BrokerError) in
+            defer { turn() }
+            let view = try await clients.registrar.register(sent)
+            let client = MCPClientRecord.Client(
+                issuer: view.issuer, clientID: view.clientID,
+                authentication: ClientAuthentication(rawValue: view.authentication) ?? .none,
+                hasSecret: view.hasSecret, redirectURI: redirectURI, template: template, scopes: view.scopes)
+            try await clients.change { $0.note(client) }
+            return client
+        }.get()
+    }
+
+    var registrar: Registrar {
+        Registrar(
+            vault: tools.vault, http: tools.http, directory: tools.memory(), clock: tools.clock, record: tools.record)
+    }
+
+    /// The registrations in the vault.
+    func record() async throws(BrokerError) -> MCPClientRecord {
+        let slot = MCPClientRecord.slot(account)
+        let entry = try await BrokerError.mapping { () throws(VaultError) in try await tools.vault.load(slot) }
+        return entry.flatMap { MCPClientRecord(decoding: $0.text) } ?? MCPClientRecord()
+    }
+
+    /// Changes the record. Only in the account's turn of registrations, or for a client that the issuer does not know
+    /// any more.
+    func change(_ change: @Sendable (inout MCPClientRecord) -> Void) async throws(BrokerError) {
+        var record = try await record()
+        change(&record)
+        let (slot, text) = (MCPClientRecord.slot(account), record.encoded())
+        try await BrokerError.mapping { () throws(VaultError) in try await tools.vault.store(text, in: slot) }
+    }
+
+    /// Deletes all registrations of the account, at their issuers and in the vault.
+    ///
+    /// - Returns: the latest one, and whether every issuer deleted its client; nil if there is none.
+    func deleteAll() async throws(BrokerError) -> (issuer: String, clientID: String, isTold: Bool)? {
+        let record = try await record()
+        guard let latest = record.clients.last else { return nil }
+        var isTold = true
+        for client in record.clients {
+            var connection = MCPConnection(
+                server: kind.server, issuer: client.issuer, resource: nil,
+                peer: kind.server.url.isLoopback ? .inside : .unknown)
+            connection.clientID = client.clientID
+            let slot = RegistrationRecord.slot(account.name, issuer: client.issuer, clientID: client.clientID)
+            let sender = account.at(connection, of: kind, with: tools)
+            if try await !registrar.delete(slot, as: sender) { isTold = false }
+            try await change { $0.forget(client.issuer) }
+        }
+        let slot = MCPClientRecord.slot(account)
+        try await BrokerError.mapping { () throws(VaultError) in try await tools.vault.remove(slot) }
+        return (latest.issuer, latest.clientID, isTold)
+    }
+}
+
+extension ProviderMetadata {
+    /// The way to send a secret that the issuer lists first; nil where it takes a client without a secret, or says
+    /// nothing. Some issuers take the other ways at the token endpoint only, and not for a revocation.
+    fileprivate var preferredSecretMethod: String? {
+        guard let listed = tokenEndpointAuthenticationMethods, !listed.contains(ClientAuthentication.none.rawValue)
+        else {
+            return nil
+        }
+        let ways: [ClientAuthentication] = [.clientSecretBasic, .clientSecretPost]
+        return listed.first { ways.map(\.rawValue).contains($0) }
+    }
+}

@@ -1,0 +1,69 @@
+internal import BrokerCore
+internal import HTTPMessages
+internal import OAuth
+internal import StrictJSON
+
+/// Who issues the tokens for an MCP server, and to which client: found at a sign-in, sealed with its session, and used
+/// for all of the session's requests, whatever the server announces later. So a token of one issuer is never sent to
+/// another one.
+struct MCPConnection: Sendable, Equatable {
+    /// The name of the session's attachment.
+    static let name = "mcp"
+
+    let server: MCPServer
+    let issuer: String
+    /// Empty while it is not chosen yet.
+    var clientID = ""
+    /// Nil: as the account's settings say.
+    var authentication: ClientAuthentication?
+    /// The vault has a secret that the issuer gave this client.
+    var hasRegisteredSecret = false
+    /// The scopes that were requested.
+    var scopes: [String] = []
+    /// Sent as `resource` (RFC 8707); nil for a server that refuses the parameter.
+    let resource: String?
+    /// Where the MCP server is.
+    let peer: PeerPlace
+
+    /// True for a host that only documents name. It must not lead into the network of this machine, unless the MCP
+    /// server is there too.
+    func isStrange(_ url: String) -> Bool { (try? WebURL(parsing: url))?.host != server.url.host }
+
+    /// What the session keeps.
+    var attachment: SessionAttachment {
+        var facts = JSONObject([
+            .init("issuer", .string(issuer)), .init("client_id", .string(clientID)),
+            .init("requested_scopes", .array(scopes.map { .string($0) })),
+            .init("has_registered_secret", .bool(hasRegisteredSecret)), .init("network", .string(peer.rawValue)),
+        ])
+        facts["token_endpoint_auth_method"] = authentication.map { .string($0.rawValue) }
+        facts["resource"] = resource.map { .string($0) }
+        return SessionAttachment(facts: facts)
+    }
+}
+
+extension MCPConnection {
+    /// The connection of a session; nil for a session of another kind of account.
+    init?(of session: Session, at server: MCPServer) {
+        guard let facts = session.attachments[MCPConnection.name]?.facts, let issuer = facts["issuer"]?.string,
+            let clientID = facts["client_id"]?.string
+        else { return nil }
+        self.init(
+            server: server, issuer: issuer, clientID: clientID,
+            authentication: facts["token_endpoint_auth_method"]?.string.flatMap { ClientAuthentication(rawValue: $0) },
+            hasRegisteredSecret: facts["has_registered_secret"]?.bool ?? false,
+            scopes: (facts["requested_scopes"]?.array ?? []).compactMap(\.string), resource: facts["resource"]?.string,
+            peer: facts["network"]?.string.flatMap { PeerPlace(rawValue: $0) } ?? .unknown)
+    }
+}
+
+extension Account {
+    /// Sends a request to a host that a document of an MCP server, or of its issuer, names.
+    func send(
+        _ request: HTTPRequest, at connection: MCPConnection, over http: any HTTPClient
+    ) async throws(BrokerError) -> HTTPResponse {
+        let isStrange = connection.isStrange(request.url) && connection.peer != .inside
+        return try await send(
+            request, isStrange: isStrange, isPublic: isStrange && connection.peer != .privateNetwork, over: http)
+    }
+}

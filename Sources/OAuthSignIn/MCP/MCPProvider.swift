@@ -1,0 +1,158 @@
+internal import BrokerCore
+internal import HTTPMessages
+internal import OAuth
+
+/// The provider of an account at an MCP server. A sign-in asks the server first; then, as for everything else, the
+/// issuer of the connection is asked as any other OAuth provider is.
+struct MCPProvider: SignInProvider {
+    let account: Account
+    let kind: MCPAccount
+    let tools: ProviderTools
+
+    private var walk: MCPWalk { MCPWalk(account: account, kind: kind, tools: tools) }
+    private var clients: MCPClients { MCPClients(account: account, kind: kind, tools: tools) }
+
+    private func provider(_ account: Account) -> OAuthProvider {
+        OAuthProvider(
+            provider: Provider(
+                account: account, rules: account.oauth, http: tools.http, directory: tools.memory(),
+                clock: tools.clock))
+    }
+
+    private func provider(at connection: MCPConnection) -> OAuthProvider {
+        provider(account.at(connection, of: kind, with: tools))
+    }
+
+    /// The provider of a session. Throws if the session has none: it is of another version, and of no use.
+    private func provider(of session: Session) throws(BrokerError) -> OAuthProvider {
+        guard let connection = MCPConnection(of: session, at: kind.server) else { throw .signInRequired(account.name) }
+        return provider(at: connection)
+    }
+
+    private func provider(of flow: Flow) throws(BrokerError) -> OAuthProvider {
+        let found = (flow.awaited as? AuthorizationFlow)?.mcp ?? (flow.awaited as? DeviceFlow)?.mcp
+        guard let connection = found else { throw .conflict(.flow(.otherResponseAwaited)) }
+        return provider(at: connection)
+    }
+
+    // MARK: Sign-ins
+
+    func check(_ request: SignInRequest) throws(BrokerError) -> SignInRequest {
+        var account = account
+        account.kind = kind.rules
+        return try provider(account).check(request)
+    }
+
+    func begin(_ request: SignInRequest, in context: SignInContext) async throws(BrokerError) -> Beginning {
+        let announcement = try await walk.announcement()
+        let scopes = await scopes(of: request, announcement, in: context)
+        let choice = try await clients.choose(announcement, for: scopes, in: context)
+        // Those of the connection are requested.
+        var request = request
+        request.scopes = nil
+        do throws(BrokerError) {
+            return try await provider(choice).begin(request, in: context)
+        } catch {
+            // The port was taken since, or the secret has expired: another client is registered, once.
+            guard choice.isRegistered, error.isMendedByRegistering else { throw error }
+            let fresh = try await clients.choose(announcement, for: scopes, in: context, isRenewed: true)
+            return try await provider(fresh).begin(request, in: context)
+        }
+    }
+
+    /// What is requested: the configured scopes; else the caller's, or those that are announced. A session keeps what it
+    /// has: its scopes are requested again beside the new ones, so that a step-up for one tool takes no other one away.
+    private func scopes(
+        of request: SignInRequest, _ announcement: MCPAnnouncement, in context: SignInContext
+    ) async -> [String] {
+        if request.scopes == nil, !account.scopes.isEmpty { return account.scopes }
+        let held = await context.sessions.held(account.name).flatMap { MCPConnection(of: $0, at: kind.server) }
+        let former = held?.issuer == announcement.connection.issuer ? held?.scopes ?? [] : []
+        return ScopeList.union(former, request.scopes ?? announcement.usualScopes)
+    }
+
+    private func provider(_ choice: MCPClients.Choice) -> OAuthProvider {
+        var account = account.at(choice.connection, of: kind, with: tools)
+        account.redirectURI = choice.redirectURI
+        return provider(account)
+    }
+
+    func redeem(
+        _ proof: Proof, of flow: Flow, in context: SignInContext
+    ) async throws(RedemptionFailure) -> Redemption {
+        let provider: OAuthProvider
+        do throws(BrokerError) {
+            provider = try self.provider(of: flow)
+        } catch {
+            throw RedemptionFailure(error)
+        }
+        do throws(RedemptionFailure) {
+            return try await provider.redeem(proof, of: flow, in: context)
+        } catch {
+            // The issuer has lost the client: the next sign-in registers one.
+            if case .provider(.refused("invalid_client", _)) = error.error, let issuer = provider.issuer {
+                try? await clients.change { $0.forget(issuer) }
+            }
+            throw error
+        }
+    }
+
+    func accompany(_ flow: Flow, in context: SignInContext) async {
+        try? await provider(of: flow).accompany(flow, in: context)
+    }
+
+    func renewPage(of flow: Flow) async throws(BrokerError) -> any AwaitedSignIn {
+        try await provider(of: flow).renewPage(of: flow)
+    }
+
+    func anotherPage(
+        of flow: Flow, in context: SignInContext
+    ) async throws(BrokerError) -> (any AwaitedSignIn)? {
+        guard let awaited = flow.awaited as? AuthorizationFlow else { return nil }
+        var request = flow.request
+        request.scopes = nil
+        return try await provider(of: flow).anotherPage(awaited, request)
+    }
+
+    // MARK: Sessions
+
+    func renewal(
+        of session: Session, for key: TokenKey, because reason: RefreshReason
+    ) async throws(BrokerError) -> Renewal {
+        try await provider(of: session).renewal(of: session, for: key, because: reason)
+    }
+
+    func revoke(_ session: Session, endingAll: Bool) async throws(BrokerError) -> Bool {
+        try await provider(of: session).revoke(session, endingAll: endingAll)
+    }
+
+    func endSessionPage(
+        of session: Session?, _ form: EndSessionForm
+    ) async throws(BrokerError) -> EndSessionPage? {
+        // Without a session it is not known at which issuer the user was signed in.
+        guard let session else { return nil }
+        return try await provider(of: session).endSessionPage(of: session, form)
+    }
+
+    // MARK: Diagnosis
+
+    func diagnose(_ subject: DiagnosisSubject) async -> Diagnosis {
+        await MCPDiagnosis(account: account, kind: kind, tools: tools).diagnosis()
+    }
+}
+
+extension OAuthProvider {
+    /// The issuer of a connection.
+    fileprivate var issuer: String? { provider.rules.mcp?.issuer }
+}
+
+extension BrokerError {
+    /// A registered client cannot be used any more, and a new one can.
+    fileprivate var isMendedByRegistering: Bool {
+        switch self {
+        case .portInUse: true
+        case .unusableSetting(let setting): setting.setting == "client_secret_registered"
+        default: false
+        }
+    }
+}

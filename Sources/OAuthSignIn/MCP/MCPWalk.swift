@@ -1,0 +1,92 @@
+internal import BrokerCore
+internal import HTTPMessages
+internal import OAuth
+
+/// What an MCP server announces now.
+struct MCPAnnouncement: Sendable {
+    /// Without a client.
+    let connection: MCPConnection
+    let metadata: ProviderMetadata
+    /// Those of the challenge, else all that the server's metadata list.
+    let scopes: [String]
+    /// All that the server's metadata list.
+    let scopesSupported: [String]
+
+    /// The scopes of a sign-in for which nobody chose any. Without `offline_access`, where the issuer has it, there
+    /// would be no refresh token.
+    var usualScopes: [String] {
+        guard metadata.scopesSupported?.contains("offline_access") == true else { return scopes }
+        return ScopeList.union(scopes, ["offline_access"])
+    }
+}
+
+/// Asks an MCP server who issues its tokens: the challenge, the protected-resource metadata (RFC 9728), the issuer's
+/// metadata. Nothing of it is cached: a server may change its issuer between two sign-ins.
+struct MCPWalk: Sendable {
+    let account: Account
+    let kind: MCPAccount
+    let tools: ProviderTools
+
+    private var server: MCPServer { kind.server }
+    private var directory: ProviderDirectory { tools.memory() }
+
+    func announcement() async throws(BrokerError) -> MCPAnnouncement {
+        let response = try await account.send(server.probe(), over: tools.http)
+        return try await announcement(after: response)
+    }
+
+    /// - Parameter response: the server's response to ``MCPServer/probe()``.
+    func announcement(after response: HTTPResponse) async throws(BrokerError) -> MCPAnnouncement {
+        let challenge = BearerChallenge(in: response.fields)
+        let peer = server.url.isLoopback ? PeerPlace.inside : response.peer
+        let resource = try await protectedResource(challenge, peer)
+        let issuer = try chooseIssuer(of: resource)
+        let connection = MCPConnection(
+            server: server, issuer: issuer, resource: kind.sendsResource ? resource.resource : nil, peer: peer)
+        let metadata = try await directory.metadata(
+            of: account.at(connection, of: kind, with: tools), issuer: issuer)
+        guard metadata.announcesPKCE else {
+            throw .misconfigured(.oauth(.mcpIssuerWithoutPKCE(account.name, issuer: issuer)))
+        }
+        let stated = challenge?.scopes ?? []
+        return MCPAnnouncement(
+            connection: connection, metadata: metadata, scopes: stated.isEmpty ? resource.scopesSupported : stated,
+            scopesSupported: resource.scopesSupported)
+    }
+
+    /// The metadata at the first location that has some. A server that has none anywhere is its own issuer.
+    private func protectedResource(
+        _ challenge: BearerChallenge?, _ peer: PeerPlace
+    ) async throws(BrokerError) -> ProtectedResource {
+        let host = server.url.place
+        let requests: [HTTPRequest]
+        do throws(OAuthError) {
+            requests = try server.metadataRequests(challenge)
+        } catch {
+            throw BrokerError(error, host: host)
+        }
+        let unknown = MCPConnection(server: server, issuer: "", resource: nil, peer: peer)
+        for request in requests {
+            let response = try await account.send(request, at: unknown, over: tools.http)
+            // Some servers respond with 401 or 405 to every location that they do not know.
+            let isAbsent = (400..<500).contains(response.status) && ![408, 425, 429].contains(response.status)
+            if isAbsent, challenge?.resourceMetadata == nil { continue }
+            do throws(OAuthError) {
+                return try ProtectedResource(parsing: response, of: server)
+            } catch {
+                throw BrokerError(error, host: request.host)
+            }
+        }
+        return ProtectedResource(ofServerWithout: server)
+    }
+
+    private func chooseIssuer(of resource: ProtectedResource) throws(BrokerError) -> String {
+        guard let wanted = kind.issuer else { return resource.authorizationServers[0] }
+        guard resource.authorizationServers.contains(where: { $0 == wanted }) else {
+            throw .misconfigured(
+                .oauth(
+                    .mcpOtherIssuer(account.name, configured: wanted, announced: resource.authorizationServers[0])))
+        }
+        return wanted
+    }
+}
