@@ -1,0 +1,70 @@
+import HTTPMessages
+import OAuth
+import StrictJSON
+import Testing
+
+@testable import BrokerCore
+@testable import BrokerTestSupport
+@testable import OAuthSignIn
+
+@Suite(.timeLimit(.minutes(1))) struct `A hostile MCP server` {
+    /// The requests that a sign-in sent before it failed, without the first one.
+    private func refused(_ house: MCPHouse) async throws -> [String] {
+        #expect(await house.failure() != nil)
+        #expect(!house.network.urls.contains { $0.contains("/register") || $0.contains("/authorize") })
+        return Array(house.network.urls.dropFirst())
+    }
+
+    @Test func `cannot send a sign-in inside by its challenge`() async throws {
+        let house = try await MCPHouse()
+        house.network.announce { $0.challenge = #"Bearer resource_metadata="http://127.0.0.1:9/x""# }
+        #expect(try await refused(house) == [])
+    }
+
+    @Test func `cannot speak for another server`() async throws {
+        let house = try await MCPHouse()
+        house.network.announce { announced in
+            announced.documents["/.well-known/oauth-protected-resource/mcp"] = [
+                "resource": "https://evil.example/mcp", "authorization_servers": ["https://id.example"],
+            ]
+        }
+        #expect(try await refused(house).count == 1)
+    }
+
+    @Test(arguments: [nil, ["plain"]] as [JSON?])
+    func `whose issuer does not announce S256 is refused`(methods: JSON?) async throws {
+        let house = try await MCPHouse()
+        house.provider.behave { $0.metadata["code_challenge_methods_supported"] = .some(methods) }
+        _ = try await refused(house)
+    }
+
+    @Test(arguments: ["https://other.example", "https://id.example/", "https://ID.example"])
+    func `whose issuer's metadata name another issuer is refused`(stated: String) async throws {
+        let house = try await MCPHouse()
+        house.provider.behave { $0.metadata["issuer"] = .string(stated) }
+        _ = try await refused(house)
+        #expect(house.provider.requests.allSatisfy { $0.endpoint == .metadata } && !house.provider.requests.isEmpty)
+    }
+
+    @Test(arguments: [
+        (PeerPlace.elsewhere, true, true), (.unknown, true, true), (.privateNetwork, true, false),
+        (.inside, false, false),
+    ]) func `leads only into networks where it is itself`(
+        peer: PeerPlace, refusesInside: Bool, refusesPrivate: Bool
+    ) async throws {
+        let house = try await MCPHouse()
+        house.network.announce { $0.peer = peer }
+        try await house.signIn()
+        house.clock.advance(by: 3_600)
+        _ = try await house.token()
+        let away = house.network.requests.filter { $0.url.hasPrefix("https://id.example/") }
+        #expect(away.count >= 4)
+        for request in away {
+            #expect(request.refusesInsideAddresses == refusesInside, "\(request.url)")
+            #expect(request.refusesPrivateAddresses == refusesPrivate, "\(request.url)")
+        }
+        // Its own host was named by the user.
+        let home = house.network.requests.filter { $0.url.hasPrefix("https://mcp.example/") }
+        #expect(home.allSatisfy { !$0.refusesInsideAddresses && !$0.refusesPrivateAddresses })
+    }
+}

@@ -1,0 +1,52 @@
+import HTTPMessages
+import OAuth
+import StrictJSON
+import Testing
+
+@testable import BrokerCore
+@testable import BrokerTestSupport
+@testable import OAuthSignIn
+
+@Suite(.timeLimit(.minutes(1))) struct `The diagnosis of an MCP server` {
+    private func findings(_ house: MCPHouse) async throws -> [OAuthReason] {
+        try await Diagnostics(of: house.broker).findings(of: House.name).compactMap { finding in
+            if case .finding(.host(_, let reason)) = finding.message { return reason.oauth }
+            return finding.message.oauth
+        }
+    }
+
+    @Test func `says what it announces, and changes nothing`() async throws {
+        let house = try await MCPHouse()
+        #expect(
+            try await findings(house) == [
+                .mcpResponds(status: 401),
+                .mcpAnnounces(
+                    host: "mcp.example", issuer: "https://id.example", client: .registration,
+                    scopes: ["mcp:read", "offline_access"]),
+            ])
+        #expect(house.network.requests(to: "/register").isEmpty)
+        #expect(await house.vault.log.isEmpty)
+    }
+
+    @Test func `says that the issuer has changed`() async throws {
+        let house = try await MCPHouse()
+        try await house.signIn()
+        house.network.announce { announced in
+            announced.documents["/.well-known/oauth-protected-resource/mcp"] = [
+                "resource": "https://mcp.example/mcp", "authorization_servers": ["https://other.example"],
+            ]
+        }
+        #expect(
+            try await findings(house).contains(
+                .mcpIssuerChanged(House.name, former: "https://id.example", issuer: "https://other.example")))
+    }
+
+    @Test func `says what is wrong with its documents`() async throws {
+        let house = try await MCPHouse()
+        house.network.announce { announced in
+            announced.documents["/.well-known/oauth-protected-resource/mcp"] = ["resource": "https://mcp.example/mcp"]
+        }
+        let found = try await Diagnostics(of: house.broker).findings(of: House.name)
+        #expect(found.contains { $0.check == .discovery && $0.level == .wrong && $0.setting == "mcp" })
+    }
+}
