@@ -159,6 +159,7 @@ extension AccountConfiguration {
     fileprivate var registration: String {
         let uris = redirectURIsToRegister.joined(separator: " ")
         guard service == nil else { return "no sign-in" }
+        if case .mcp = provider, clientID.isEmpty { return "nothing to register: the client is found at the sign-in" }
         guard case .supabase = provider else { return "redirect URI to register: \(uris)" }
         return uris.isEmpty ? "no redirect URL to add" : "redirect URL to add to the project: \(uris)"
     }
@@ -168,6 +169,10 @@ extension AccountConfiguration {
         var notes: [String] = []
         if let service {
             notes.append("A service account: its tokens come from grant = \"\(service.grant.rawValue)\".")
+        }
+        if case .mcp(let mcp) = provider {
+            notes.append(
+                "What \(mcp.server.url.place) announces is asked at each sign-in; now: ringback doctor \(name)")
         }
         if let path = service?.assertionFile, AccountConfiguration.awaitsAssertion(at: path) {
             notes.append("The file \(path) holds no token yet. Until it does, no token can be requested.")

@@ -22,7 +22,10 @@ struct Ringback: ParsableCommand {
         groupedSubcommands: [
             CommandGroup(
                 name: "Begin",
-                subcommands: [Demo.self, AccountVerbs.self, Import.self, Use.self, ConfigVerbs.self, Install.self]),
+                subcommands: [
+                    Demo.self, AccountVerbs.self, Import.self, Use.self, ConfigVerbs.self, ClientMetadata.self,
+                    Install.self,
+                ]),
             CommandGroup(
                 name: "Sign in and out",
                 subcommands: [

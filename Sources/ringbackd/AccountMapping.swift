@@ -46,6 +46,16 @@ extension Account {
         }
         // A registration is found by what the account is bound to, which is complete only now.
         if account.clientSecret == .registered { oauth.clientSecret = .registered(for: self, in: vault) }
+        if case .mcp(let configuration) = account.provider { kind = MCPAccount(configuration, rules: oauth) }
+    }
+}
+
+extension MCPAccount {
+    init(_ configuration: MCPConfiguration, rules: OAuthAccount) {
+        self.init(server: configuration.server, rules: rules)
+        issuer = configuration.issuer
+        clientMetadataURL = configuration.clientMetadataURL
+        sendsResource = configuration.sendsResource
     }
 }
 
@@ -55,6 +65,9 @@ extension Account.Endpoints {
             self = .issuer(issuer)
         } else if let endpoints = provider.endpoints {
             self = .fixed(endpoints)
+        } else if case .mcp(let mcp) = provider {
+            // Replaced by the issuer that the server names.
+            self = .issuer(mcp.issuer ?? mcp.server.url.origin)
         } else {
             self = .unsupported("Sign-in with provider \(provider.word) is not part of this version of Ringback.")
         }

@@ -102,14 +102,17 @@ public enum AccountProvider: Sendable, Equatable {
     /// From configured endpoints.
     case oauth2(ProviderMetadata)
     case supabase(SupabaseConfiguration)
+    /// What the server announces at each sign-in.
+    case mcp(MCPConfiguration)
 
-    /// The value in the socket API: a preset's name, `supabase`, `oidc` or `oauth2`.
+    /// The value in the socket API: a preset's name, `supabase`, `mcp`, `oidc` or `oauth2`.
     public var word: String {
         switch self {
         case .preset(let preset): preset.name
         case .oidc: "oidc"
         case .oauth2: "oauth2"
         case .supabase: "supabase"
+        case .mcp: "mcp"
         }
     }
 
@@ -118,7 +121,7 @@ public enum AccountProvider: Sendable, Equatable {
         switch self {
         case .oidc(let issuer): issuer
         case .preset(let preset): if case .issuer(let issuer)? = try? preset.source() { issuer } else { nil }
-        case .oauth2, .supabase: nil
+        case .oauth2, .supabase, .mcp: nil
         }
     }
 
@@ -127,7 +130,7 @@ public enum AccountProvider: Sendable, Equatable {
         switch self {
         case .oauth2(let endpoints): endpoints
         case .preset(let preset): if case .endpoints(let endpoints)? = try? preset.source() { endpoints } else { nil }
-        case .oidc, .supabase: nil
+        case .oidc, .supabase, .mcp: nil
         }
     }
 }

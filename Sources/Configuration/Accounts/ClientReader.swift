@@ -13,7 +13,7 @@ struct ClientReader {
         var keyID: String?
     }
 
-    private static let secretKeys = [
+    static let secretKeys = [
         "client_secret", "client_secret_file", "client_secret_command", "client_secret_credential",
         "client_secret_registered", "client_key_file",
     ]
@@ -75,7 +75,9 @@ struct ClientReader {
         }
         guard let word = table.string("client_authentication") else {
             if case .preset(let preset) = provider { return preset.clientAuthentication(hasSecret: hasSecret) }
-            // With a secret, the provider's metadata decide about the method.
+            // With a secret, the provider's metadata decide about the method; at an MCP server they do in any case, since
+            // the client may be registered.
+            if case .mcp = provider { return nil }
             return hasSecret ? nil : ClientAuthentication.none
         }
         if word == ClientAuthentication.none.rawValue, hasSecret {
@@ -152,10 +154,12 @@ struct ClientReader {
         }
     }
 
-    /// In an assertion grant the client id may be missing (RFC 7521 section 4.1).
+    /// In an assertion grant the client id may be missing (RFC 7521 section 4.1). For an MCP server the client is found
+    /// at the sign-in.
     private var mayBeUnnamed: Bool {
-        ServiceConfiguration.byAssertion.contains { $0.rawValue == table.string("grant") }
-            && !Self.secretKeys.contains { account.isWritten($0) }
+        account.isWritten("mcp")
+            || ServiceConfiguration.byAssertion.contains { $0.rawValue == table.string("grant") }
+                && !Self.secretKeys.contains { account.isWritten($0) }
     }
 
     private mutating func readKeyID() -> String? {

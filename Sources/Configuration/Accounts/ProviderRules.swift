@@ -2,30 +2,41 @@ internal import HTTPMessages
 internal import OAuth
 internal import StrictJSON
 
-/// Reads the provider. Exactly one of `issuer`, `provider` and `endpoints` must be given.
+/// Reads the provider. Exactly one of `issuer`, `provider`, `endpoints` and `mcp` must be given; `issuer` may stand
+/// beside `mcp`.
 extension AccountReader {
     private static let words = (ProviderPreset.names + ["supabase"]).sorted()
 
     mutating func readProvider() -> AccountProvider? {
+        if account.isWritten("mcp") { return readServer() }
+        for key in MCPReader.keys where table.has(key) { account.refuse(key, "belongs to mcp = \"URL\" only") }
         let ways = ["issuer", "provider", "endpoints"].filter { account.isWritten($0) }
         guard ways.count == 1 else {
             let found = ways.isEmpty ? "none is there" : "\(ways.joined(separator: " and ")) are there"
             account.refuse(
-                ways.dropFirst().first, "an account has exactly one of issuer, provider and endpoints; \(found)")
+                ways.dropFirst().first, "an account has exactly one of issuer, provider, endpoints and mcp; \(found)")
             return nil
         }
         let word = table.string("provider")
         // If `provider` has an error, these keys may belong to it, so they are not reported.
-        if word != nil || !account.isWritten("provider") {
-            for (key, owner) in [("tenant", "microsoft"), ("host", "gitlab")]
-                + SupabaseReader.keys.map({ ($0, "supabase") })
-            where table.has(key) && word != owner {
-                account.refuse(key, "belongs to provider = \"\(owner)\" only")
-            }
-        }
+        if word != nil || !account.isWritten("provider") { refuseKeys(ofOthersThan: word) }
         if let issuer = table.string("issuer") { return readIssuer(issuer) }
         if let endpoints = table.table("endpoints") { return readEndpoints(endpoints) }
         return word.flatMap { word in word == "supabase" ? SupabaseReader.read(&account) : readPreset(word) }
+    }
+
+    private mutating func readServer() -> AccountProvider? {
+        refuseKeys(ofOthersThan: nil)
+        return table.string("mcp").flatMap { MCPReader.read(&account, $0) }
+    }
+
+    /// Refuses keys that belong to one value of `provider` only.
+    private mutating func refuseKeys(ofOthersThan word: String?) {
+        for (key, owner) in [("tenant", "microsoft"), ("host", "gitlab")]
+            + SupabaseReader.keys.map({ ($0, "supabase") })
+        where table.has(key) && word != owner {
+            account.refuse(key, "belongs to provider = \"\(owner)\" only")
+        }
     }
 
     private mutating func readIssuer(_ issuer: String) -> AccountProvider? {

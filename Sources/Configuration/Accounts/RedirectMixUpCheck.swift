@@ -39,6 +39,8 @@ extension AccountConfiguration {
     fileprivate var issuerIdentity: String {
         switch provider {
         case .supabase(let project): return project.project.authURL
+        // Its issuer is found at each sign-in, so it shares none with another account.
+        case .mcp(let mcp): return "mcp \(name) \(mcp.server.resource)"
         case .oidc, .preset, .oauth2:
             if let issuer = provider.issuer { return issuer }
             return provider.endpoints.map { "\($0.authorizationEndpoint) \($0.tokenEndpoint)" } ?? provider.word

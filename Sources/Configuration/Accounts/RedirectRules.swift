@@ -76,6 +76,8 @@ extension AccountConfiguration {
     /// as the last path segment or in the query.
     public var redirectURIsToRegister: [String] {
         if service != nil { return [] }
+        // The client is found at the sign-in, or registered by itself.
+        if case .mcp = provider, clientID.isEmpty { return [] }
         guard case .supabase(let project) = provider else { return [redirect.template] }
         var hasFreePort = false
         if case .loopback(_, nil, _) = redirect { hasFreePort = true }

@@ -100,6 +100,11 @@ struct Key {
         Key(.account, "provider", .string, "a preset by name, or supabase; instead of issuer or endpoints"),
         Key(.account, "issuer", .string, "the URL of a server with discovery (OpenID Connect, RFC 8414)"),
         Key(.account, "endpoints", .section(.endpoints), "the endpoints of a plain OAuth 2.0 server, by hand"),
+        Key(.account, "mcp", .string, "the URL of an MCP server; its issuer and the client are found by asking it"),
+        Key(
+            .account, "client_id_metadata_url", .string,
+            "mcp: the URL of the client-id metadata document that you host"),
+        Key(.account, "resource_parameter", .boolean, "mcp: false for servers that refuse the parameter resource"),
         Key(.account, "tenant", .string, "microsoft: the directory's id, or common, organizations or consumers"),
         Key(.account, "host", .string, "gitlab: the host of your own GitLab, without scheme"),
         Key(.account, "url", .string, "supabase: the project's URL"),

@@ -30,7 +30,7 @@ struct AccountConversation {
         if description.provider == "supabase" {
             if description.url == nil { missing.append("--url") }
             if description.apiKey == nil, !description.isBare { missing.append("--api-key, or --no-gateway") }
-        } else if description.clientID == nil, !registers {
+        } else if description.clientID == nil, description.mcp == nil, !registers {
             missing.append("--client-id")
         }
         return missing
@@ -161,7 +161,7 @@ struct AccountConversation {
     /// yet.
     private func draft(_ choice: ProviderChoice?) -> AccountDescription {
         var draft = description
-        guard choice != .supabase, draft.clientID == nil else { return draft }
+        guard choice != .supabase, draft.mcp == nil, draft.clientID == nil else { return draft }
         draft.clientID = AccountRegistration.standIn
         if draft.clientSecretFile == nil, draft.clientKeyFile == nil {
             draft.clientSecret = AccountRegistration.standIn
@@ -191,7 +191,7 @@ struct AccountConversation {
     }
 
     private mutating func askClient(_ choice: ProviderChoice?) throws(RingbackError) {
-        guard choice != .supabase else { return }
+        guard choice != .supabase, description.mcp == nil || description.clientID != nil else { return }
         var isGiven = description.clientID != nil
         while true {
             if !isGiven {

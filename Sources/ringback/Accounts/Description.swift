@@ -11,6 +11,9 @@ struct AccountDescription: ParsableArguments {
     @Option(help: "A preset: google, microsoft, github, gitlab, or supabase.", completion: Completions.presets)
     var provider: String?
 
+    @Option(help: ArgumentHelp("An MCP server; its issuer and the client are found by asking it.", valueName: "url"))
+    var mcp: String?
+
     @Option(help: "The directory of a microsoft account.")
     var tenant: String?
 
@@ -80,7 +83,8 @@ struct AccountDescription: ParsableArguments {
     /// The option that sets a key of the account's table, such as `endpoints.token`; nil if there is none.
     static func option(for key: String) -> String? {
         switch key {
-        case "issuer", "provider", "tenant", "url", "api_key", "client_id", "client_secret_file", "client_key_file",
+        case "issuer", "mcp", "provider", "tenant", "url", "api_key", "client_id", "client_secret_file",
+            "client_key_file",
             "client_authentication", "redirect_uri", "response_mode", "ca_file":
             "--" + key.replacing("_", with: "-")
         case "gateway": "--no-gateway"
@@ -96,10 +100,12 @@ struct AccountDescription: ParsableArguments {
 
     /// How the provider is named.
     static let kinds =
-        "--issuer URL, or --provider PRESET, or --authorization-endpoint URL with --token-endpoint URL"
+        "--issuer URL, or --provider PRESET, or --mcp URL, or --authorization-endpoint URL with --token-endpoint URL"
 
     /// No provider is named yet.
-    var isOpen: Bool { issuer == nil && provider == nil && authorizationEndpoint == nil && tokenEndpoint == nil }
+    var isOpen: Bool {
+        issuer == nil && provider == nil && mcp == nil && authorizationEndpoint == nil && tokenEndpoint == nil
+    }
 
     /// True for the sandbox's own client, which may have its callbacks at every loopback address: there is nothing to
     /// register.
@@ -109,7 +115,11 @@ struct AccountDescription: ParsableArguments {
 
     /// An account has one kind of provider. One that is not named yet is no mistake here.
     func check() throws {
-        let kinds = [issuer != nil, provider != nil, authorizationEndpoint != nil || tokenEndpoint != nil]
+        // Beside an MCP server the issuer says where the client was registered.
+        let kinds = [
+            issuer != nil && mcp == nil, mcp != nil, provider != nil,
+            authorizationEndpoint != nil || tokenEndpoint != nil,
+        ]
         guard kinds.filter({ $0 }).count <= 1 else {
             throw ValidationError("Name the provider: \(AccountDescription.kinds).")
         }
@@ -122,13 +132,16 @@ struct AccountDescription: ParsableArguments {
     }
 
     /// The scopes that give an ID token and a refresh token at an OpenID provider, unless others were named.
-    var usualScopes: [String] { scopes.isEmpty && issuer != nil ? ["openid", "email", "offline_access"] : scopes }
+    var usualScopes: [String] {
+        scopes.isEmpty && issuer != nil && mcp == nil ? ["openid", "email", "offline_access"] : scopes
+    }
 
     var absoluteCAFile: String? { caFile.map(AccountDescription.absolute) }
 
     /// The text of the account's file. It holds what a registration yielded, except secrets.
     func text(for name: String, registered: RegisteredAccount? = nil) -> String {
         var text = AccountText(name: name)
+        text.add("mcp", mcp)
         text.add("issuer", issuer)
         text.add("provider", provider)
         text.add("tenant", tenant)

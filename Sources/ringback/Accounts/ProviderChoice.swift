@@ -23,7 +23,7 @@ enum ProviderChoice: String, CaseIterable {
             self.init(rawValue: provider)
             return
         }
-        guard description.issuer != nil else { return nil }
+        guard description.issuer != nil, description.mcp == nil else { return nil }
         self = .openid
     }
 

@@ -45,6 +45,9 @@ struct AccountRegistration: ParsableArguments {
             if tokenDescriptor != nil { throw ValidationError("--initial-access-token-fd belongs to --register.") }
             return
         }
+        guard description.mcp == nil else {
+            throw ValidationError("--register is not for --mcp: the client is registered at the first sign-in.")
+        }
         guard description.issuer != nil else {
             throw ValidationError("--register needs --issuer: where to register is in the issuer's metadata.")
         }

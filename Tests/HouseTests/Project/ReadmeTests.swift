@@ -24,6 +24,10 @@ private let commandsForPeople = [
     "ringback account add mail --provider google --client-id 1234.apps.googleusercontent.com --client-secret-file ~/.config/ringback/google.secret --scope openid --scope email --scope https://mail.google.com/":
         "needs a client of one's own at Google; `account add` with a preset is run by the tests of descriptions",
     "ringback login mail": "needs a person at Google",
+    "ringback account add linear --mcp https://mcp.linear.app/mcp":
+        "asks that server; run at a server of its own by the tests of accounts at MCP servers",
+    "ringback login linear": "the same",
+    "ringback token linear --format json-headers": "the same",
     "ringback login work --no-browser": "waits for a person to carry its output to a browser",
     ".build/release/ringback install": "writes to the home directory; run by the tests of ringback install",
     "ringback install --undo": "the same",

@@ -1,0 +1,32 @@
+import ArgumentParser
+import HTTPMessages
+import StrictJSON
+
+struct ClientMetadata: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "client-metadata", abstract: "Print a client-id metadata document for hosting.",
+        discussion: """
+            An authorization server that supports such documents takes the URL of the document as the client id, so that \
+            no client has to be registered. Host the document at that URL, and set client_id_metadata_url of the \
+            accounts at MCP servers to it.
+            """)
+
+    @Argument(help: ArgumentHelp("The https URL at which the document will be.", valueName: "url"))
+    var url: String
+
+    func validate() throws {
+        guard let parsed = try? WebURL(parsing: url), parsed.scheme == "https", parsed.fragment == nil,
+            parsed.path.utf8.count > 1
+        else { throw ValidationError("The URL is https, with a path and without a fragment.") }
+    }
+
+    func run() {
+        Output.json([
+            "client_id": .string(url), "client_name": "Ringback", "application_type": "native",
+            // RFC 8252 section 7.3: any port of a loopback redirect URI is accepted.
+            "redirect_uris": ["http://127.0.0.1/callback", "http://localhost/callback"],
+            "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
+            "token_endpoint_auth_method": "none",
+        ])
+    }
+}
