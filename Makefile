@@ -14,7 +14,7 @@ BUILT = test "$(RELEASE)" != .build/release || Scripts/release >/dev/null
 FORMAT_FLAGS := --configuration .swift-format --recursive Sources Tests Package.swift \
     $(wildcard Examples/*/Package.swift Examples/*/Sources)
 
-.PHONY: help demo check test test-tsan test-browser test-pages test-keyring test-sessions test-crash test-faults soak test-canaries test-oidf test-real test-api test-postgres test-qr test-ssh test-tools test-desktop test-notices test-systemd test-foreign test-memory test-packages test-python vendor deb dist fuzz fuzz-ci bench pictures lint format build release install uninstall clean
+.PHONY: help demo check test test-tsan test-browser test-pages test-keyring test-sessions test-crash test-faults soak test-canaries test-oidf test-real test-mcp test-api test-postgres test-qr test-ssh test-tools test-desktop test-notices test-systemd test-foreign test-memory test-packages test-python vendor deb dist fuzz fuzz-ci bench pictures lint format build release install uninstall clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -94,6 +94,11 @@ test-real: ## sign in at canaille, oidc-provider-mock and, by device, django-oau
 	@Scripts/needs real
 	@Scripts/release >/dev/null
 	@Campaigns/real/run --bin "$(RELEASE)"
+
+test-mcp: ## accounts at real MCP servers (PyPI: mcp, fastmcp) from their URL alone: sign-in, a tool call, refresh, sign-out
+	@Scripts/needs api
+	@Scripts/release >/dev/null
+	@Campaigns/mcp.py --bin "$(RELEASE)"
 
 test-api: ## hold the daemon to its OpenAPI document with schemathesis (PyPI); SECONDS=30 for each of three variants
 	@Scripts/needs api

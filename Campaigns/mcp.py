@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Accounts at real MCP servers, each from its URL alone.
+
+The servers are those of the PyPI packages mcp and fastmcp, each with its own authorization server. A client of fastmcp then
+calls a tool there with the token of `ringback token`. Every step is seen from both sides.
+"""
+
+import filecmp
+import http.client
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import urllib.parse
+
+sys.dont_write_bytecode = True
+from house import House, stop, until  # noqa: E402
+from report import Report, could_not_run, options, progress  # noqa: E402
+from stage import Trouble, tcp_request  # noqa: E402
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+REQUIREMENTS = os.path.join(HERE, "mcp_requirements.txt")
+VENV = os.path.join(os.path.dirname(HERE), ".build/mcp-venv")
+PYTHON = os.path.join(VENV, "bin/python")
+
+
+def prepare():
+    """Installs the packages below .build, unless the very same ones are there."""
+    installed = os.path.join(VENV, "installed.txt")
+    if os.path.exists(installed) and filecmp.cmp(installed, REQUIREMENTS, shallow=False):
+        return
+    progress("installing mcp and fastmcp below .build/mcp-venv")
+    shutil.rmtree(VENV, ignore_errors=True)
+    subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
+    subprocess.run(
+        [os.path.join(VENV, "bin/pip"), "install", "--quiet", "--disable-pip-version-check", "-r", REQUIREMENTS],
+        check=True)
+    shutil.copyfile(REQUIREMENTS, installed)
+
+
+class Server:
+    """A server of one package."""
+
+    def __init__(self, house, kind, life=3600):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self.origin = f"http://127.0.0.1:{port}"
+        self.url = self.origin + "/mcp"
+        self.log = house.place(f"{kind}.log")
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                [PYTHON, "-I", os.path.join(HERE, "mcp_servers.py"), kind, str(port), str(life)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=house.place("tmp"),
+                env=house.environment | {"FASTMCP_SHOW_SERVER_BANNER": "false"})
+        until(f"the server of {kind}", self.answers, seconds=60)
+
+    def answers(self):
+        try:
+            return tcp_request(self.origin + "/")[0] == 404
+        except (OSError, http.client.HTTPException):
+            return False
+
+    def count(self, path):
+        """How many requests to the path have succeeded."""
+        with open(self.log) as log:
+            return sum(1 for line in log if line.split()[1:2] == [path] and line.split()[2][:1] in "23")
+
+
+def ringback(house, *words):
+    """`ringback`: (status, standard output, standard error)."""
+    done = subprocess.run(
+        [os.path.join(house.binaries, "ringback"), *words], env=house.environment | {
+            "RINGBACK_CONFIG": house.configuration}, capture_output=True, text=True, timeout=60,
+        stdin=subprocess.DEVNULL)
+    return done.returncode, done.stdout, done.stderr
+
+
+def sign_in(house, name):
+    """A whole sign-in: the server approves by itself, and its redirect is the callback. The flow's status."""
+    status, flow = house.api("POST", f"/v1/accounts/{name}/sign-in", {})
+    if "authorization_url" not in flow:
+        return f"{status} {flow}"
+    url = flow["authorization_url"]
+    if urllib.parse.parse_qs(urllib.parse.urlsplit(url).query).get("resource") is None:
+        return "no resource in the authorization request"
+    seen, headers, body, _ = tcp_request(url)
+    if seen not in (302, 303):
+        return f"the authorization endpoint answered {seen}: {body[:200]!r}"
+    tcp_request(headers["Location"])
+    return house.api("GET", f"/v1/flows/{flow['id']}?wait=20")[1].get("status")
+
+
+def notes(url, token):
+    """What the tool counts, by a client of fastmcp with the token."""
+    done = subprocess.run(
+        [PYTHON, "-I", os.path.join(HERE, "mcp_servers.py"), "client", url], input=token, capture_output=True, text=True,
+        timeout=60)
+    return done.stdout.strip() or done.stderr[-300:]
+
+
+def walk(house, report, kind):
+    """From the URL to a tool that is called, a refresh, and the end."""
+    server = Server(house, kind)
+    name = f"at-{kind}"
+    try:
+        status, _, errors = ringback(house, "account", "add", name, "--mcp", server.url)
+        report.note(status == 0, f"{kind}: account from the URL", errors)
+        report.note(server.count("/register") == 0, f"{kind}: adding the account registers nothing")
+        said = ringback(house, "doctor", name)[1]
+        report.note("it registers the client by itself" in said, f"{kind}: doctor says what is announced", said)
+        found = sign_in(house, name)
+        report.note(found == "completed", f"{kind}: sign-in", found)
+        report.note(server.count("/register") == 1, f"{kind}: one client is registered")
+        token = ringback(house, "token", name)[1].strip()
+        report.note(notes(server.url, token) == "3", f"{kind}: a client calls a tool", notes(server.url, token))
+        status, _, errors = ringback(house, "refresh", name)
+        fresh = ringback(house, "token", name)[1].strip()
+        report.note(status == 0 and fresh != token, f"{kind}: refresh", errors)
+        report.note(notes(server.url, fresh) == "3", f"{kind}: a tool is called with the new token")
+        house.kill()
+        house.start()
+        again = ringback(house, "refresh", name)
+        report.note(again[0] == 0, f"{kind}: refresh after a restart", again[2])
+        found = sign_in(house, name)
+        report.note(
+            found == "completed" and server.count("/register") == 1, f"{kind}: the client signs in again", found)
+        last = ringback(house, "token", name)[1].strip()
+        status, _, errors = ringback(house, "logout", name)
+        report.note(status == 0 and server.count("/revoke") > 0, f"{kind}: the sign-out revokes", errors)
+        report.note(notes(server.url, last) != "3", f"{kind}: the token is of no use then")
+    finally:
+        stop(server.process)
+
+
+def main():
+    wanted = options(__doc__.splitlines()[0])
+    prepare()
+    report = Report()
+    house = House(wanted.bin, accounts=[], shimmed=False)
+    try:
+        house.configure()
+        house.start()
+        for kind in ["mcp", "fastmcp"]:
+            walk(house, report, kind)
+    except Trouble as trouble:
+        return could_not_run(trouble, house)
+    finally:
+        house.close(wanted.keep)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
