@@ -171,8 +171,7 @@ extension AccountConfiguration {
             notes.append("A service account: its tokens come from grant = \"\(service.grant.rawValue)\".")
         }
         if case .mcp(let mcp) = provider {
-            notes.append(
-                "What \(mcp.server.url.place) announces is asked at each sign-in; now: ringback doctor \(name)")
+            notes.append("What \(mcp.server.url.place) announces is asked at each sign-in.")
         }
         if let path = service?.assertionFile, AccountConfiguration.awaitsAssertion(at: path) {
             notes.append("The file \(path) holds no token yet. Until it does, no token can be requested.")

@@ -19,6 +19,13 @@ public enum Console {
         public var hasSymbols: Bool { isTerminal && Console.allowsSymbols(Console.variable) }
     }
 
+    /// False for a terminal that shows control sequences instead of following them.
+    static var movesCursor: Bool { movesCursor(variable) }
+
+    static func movesCursor(_ environment: (String) -> String?) -> Bool {
+        !["", "dumb"].contains(environment("TERM") ?? "")
+    }
+
     private static func variable(_ name: String) -> String? {
         unsafe getenv(name).map { unsafe String(cString: $0) }
     }

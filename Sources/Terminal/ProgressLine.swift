@@ -1,6 +1,6 @@
 /// What a program waits for, shown on standard error. On a terminal it is one line that is updated in place and cut to
-/// the terminal's width, because a wrapped line would scroll the screen with each update. Elsewhere the first text is
-/// written once.
+/// the terminal's width, because a wrapped line would scroll the screen with each update. Elsewhere, and on a terminal
+/// that cannot erase a line (`TERM=dumb`), the first text is written once.
 public final class ProgressLine {
     private let isTerminal: Bool
     private let columns: () -> Int
@@ -9,7 +9,7 @@ public final class ProgressLine {
 
     public convenience init() {
         self.init(
-            isTerminal: Console.Stream.errors.isTerminal,
+            isTerminal: Console.Stream.errors.isTerminal && Console.movesCursor,
             // A terminal that does not report its width is treated as 80 columns wide.
             columns: { Console.Stream.errors.columns ?? 80 }
         ) { _ = Console.write($0, to: .errors) }

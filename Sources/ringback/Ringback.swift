@@ -36,15 +36,19 @@ struct Ringback: ParsableCommand {
                 name: "Use tokens",
                 subcommands: [
                     Token.self, Exec.self, ShowSession.self, Refresh.self, OriginVerbs.self, Setup.self,
-                    GitCredentialVerb.self, KubectlCredentialVerb.self, DockerCredentialVerb.self,
-                    CargoCredentialVerb.self, GoAuthVerb.self, BazelCredentialVerb.self, TerraformCredentialVerb.self,
-                    KeyringVerb.self, GoogleCredentialVerb.self, OIDCTokenVerb.self, ShowFiles.self, ExposeVerbs.self,
-                    Agent.self, Env.self,
+                    ShowFiles.self, ExposeVerbs.self, Agent.self, Env.self,
                 ]),
             CommandGroup(
                 name: "See how things stand",
                 subcommands: [
                     ShowAccounts.self, ShowStatus.self, Doctor.self, Events.self, Audit.self, ShowMetrics.self,
+                ]),
+            CommandGroup(
+                name: "Called by tools",
+                subcommands: [
+                    GitCredentialVerb.self, KubectlCredentialVerb.self, DockerCredentialVerb.self,
+                    CargoCredentialVerb.self, GoAuthVerb.self, BazelCredentialVerb.self, TerraformCredentialVerb.self,
+                    KeyringVerb.self, GoogleCredentialVerb.self, OIDCTokenVerb.self,
                 ]),
             CommandGroup(name: "Links of apps", subcommands: [SchemeVerbs.self, Links.self, Open.self]),
             CommandGroup(

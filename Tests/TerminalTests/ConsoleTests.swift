@@ -22,6 +22,11 @@ import Testing
         #expect(Console.allowsSymbols { environment[$0] } == expected)
     }
 
+    @Test(arguments: [("xterm-256color", true), ("linux", true), ("dumb", false), ("", false), (nil, false)])
+    func `a line is erased where the terminal can`(term: String?, expected: Bool) {
+        #expect(Console.movesCursor { $0 == "TERM" ? term : nil } == expected)
+    }
+
     @Test func `a stream that takes no more is told`() {
         let full = unsafe open("/dev/full", O_WRONLY)
         defer { close(full) }

@@ -33,8 +33,7 @@ struct MCPReader {
         if account.isWritten("client_id"), !account.isWritten("issuer") {
             account.refuse(
                 "client_id",
-                "needs issuer with mcp: the authorization server at which this client was registered; ringback doctor "
-                    + "\(account.name) says which one the server names")
+                "needs issuer with mcp: the authorization server at which this client was registered")
         }
         if !account.isWritten("client_id") {
             let clientKeys = ClientReader.secretKeys + ["client_key_id", "client_authentication"]

@@ -40,6 +40,8 @@ struct AccountAdd: ParsableCommand {
     @OptionGroup var json: JSONOption
     @OptionGroup var daemon: DaemonOptions
 
+    /// On a terminal it asks for the rest; elsewhere it says what is missing.
+    static let command = "ringback account add"
     static let nameRule =
         "A name has small letters, digits, “.”, “_” and “-”, at most 64, a letter or digit first."
 
@@ -78,20 +80,20 @@ struct AccountAdd: ParsableCommand {
 
     /// Adds the account. The next command is not shown if a session is taken over afterwards.
     mutating func add(isSessionTakenOver: Bool) throws {
-        try readMissing()
-        try write(showsNext: !login && !isSessionTakenOver)
+        let hasShownURIs = try readMissing()
+        try write(showsURIs: !hasShownURIs, showsNext: !login && !isSessionTakenOver)
     }
 
-    /// Reads the secret, and asks for what is missing.
-    private mutating func readMissing() throws {
-        guard asks || description.clientSecretDescriptor != nil else { return }
+    /// Reads the secret, and asks for what is missing. True if it has shown the redirect URIs to enter at the provider.
+    private mutating func readMissing() throws -> Bool {
+        guard asks || description.clientSecretDescriptor != nil else { return false }
         do throws(RingbackError) {
             let interruption = try Signals.interruption()
             if let descriptor = description.clientSecretDescriptor {
                 description.clientSecret = try SecretInput(interruption: interruption)
                     .read("client secret", from: descriptor)
             }
-            guard asks else { return }
+            guard asks else { return false }
             let report = try ConfigurationCheck.run(config: config, candidate: nil)
             var conversation = AccountConversation(
                 name: stated, description: description, offline: offline, origins: origins, signsIn: login,
@@ -104,13 +106,14 @@ struct AccountAdd: ParsableCommand {
             // The conversation has asked the provider already, if that was possible.
             offline = true
             (origins, login) = (conversation.origins, conversation.signsIn)
+            return conversation.hasShownURIs
         } catch {
             Failure(error, account: stated).show()
             throw ExitCode(ExitStatus.of(error))
         }
     }
 
-    private func write(showsNext: Bool) throws {
+    private func write(showsURIs: Bool, showsNext: Bool) throws {
         var added: (checked: JSON, registered: RegisteredAccount?) = ([:], nil)
         var provider: JSON?
         var remains: String?
@@ -125,7 +128,7 @@ struct AccountAdd: ParsableCommand {
             if let remains { Output.note(remains) }
             throw ExitCode(ExitStatus.of(error))
         }
-        show(added.checked, added.registered, provider, file, showsNext: showsNext)
+        show(added.checked, added.registered, provider, file, showsURIs)
         try present(account: name) { () throws(RingbackError) in
             if origins {
                 let usual = UsualOrigin.all(of: description.provider)
@@ -136,6 +139,7 @@ struct AccountAdd: ParsableCommand {
             }
             try daemon.calls().reloadIfRunning()
         }
+        if showsNext, !json.isWanted { showNext() }
     }
 
     /// Writes the file, has it checked, and keeps it; after a failure nothing is left.
@@ -218,7 +222,8 @@ struct AccountAdd: ParsableCommand {
     }
 
     private func show(
-        _ checked: JSON, _ registered: RegisteredAccount?, _ provider: JSON?, _ file: AccountFile, showsNext: Bool
+        _ checked: JSON, _ registered: RegisteredAccount?, _ provider: JSON?, _ file: AccountFile,
+        _ showsURIs: Bool
     ) {
         let account = ConfigurationCheck.account(name, in: checked)
         let uris = account.map(ConfigurationCheck.redirectURIs) ?? []
@@ -239,20 +244,17 @@ struct AccountAdd: ParsableCommand {
         if let registered {
             AccountRegistration.show(registered, description)
             for note in notes { Output.note(Sanitizer.line(note, limit: 600)) }
-            if showsNext { showNext() }
             return
         }
         let isProject = account?["provider"]?.string == "supabase"
-        if !uris.isEmpty, !description.isSandbox {
+        let entered = ProviderChoice(description)?.entered(uris) ?? uris
+        if !entered.isEmpty, !description.isSandbox, showsURIs {
             let place = isProject ? "Add to the project's redirect URLs:" : "Register at the provider, as redirect URI:"
             Output.line(place)
-            for uri in uris { Output.line("  " + Sanitizer.line(uri, limit: 2_000)) }
-            if uris.contains(where: { $0.contains("{port}") }) {
-                Output.note("({port} stands for any port. If the provider wants one, choose it with --redirect-uri.)")
-            }
+            for uri in entered { Output.line("  " + Sanitizer.line(uri, limit: 2_000)) }
+            if entered.contains(where: { $0.contains("{port}") }) { Output.note(ProviderChoice.portNote) }
         }
         for note in notes { Output.note(Sanitizer.line(note, limit: 600)) }
-        if showsNext { showNext() }
     }
 
     /// A replaced account may hold a session, which a sign-in replaces only if that is asked for.

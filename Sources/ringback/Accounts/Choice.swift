@@ -37,7 +37,7 @@ struct AccountChoice {
         guard let first = accounts.first else {
             throw RingbackError(
                 AccountChoice.kind,
-                "No account is configured. Run: ringback account add NAME --issuer URL --client-id ID")
+                "No account is configured. Run: \(AccountAdd.command)")
         }
         if accounts.count == 1 { return first.name }
         if let account = accounts.first(where: \.isDefault) { return account.name }

@@ -52,7 +52,7 @@ struct ConfigCheck: ParsableCommand {
             Output.line("origin \(text(origin, "url"))\(user): \(kind) of \(text(origin, "account"))")
         }
         if accounts.isEmpty {
-            Output.line("No accounts. Add one: ringback account add NAME --issuer URL --client-id ID")
+            Output.line("No accounts. Add one: \(AccountAdd.command)")
         }
     }
 

@@ -18,6 +18,8 @@ struct AccountConversation {
     let config: String?
     let calls: BrokerCalls
     let questions: Questions
+    /// The redirect URIs to enter at the provider were shown.
+    private(set) var hasShownURIs = false
     /// The text that the provider was last asked about and found right; it is not asked about the same text again.
     var asked: String?
 
@@ -47,8 +49,9 @@ struct AccountConversation {
         }
         let usual = UsualOrigin.all(of: description.provider)
         if !origins, !usual.isEmpty {
-            let urls = usual.map(\.url).joined(separator: " and ")
-            origins = try questions.confirm("Give git and other tools its token for \(urls)?", byDefault: false)
+            Output.note("Git and other tools can get its token for:")
+            for origin in usual { Output.note("  \(origin.url)") }
+            origins = try questions.confirm("Allow that?", byDefault: false)
         }
         if !signsIn { signsIn = try questions.confirm("Sign in when the account is added?", byDefault: true) }
     }
@@ -61,8 +64,8 @@ struct AccountConversation {
         for (index, choice) in ProviderChoice.allCases.enumerated() { Output.note("  \(index + 1)  \(choice.label)") }
         while true {
             let answer = try questions.text("Number, or the URL of an OpenID Connect provider")
-            if answer.hasPrefix("https://") || answer.hasPrefix("http://") {
-                description.issuer = answer
+            if answer.contains("://") || answer.contains(".") {
+                description.issuer = AccountConversation.url(answer)
                 return .openid
             }
             let index = Int(answer).map { $0 - 1 } ?? -1
@@ -72,36 +75,50 @@ struct AccountConversation {
                 Output.note("There is no provider “\(Sanitizer.line(answer, limit: 80))” in the list.")
                 continue
             }
-            if ![.openid, .sandbox].contains(choice) { description.provider = choice.rawValue }
+            if ![.openid, .mcp, .sandbox].contains(choice) { description.provider = choice.rawValue }
             return choice
         }
     }
 
+    /// Hosts are often typed without the scheme.
+    private static func url(_ answer: String) -> String { answer.contains("://") ? answer : "https://\(answer)" }
+
+    private func askURL(_ question: String, default usual: String? = nil) throws(RingbackError) -> String {
+        AccountConversation.url(try questions.text(question, default: usual))
+    }
+
     /// Where the provider is, as far as its name does not say it.
-    private mutating func askPlace(of choice: ProviderChoice?) throws(RingbackError) {
+    ///
+    /// - Parameter former: what was answered before, and is offered again.
+    private mutating func askPlace(
+        of choice: ProviderChoice?, after former: AccountDescription? = nil
+    ) throws(RingbackError) {
         switch choice {
         case .microsoft where description.tenant == nil:
             description.tenant = try questions.text(
                 "The directory: its id, common, organizations or consumers", default: "common")
         case .supabase:
             if description.url == nil {
-                description.url = try questions.text("The project's URL, such as https://abcdefgh.supabase.co")
+                description.url = try askURL(
+                    former == nil ? "The project's URL, such as https://abcdefgh.supabase.co" : "The project's URL",
+                    default: former?.url)
             }
             // The provider's own projects have a gateway.
             if description.apiKey == nil, !description.isBare, description.url?.contains(".supabase.co") == false {
                 description.isBare = try questions.confirm(
-                    "Does this URL lead straight to a Supabase Auth server, with no API gateway before it?",
-                    byDefault: false)
+                    "Is this a Supabase Auth server without an API gateway?", byDefault: false)
             }
             if description.apiKey == nil, !description.isBare {
                 Output.note("Its publishable key: https://supabase.com/dashboard/project/_/settings/api-keys")
                 description.apiKey = try questions.text("Publishable key")
             }
         case .openid where description.issuer == nil:
-            description.issuer = try questions.text("The provider's URL (the issuer)")
+            description.issuer = try askURL("The provider's URL (the issuer)", default: former?.issuer)
+        case .mcp where description.mcp == nil:
+            description.mcp = try askURL("The server's URL, such as https://mcp.example.com/mcp", default: former?.mcp)
         case .sandbox where description.issuer == nil:
             Output.note("Start it in another terminal: ringback-sandbox --port 8123 --user alice")
-            description.issuer = try questions.text("The sandbox's URL", default: "http://127.0.0.1:8123")
+            description.issuer = try askURL("The sandbox's URL", default: former?.issuer ?? "http://127.0.0.1:8123")
             description.clientID = description.clientID ?? "ringback-demo"
         default: break
         }
@@ -139,9 +156,11 @@ struct AccountConversation {
                 guard let choice, error.kind != .cancelled, !questions.interruption.isInterrupted else {
                     throw error.kind == .cancelled ? RingbackError(.cancelled, questions.ending) : error
                 }
-                Output.note("\(Mark.bad.text(on: .errors)) \(Sanitizer.line(error.detail, limit: 600))")
+                show(error)
+                let former = description
                 switch choice {
                 case .openid, .sandbox: description.issuer = nil
+                case .mcp: description.mcp = nil
                 case .supabase: (description.url, description.apiKey, description.isBare) = (nil, nil, false)
                 case .google, .microsoft, .github, .gitlab:
                     guard try questions.confirm("Go on without asking the provider?", byDefault: false) else {
@@ -150,8 +169,16 @@ struct AccountConversation {
                     offline = true
                     return
                 }
-                try askPlace(of: choice)
+                try askPlace(of: choice, after: former)
             }
+        }
+    }
+
+    /// Shows the mistakes, or else the error itself.
+    private func show(_ error: RingbackError) {
+        let mistakes = Failure.mistakes(error.problem?.extensions["errors"])
+        for line in mistakes.isEmpty ? [Sanitizer.line(error.detail, limit: 600)] : mistakes {
+            Output.note("\(Mark.bad.text(on: .errors)) \(line)")
         }
     }
 
@@ -172,21 +199,20 @@ struct AccountConversation {
 
     /// Says where to get a client and which redirect URI to enter there.
     private mutating func showSteps(_ choice: ProviderChoice) throws(RingbackError) {
-        guard let name, choice == .supabase || description.clientID == nil else { return }
+        guard let name, choice == .supabase || description.clientID == nil, choice != .mcp else { return }
         description.redirectURI = description.redirectURI ?? choice.redirectURI(for: name)
         let report = try check(draft(choice))
         let uris = ConfigurationCheck.account(name, in: report).map(ConfigurationCheck.redirectURIs) ?? []
         guard choice != .supabase || !uris.isEmpty else { return }
+        hasShownURIs = true
         for line in choice.steps { Output.note(line) }
+        let entered = choice.entered(uris)
         if choice == .google {
             Output.note("It needs no redirect URI.")
-        } else if !uris.isEmpty {
+        } else if !entered.isEmpty {
             Output.note("The redirect URI to enter:")
-            for uri in uris {
-                // GitHub and Microsoft ignore the port, and take no address with `{port}`.
-                let isFixed = [.github, .microsoft].contains(choice)
-                Output.note("  " + Sanitizer.line(isFixed ? uri.replacing(":{port}", with: "") : uri, limit: 2_000))
-            }
+            for uri in entered { Output.note("  " + Sanitizer.line(uri, limit: 2_000)) }
+            if entered.contains(where: { $0.contains("{port}") }) { Output.note(ProviderChoice.portNote) }
         }
     }
 
@@ -214,11 +240,7 @@ struct AccountConversation {
             } catch {
                 if questions.interruption.isInterrupted { throw RingbackError(.cancelled, questions.ending) }
                 guard error.kind == .invalidConfiguration else { throw error }
-                let mark = Mark.bad.text(on: .errors)
-                let mistakes = Failure.mistakes(error.problem?.extensions["errors"])
-                for line in mistakes.isEmpty ? [Sanitizer.line(error.detail, limit: 600)] : mistakes {
-                    Output.note("\(mark) \(line)")
-                }
+                show(error)
                 isGiven = false
                 description.scopes = []
             }

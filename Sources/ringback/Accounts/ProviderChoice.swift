@@ -3,7 +3,7 @@ import RingbackClient
 
 /// A provider that `account add` offers on a terminal, with what its user has to know to get a client there.
 enum ProviderChoice: String, CaseIterable {
-    case google, microsoft, github, gitlab, supabase, openid, sandbox
+    case google, microsoft, github, gitlab, supabase, openid, mcp, sandbox
 
     var label: String {
         switch self {
@@ -13,6 +13,7 @@ enum ProviderChoice: String, CaseIterable {
         case .gitlab: "GitLab (gitlab.com)"
         case .supabase: "Supabase: a project of yours"
         case .openid: "another OpenID Connect provider, by its URL"
+        case .mcp: "an MCP server, by its URL"
         case .sandbox: "the sandbox, to try: a provider on this machine"
         }
     }
@@ -23,7 +24,11 @@ enum ProviderChoice: String, CaseIterable {
             self.init(rawValue: provider)
             return
         }
-        guard description.issuer != nil, description.mcp == nil else { return nil }
+        guard description.mcp == nil else {
+            self = .mcp
+            return
+        }
+        guard description.issuer != nil else { return nil }
         self = .openid
     }
 
@@ -33,6 +38,7 @@ enum ProviderChoice: String, CaseIterable {
         case .google, .microsoft, .github, .gitlab: rawValue
         case .supabase: "app"
         case .openid: "work"
+        case .mcp: "tools"
         case .sandbox: "play"
         }
     }
@@ -59,7 +65,7 @@ enum ProviderChoice: String, CaseIterable {
                 "Allow the redirect URL in the project:",
                 "  https://supabase.com/dashboard/project/_/auth/url-configuration",
             ]
-        case .sandbox: []
+        case .mcp, .sandbox: []
         }
     }
 
@@ -69,7 +75,7 @@ enum ProviderChoice: String, CaseIterable {
         case .google, .gitlab: "openid email"
         case .microsoft, .openid: "openid email offline_access"
         case .github: "read:user"
-        case .supabase, .sandbox: nil
+        case .supabase, .mcp, .sandbox: nil
         }
     }
 
@@ -78,13 +84,26 @@ enum ProviderChoice: String, CaseIterable {
         self == .gitlab ? "http://127.0.0.1:8400/callback/\(account)" : nil
     }
 
+    /// The redirect URIs to enter at the provider, of those that the account has. Google wants none. GitHub and
+    /// Microsoft ignore the port, and take no address with `{port}`.
+    func entered(_ uris: [String]) -> [String] {
+        switch self {
+        case .google, .sandbox: []
+        case .github, .microsoft: uris.map { $0.replacing(":{port}", with: "") }
+        case .gitlab, .supabase, .openid, .mcp: uris
+        }
+    }
+
+    /// What the placeholder of a redirect URI means.
+    static let portNote = "({port} stands for any port. If the provider wants one, choose it with --redirect-uri.)"
+
     /// The client that every sandbox has.
     static let sandboxClient = "ringback-demo"
 
     /// False where clients of programs on a user's machine have no secret.
     var mayHaveSecret: Bool {
         switch self {
-        case .google, .github, .gitlab, .openid: true
+        case .google, .github, .gitlab, .openid, .mcp: true
         case .microsoft, .supabase, .sandbox: false
         }
     }

@@ -21,8 +21,7 @@ struct ShowAccounts: ParsableCommand {
             guard !json.isWanted else { return Output.json(answer) }
             let documents = account == nil ? answer["accounts"]?.array ?? [] : [answer]
             guard !documents.isEmpty else {
-                return Output.note(
-                    "No account is configured. Run: ringback account add NAME --issuer URL --client-id ID")
+                return Output.note("No account is configured. Run: \(AccountAdd.command)")
             }
             let isLoading = documents.contains { $0["state"]?.string == Account.State.loading.rawValue }
             let isLocked = isLoading && (try? DaemonStatus(reading: calls.call(.getStatus)))?.isVaultLocked == true

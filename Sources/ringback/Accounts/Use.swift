@@ -48,7 +48,11 @@ struct Use: ParsableCommand {
     }
 
     private func show(_ file: ConfigurationFile) throws(RingbackError) {
-        guard let entry = try file.report()["default"], let name = entry["account"]?.string else {
+        let report = try file.report()
+        guard let entry = report["default"], let name = entry["account"]?.string else {
+            guard !Use.names(report).isEmpty else {
+                throw RingbackError(.notFound, "No account is configured. Run: \(AccountAdd.command)")
+            }
             throw RingbackError(.notFound, "There is no default account. To choose one: ringback use NAME")
         }
         guard json.isWanted else { return Output.line(name) }

@@ -185,7 +185,7 @@ struct DoctorExamination {
 
     private static func count(_ names: Set<String>) -> String {
         switch names.count {
-        case 0: "It has no accounts. Add one: ringback account add NAME --issuer URL --client-id ID"
+        case 0: "It has no accounts. Add one: \(AccountAdd.command)"
         case 1: "It has 1 account."
         default: "It has \(names.count) accounts."
         }

@@ -99,8 +99,8 @@ extension DoctorReport {
         guard Display.hasBrowser else {
             return add(
                 "browser", .warning,
-                "There is no display here and no BROWSER: sign-ins use a code on another device, where the provider has "
-                    + "such codes, or a page whose address you open yourself.")
+                "There is no display here and no BROWSER: sign in with a code on another device, or open the page's "
+                    + "address yourself.")
         }
         guard Tool.isInstalled("xdg-open") else {
             return add(

@@ -85,12 +85,15 @@ struct Overview {
         guard !accounts.isEmpty else { return "ringback account add" }
         if isAsleep { return "ringback accounts" }
         if let troubled = accounts.lazy.compactMap(\.remedy).first { return troubled }
-        if !accounts.contains(where: \.isUsable), let account = accounts.first(where: \.needsSignIn) {
-            return "ringback login \(account.name)"
-        }
+        if !accounts.contains(where: \.isUsable), let account = signedOut { return "ringback login \(account.name)" }
         let open = lines.first { $0.level == .wrong } ?? lines.first { $0.level == .warning && $0.command != nil }
         if let command = open?.command { return command }
-        return accounts.first(where: \.needsSignIn).map { "ringback login \($0.name)" } ?? using
+        return signedOut.map { "ringback login \($0.name)" } ?? using
+    }
+
+    /// The default account if it needs a sign-in, else the first one that does.
+    private var signedOut: OverviewAccount? {
+        accounts.first { $0.needsSignIn && $0.isDefault } ?? accounts.first(where: \.needsSignIn)
     }
 
     private var using: String {

@@ -48,6 +48,9 @@ struct OverviewAccount {
             ? TimeText.validity(until: account.expiresAt?.secondsSince1970, now: TimeText.now()) : "-"
     }
 
+    /// The name, and whether verbs mean this account where none is named.
+    var title: String { TextWidth.cut(name, to: 18) + (isDefault ? " (default)" : "") }
+
     private static func state(of account: Account, isLocked: Bool) -> String {
         switch account.state {
         case .authenticated, .refreshing: account.isStale ? "stale" : "signed in"
@@ -77,7 +80,7 @@ enum OverviewText {
         let width = { (label: String, limit: Int, text: (OverviewAccount) -> String) in
             min(limit, visible.map { TextWidth.of(text($0)) }.reduce(label.utf8.count, max))
         }
-        let (name, state) = (width("ACCOUNT", 18, \.name), width("STATE", 20, \.state))
+        let (name, state) = (width("ACCOUNT", 28, \.title), width("STATE", 20, \.state))
         let validity = width("TOKEN VALID", 20, \.validity)
         let who = max(4, min(width("WHO", 200, \.who), columns - name - state - validity - 8))
         let row = { (mark: String, cells: [String]) in
@@ -89,7 +92,7 @@ enum OverviewText {
             Style.bold.apply(row(" ", ["ACCOUNT", "STATE", "WHO", "TOKEN VALID"]), on: .output)
         ]
         for account in visible {
-            let cells = [account.name, account.state, account.who, account.validity]
+            let cells = [account.title, account.state, account.who, account.validity]
             text.append(row(account.mark.text(on: .output), cells))
             if let problem = account.problem {
                 text.append(TextWidth.cut("    " + Sanitizer.line(problem, limit: 400), to: columns))

@@ -87,7 +87,7 @@ struct Login: ParsableCommand {
         try present(account: account) { () throws(RingbackError) in
             if let document = held(account, calls) { return showHeld(account, document) }
             do throws(RingbackError) {
-                let signedIn = try signIn(account, interruption).finish(calls)
+                let signedIn = try finish(signIn(account, interruption), calls)
                 if json.isWanted { Output.json(signedIn) } else { Output.line(SignInRun.result(account, signedIn)) }
                 showHints(account, signedIn)
             } catch {
@@ -124,6 +124,23 @@ struct Login: ParsableCommand {
         guard !json.isWanted else { return }
         if let notice = document["notice"]?.string { Output.note(Sanitizer.line(notice)) }
         if let hint = Assurance.hint(name, document) { Output.note(hint) }
+    }
+
+    /// Runs the sign-in. Without a method and without a provider in the account's configuration, the user chooses on a
+    /// page, if somebody is at the terminal.
+    private func finish(_ run: SignInRun, _ calls: BrokerCalls) throws(RingbackError) -> JSON {
+        do throws(RingbackError) {
+            return try run.finish(calls)
+        } catch {
+            guard error.problem?.extensions["field"]?.string == "oauth_provider", way.isLeftOpen,
+                callbackPort == nil, Questions.arePossible
+            else { throw error }
+            Output.note("\(Sanitizer.line(run.account)) names no provider: choose how to sign in on the page.")
+            var run = run
+            run.fields["method"] = .string(SignInMethod.page.rawValue)
+            run.mayChooseDevice = false
+            return try run.finish(calls)
+        }
     }
 
     private func signIn(_ account: String, _ interruption: Interruption) throws(RingbackError) -> SignInRun {

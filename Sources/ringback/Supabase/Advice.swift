@@ -26,8 +26,8 @@ struct SupabaseAdvice {
         switch (field, method) {
         case ("oauth_provider", "browser"):
             return
-                "Say how: ringback login \(name) --with PROVIDER, or: ringback login \(name) --method password --email "
-                + "ADDRESS"
+                "Choose how on a page: ringback login \(name) --page. Or say it: ringback login \(name) --with PROVIDER, "
+                + "or ringback login \(name) --method password --email ADDRESS"
         case ("id_token", "id_token"):
             return
                 "Hand one in: ringback login \(name) --method id_token --with PROVIDER; or name an account: ringback "

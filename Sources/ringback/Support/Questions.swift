@@ -26,6 +26,7 @@ struct Questions {
         while true {
             let answer = try line(question + (usual.map { " [\($0)]" } ?? "") + ": ")
             if let text = answer.isEmpty ? usual : answer { return text }
+            Output.note("An answer is needed here. Ctrl-C ends this.")
         }
     }
 

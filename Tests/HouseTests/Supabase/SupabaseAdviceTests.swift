@@ -1,5 +1,6 @@
 // What a refused sign-in says to run: the line as it stands leads on.
 
+import Glibc
 import StrictJSON
 import Testing
 
@@ -41,6 +42,22 @@ import Testing
         let verified = try await stage.ringback("verify", "app", stdin: "\(code)\n")
         #expect(verified.status == 0, "\(verified)")
         return try await login.end()
+    }
+
+    @Test func `lets the user choose on a page if neither the account nor the command says how`() async throws {
+        try await play { stage in
+            let environment = stage.environment.merging(["BROWSER": "true"]) { $1 }
+            let login = try TerminalProgram(["login", "app"], environment: environment)
+            try await login.shows("app names no provider: choose how to sign in on the page.")
+            try await login.shows("The sign-in page shows these two words: ")
+            let flows = try await stage.api("GET", "/v1/flows")["flows"]?.array ?? []
+            #expect(flows.map { $0["method"] } == ["page"], "\(flows)")
+            login.send(SIGINT)
+            #expect(try await login.end().status == 4)
+            // Without a terminal nobody is asked.
+            let script = try await stage.ringback("login", "app")
+            #expect(script.status == 64 && script.err.contains("on a page: ringback login app --page."), "\(script)")
+        }
     }
 
     @Test func `confirms an address or a number that is not confirmed`() async throws {

@@ -47,7 +47,7 @@ import Testing
             try stage.write(configuration: "")
             #expect(try await stage.ringback("reload").status == 0)
             let none = try await stage.ringback("token")
-            #expect(none.status == 64 && none.err.contains("ringback account add NAME"), "\(none)")
+            #expect(none.status == 64 && none.err.contains("Run: ringback account add\n"), "\(none)")
         }
     }
 

@@ -26,11 +26,11 @@ import Testing
     @Test func `goes from a choice in a list to being signed in, at the sandbox`() async throws {
         try await Stage.play("", sandboxArguments: Self.willing) { stage in
             let add = try begin(stage)
-            try await add.shows("7  the sandbox")
+            try await add.shows("8  the sandbox")
             try await answer(
                 add,
                 [
-                    ("Number, or the URL of an OpenID Connect provider: ", "9"), ("There is no provider “9”", "7"),
+                    ("Number, or the URL of an OpenID Connect provider: ", "9"), ("There is no provider “9”", "8"),
                     ("The sandbox's URL [http://127.0.0.1:8123]: ", stage.sandbox.origin),
                     ("A name for the account [play]: ", "Not A Name"), ("A name for the account [play]: ", ""),
                     ("Sign in when the account is added? [Y/n] ", ""),
@@ -53,7 +53,7 @@ import Testing
             try await answer(
                 add,
                 [
-                    ("Number, or the URL of an OpenID Connect provider: ", "7"),
+                    ("Number, or the URL of an OpenID Connect provider: ", ""), ("An answer is needed here.", "8"),
                     ("The sandbox's URL [http://127.0.0.1:8123]: ", stage.sandbox.origin),
                     ("A name for the account [play]: ", ""), ("Sign in when the account is added? [Y/n] ", "n"),
                 ])
@@ -80,10 +80,7 @@ import Testing
                 [
                     ("an OpenID Connect provider: ", "5"),
                     ("The project's URL", "\(stage.sandbox.origin)/supabase/auth/v1"),
-                    (
-                        "Does this URL lead straight to a Supabase Auth server, with no API gateway before it? [y/N] ",
-                        "y"
-                    ),
+                    ("Is this a Supabase Auth server without an API gateway? [y/N] ", "y"),
                     ("A name for the account [app]: ", ""), ("Sign in when the account is added? [Y/n] ", "n"),
                 ])
             let ended = try await add.end()
@@ -98,9 +95,10 @@ import Testing
             let add = try begin(stage)
             try await answer(add, [("an OpenID Connect provider: ", "http://127.0.0.1:1"), ("A name", "work")])
             try await add.shows("127.0.0.1:1 cannot be reached: the connection was refused")
-            try await answer(add, [("The provider's URL (the issuer): ", stage.sandbox.origin)])
+            try await answer(add, [("The provider's URL (the issuer) [http://127.0.0.1:1]: ", stage.sandbox.origin)])
             try await add.shows("The provider responds.")
             try await add.shows("http://127.0.0.1:{port}/callback/work")
+            try await add.shows("({port} stands for any port.")
             try await answer(
                 add,
                 [
@@ -116,6 +114,7 @@ import Testing
                 ])
             let ended = try await add.end()
             #expect(ended.status == 0 && ended.text.contains("Then run: ringback login work"), "\(ended)")
+            #expect(ended.text.split(separator: "/callback/work").count == 2, "\(ended)")
             let text = FileTree.text(of: "\(stage.dropIns)/work.toml") ?? ""
             #expect(text.contains("client_id = \"ringback-demo\"\nscopes = [\"openid\"]\n"), "\(text)")
             // The client was checked twice.
@@ -150,7 +149,7 @@ import Testing
         [
             ("an OpenID Connect provider: ", "3"), ("A name for the account [github]: ", ""), ("Client ID: ", "abc"),
             ("Scopes, separated by spaces [read:user]: ", ""), ("Client secret", "s3cret"),
-            ("Give git and other tools its token for https://github.com/*", "y"),
+            ("Allow that? [y/N] ", "y"),
             ("Sign in when the account is added? [Y/n] ", ""),
         ],
         [("an OpenID Connect provider: ", "microsoft"), ("The directory", "")],
@@ -159,7 +158,8 @@ import Testing
             ("Publishable key", ""),
         ],
         [("an OpenID Connect provider: ", "6"), ("The provider's URL (the issuer): ", "")],
-        [("an OpenID Connect provider: ", "7"), ("The sandbox's URL", "")],
+        [("an OpenID Connect provider: ", "7"), ("The server's URL, such as https://mcp.example.com/mcp: ", "")],
+        [("an OpenID Connect provider: ", "8"), ("The sandbox's URL", "")],
     ]
 
     @Test(arguments: [true, false])
@@ -188,7 +188,10 @@ import Testing
             try await answer(add, Array(Self.paths[0].dropLast()) + [("Sign in when", "n")])
             let ended = try await add.end()
             #expect(ended.status == 0, "\(ended)")
-            #expect(ended.text.contains("http://127.0.0.1/callback/github"), "\(ended)")
+            // Once, and as the provider takes it.
+            #expect(ended.text.split(separator: "/callback/github").count == 2, "\(ended)")
+            #expect(ended.text.contains("  http://127.0.0.1/callback/github"), "\(ended)")
+            #expect(!ended.text.contains("{port}"), "\(ended)")
             let listed = try await stage.ringback("origin", "list", "--json")
             let urls = try JSON(parsing: listed.out.utf8)["origins"]?.array?.compactMap { $0["url"]?.string }
             #expect(urls == ["https://github.com/*", "https://api.github.com/*"], "\(listed)")
@@ -200,6 +203,47 @@ import Testing
             let refused = try await stage.ringback(
                 "account", "add", "mail", "--provider", "google", "--client-id", "x", "--offline", "--origins")
             #expect(refused.status == 64 && refused.err.contains("--origins"), "\(refused)")
+        }
+    }
+
+    @Test func `says a mistake, and takes a host without its scheme`() async throws {
+        try await Stage.play("") { stage in
+            let add = try begin(stage, ["--offline"])
+            try await answer(
+                add,
+                [
+                    ("an OpenID Connect provider: ", "id.example.org"), ("A name", "work"), ("Client ID: ", "c"),
+                    ("Scopes", ""), ("Client secret", ""), ("Sign in when", "n"),
+                ])
+            let ended = try await add.end()
+            #expect(ended.status == 0, "\(ended)")
+            let text = FileTree.text(of: "\(stage.dropIns)/work.toml") ?? ""
+            #expect(text.contains("issuer = \"https://id.example.org\"\n"), "\(text)")
+
+            let wrong = try begin(stage)
+            try await answer(wrong, [("an OpenID Connect provider: ", "http://id.example.org"), ("A name", "mail")])
+            try await wrong.shows("the issuer is not an https URL")
+            try await wrong.shows("The provider's URL (the issuer) [http://id.example.org]: ")
+            wrong.press([0x04])
+            #expect(try await wrong.end().status == 4)
+        }
+    }
+
+    @Test func `names no redirect URI for Google, in or out of a conversation`() async throws {
+        try await Stage.play("") { stage in
+            let add = try begin(stage, ["--offline"])
+            try await answer(
+                add,
+                [
+                    ("an OpenID Connect provider: ", "google"), ("A name", ""), ("Client ID: ", "c"), ("Scopes", ""),
+                    ("Client secret", "s"), ("Sign in when", "n"),
+                ])
+            let ended = try await add.end()
+            #expect(ended.status == 0 && ended.text.contains("It needs no redirect URI."), "\(ended)")
+            #expect(!ended.text.contains("/callback/"), "\(ended)")
+            let script = try await stage.ringback(
+                "account", "add", "mail", "--provider", "google", "--client-id", "c", "--offline")
+            #expect(script.status == 0 && !script.out.contains("/callback/"), "\(script)")
         }
     }
 

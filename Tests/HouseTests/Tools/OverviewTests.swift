@@ -56,6 +56,27 @@ private let activator = "/usr/bin/systemd-socket-activate"
         }
     }
 
+    @Test func `marks the default account, which is the next one to sign in to`() async throws {
+        try await Stage.play { stage in
+            let usual = try await stage.ringback("use", "work", "--config", stage.configuration)
+            #expect(usual.status == 0, "\(usual)")
+            let (lines, text) = try await look(stage)
+            #expect(lines.contains { $0.hasPrefix("· work (default)") }, "\(text)")
+            #expect(lines.contains { $0.hasPrefix("· home  ") }, "\(text)")
+            #expect(lines.last == "Next: ringback login work", "\(text)")
+        }
+    }
+
+    @Test func `says all of what is wrong at 80 columns without a display`() async throws {
+        try await Stage.play { stage in
+            let environment = stage.environment.filter { !["BROWSER", "DISPLAY", "WAYLAND_DISPLAY"].contains($0.key) }
+            let ended = try await TerminalProgram([], environment: environment, columns: 80, rows: 24).end()
+            let lines = TerminalScreen(ended.text, columns: 80, rows: 24).lines
+            #expect(lines.contains { $0.hasSuffix("address yourself.") }, "\(ended)")
+            #expect(!lines.contains { $0.hasSuffix("…") }, "\(ended)")
+        }
+    }
+
     @Test func `names the account with a problem first, and the command that helps`() async throws {
         try await Stage.play { stage in
             try await stage.signIn("work")
