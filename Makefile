@@ -19,7 +19,13 @@ FORMAT_FLAGS := --configuration .swift-format --recursive Sources Tests Package.
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { \
+	    head = sprintf("  make %-13s", $$1); text = ""; count = split($$2, words, " "); \
+	    for (i = 1; i <= count; i++) { \
+	        if (length(head text words[i]) >= 80) { print head text; head = sprintf("%20s", ""); text = "" } \
+	        text = text " " words[i]; \
+	    } \
+	    print head text }' $(MAKEFILE_LIST)
 
 demo: ## set up, build and run the main job: a sign-in ends as a session on the socket
 	@Scripts/needs build

@@ -228,8 +228,7 @@ struct AccountConversation {
                 }
                 let hasProof = description.clientSecretFile != nil || description.clientKeyFile != nil
                 if choice?.mayHaveSecret ?? true, !hasProof {
-                    description.clientSecret = try questions.secret(
-                        "Client secret (it is not shown; empty if there is none): ")
+                    description.clientSecret = try askSecret(isNeeded: choice?.needsSecret ?? false)
                 }
             }
             do throws(RingbackError) {
@@ -244,6 +243,18 @@ struct AccountConversation {
                 isGiven = false
                 description.scopes = []
             }
+        }
+    }
+
+    private func askSecret(isNeeded: Bool) throws(RingbackError) -> String? {
+        guard isNeeded else {
+            return try questions.secret("Client secret (it is not shown; empty if there is none): ")
+        }
+        while true {
+            if let secret = try questions.secret("Client secret, which the provider shows beside the ID: ") {
+                return secret
+            }
+            Output.note(Questions.needed)
         }
     }
 

@@ -100,6 +100,9 @@ enum ProviderChoice: String, CaseIterable {
     /// The client that every sandbox has.
     static let sandboxClient = "ringback-demo"
 
+    /// True where every client has a secret, without which the token endpoint refuses it.
+    var needsSecret: Bool { self == .google || self == .github }
+
     /// False where clients of programs on a user's machine have no secret.
     var mayHaveSecret: Bool {
         switch self {

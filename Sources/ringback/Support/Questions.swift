@@ -8,6 +8,9 @@ struct Questions {
     /// The error's text if they end without an answer.
     let ending: String
 
+    /// After an empty answer where there must be one.
+    static let needed = "An answer is needed here. Ctrl-C ends this."
+
     /// True if a user is at the terminal and sees what is asked.
     static var arePossible: Bool { PasteEntry.isPossible && Console.Stream.errors.isTerminal }
 
@@ -26,7 +29,7 @@ struct Questions {
         while true {
             let answer = try line(question + (usual.map { " [\($0)]" } ?? "") + ": ")
             if let text = answer.isEmpty ? usual : answer { return text }
-            Output.note("An answer is needed here. Ctrl-C ends this.")
+            Output.note(Questions.needed)
         }
     }
 

@@ -236,7 +236,7 @@ import Testing
                 add,
                 [
                     ("an OpenID Connect provider: ", "google"), ("A name", ""), ("Client ID: ", "c"), ("Scopes", ""),
-                    ("Client secret", "s"), ("Sign in when", "n"),
+                    ("Client secret, which", ""), ("An answer is needed here.", "s"), ("Sign in when", "n"),
                 ])
             let ended = try await add.end()
             #expect(ended.status == 0 && ended.text.contains("It needs no redirect URI."), "\(ended)")
