@@ -225,7 +225,7 @@ import Testing
             try await login.shows(question)
             // Not within the minute, as the flow's `resend_after` says.
             login.type("resend")
-            try await login.shows("Too many attempts.")
+            try await login.shows("A message was sent already. Please wait a minute")
             try await login.shows(question)
             let code = try await stage.code("messages")
             login.type("\(code.prefix(3)) \(code.suffix(3))")
