@@ -56,7 +56,7 @@ extension OAuthReason: Sentence {
                 + "(PKCE), which MCP requires."
         case .mcpOtherIssuer(let name, let configured, let announced):
             "The MCP server of \(name) does not name \(configured) as its authorization server, but \(announced). "
-                + "Change issuer only if you trust it: a client that you registered by hand is of one issuer alone."
+                + "If you trust it, set issuer to it, and client_id to a client that is registered there."
         case .mcpNeedsClient(let name, let issuer, let isDocumentUnsafe):
             "\(issuer) registers no clients by itself"
                 + (isDocumentUnsafe

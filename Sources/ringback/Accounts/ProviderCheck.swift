@@ -32,7 +32,6 @@ struct ProviderCheck {
 
         /// What to change, or to look at.
         func advice(_ description: AccountDescription) -> String {
-            if cause == "untrusted" { return "" }
             if cause == "wrong_scheme" {
                 return ProviderCheck.otherScheme(description).map { "Try \($0) instead. " } ?? ""
             }
