@@ -7,6 +7,11 @@ public struct SignInContext: Sendable {
     public var tools: ProviderTools { broker.tools }
     public var sessions: SessionAccess { SessionAccess(sessionManager: broker.sessionManager) }
 
+    /// How many signed-out sessions of the account have not been revoked at their providers yet.
+    public func pendingRevocations(of name: AccountName) async -> Int {
+        await broker.revocations.counts()[name] ?? 0
+    }
+
     // MARK: Redirect URIs
 
     /// Makes the redirect URI of a configured template (nil: the default) reachable, and returns it as it is to be

@@ -81,3 +81,16 @@ public struct MCPServer: Sendable, Equatable {
         return segments(url.path).starts(with: above)
     }
 }
+
+extension ProviderMetadata {
+    /// What revision 2025-03-26 of the Model Context Protocol says of a server that publishes no metadata: the endpoints
+    /// have fixed paths below its origin, clients can be registered, and every client uses PKCE.
+    ///
+    /// Throws `.misconfigured` for an origin that is not https (or http on loopback).
+    public init(ofServerWithoutMetadata origin: String) throws(OAuthError) {
+        try self.init(
+            issuer: origin, authorizationEndpoint: origin + "/authorize", tokenEndpoint: origin + "/token",
+            registrationEndpoint: origin + "/register")
+        codeChallengeMethods = ["S256"]
+    }
+}

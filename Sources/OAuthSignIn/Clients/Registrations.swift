@@ -202,13 +202,32 @@ public struct Registrations: Sendable {
 /// One registration of an account at a time. The record of unusable registrations is read, extended and written back;
 /// if two registrations did that at once, one would overwrite the other's entry.
 final class RegistrationTurns: ProviderMemory {
-    private let taken = Mutex<Set<AccountName>>([])
+    /// The end of each turn that is taken.
+    private let taken = Mutex<[AccountName: Promise<Void>]>([:])
+    /// Longer than the requests of a turn take.
+    private static let longestWait: Duration = .seconds(60)
 
     init(http: any HTTPClient, work: Work, clock: BrokerClock) {}
 
     /// Takes the account's turn. The result gives it back; nil while another registration has it.
     func take(_ name: AccountName) -> (@Sendable () -> Void)? {
-        guard taken.withLock({ $0.insert(name).inserted }) else { return nil }
-        return { [self] in _ = taken.withLock { $0.remove(name) } }
+        let isFree = taken.withLock { taken in
+            guard taken[name] == nil else { return false }
+            taken[name] = Promise()
+            return true
+        }
+        guard isFree else { return nil }
+        return { [self] in taken.withLock { $0.removeValue(forKey: name) }?.fulfil(()) }
+    }
+
+    /// The same, after the turn of another registration. Throws `conflict` if that does not end.
+    func wait(_ name: AccountName) async throws(BrokerError) -> @Sendable () -> Void {
+        while true {
+            if let turn = take(name) { return turn }
+            guard let end = taken.withLock({ $0[name] }) else { continue }
+            guard await end.wait(atMost: RegistrationTurns.longestWait) != nil else {
+                throw .conflict(.oauth(.registrationInProgress(name, isNew: false)))
+            }
+        }
     }
 }

@@ -8,13 +8,17 @@ private struct OAuthRestoring: AccountRestoring {
     let tools: ProviderTools
 
     /// Only an issuer leads to a revocation endpoint. Sessions with configured endpoints are bound to an origin, and
-    /// other kinds of sessions have attachments: both are excluded.
+    /// other kinds of sessions have attachments: both are excluded. That of an MCP server names its issuer.
     func canRestore(_ session: Session, of binding: SessionBinding) -> Bool {
-        session.attachments.isEmpty && session.issuer == binding.provider
+        if let kind = MCPAccount(binding) { return MCPConnection(of: session, at: kind.server) != nil }
+        return session.attachments.isEmpty && session.issuer == binding.provider
             && (try? ProviderMetadata.discoveryRequests(issuer: binding.provider)) != nil
     }
 
     func account(_ name: AccountName, for binding: SessionBinding) async -> Account {
+        if let kind = MCPAccount(binding) {
+            return Account(name: name, provider: "mcp", source: "vault", kind: kind, clientID: binding.clientID)
+        }
         var account = Account(
             name: name, provider: "oidc", source: "vault", kind: OAuthAccount(endpoints: .issuer(binding.provider)),
             clientID: binding.clientID)

@@ -177,10 +177,12 @@ actor ProviderDirectory: ProviderMemory {
             return (.failure(BrokerError(error, host: issuer)), nil)
         }
         var failure = BrokerError.misconfigured(.oauth(.noMetadata))
+        var isAbsent = account.oauth.mcp?.isOwnIssuer == true && known == nil
         for (place, var request) in requests.enumerated() where known == nil || known == place {
             request.limits.timeout = timeout
             do {
                 let response = try await account.send(request, toProvider: http)
+                isAbsent = isAbsent && response.isAbsent
                 return (.success(try ProviderMetadata(parsing: response, issuer: issuer)), place)
             } catch let error as BrokerError {
                 return (.failure(error), nil)
@@ -197,6 +199,9 @@ actor ProviderDirectory: ProviderMemory {
             } catch {
                 return (.failure(.cancelled), nil)
             }
+        }
+        if isAbsent, let usual = try? ProviderMetadata(ofServerWithoutMetadata: issuer) {
+            return (.success(usual), nil)
         }
         return (.failure(failure), nil)
     }

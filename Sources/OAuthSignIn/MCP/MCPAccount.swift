@@ -1,4 +1,5 @@
 public import BrokerCore
+internal import HTTPMessages
 public import OAuth
 
 /// The configuration of an account at an MCP server. Issuer, client and scopes are found at each sign-in.
@@ -26,8 +27,8 @@ extension MCPAccount: AccountKind {
 
     /// The server, and what the configuration says of issuer and client. Those of the session are sealed with it.
     public func binding(of account: Account) -> SessionBinding {
-        SessionBinding(
-            provider: "mcp \(server.resource)" + (issuer.map { " \($0)" } ?? ""), clientID: account.clientID)
+        let words = [MCPAccount.bindingWord, server.resource] + [issuer].compactMap { $0 }
+        return SessionBinding(provider: words.joined(separator: " "), clientID: account.clientID)
     }
 
     public func issuer(of account: Account) -> String? { issuer }
@@ -35,6 +36,20 @@ extension MCPAccount: AccountKind {
     public func check(_ query: SessionQuery, of account: Account) throws(BrokerError) {}
 
     public func isUsable(_ setting: UnusableSetting) async -> Bool { await rules.isUsable(setting) }
+}
+
+extension MCPAccount {
+    fileprivate static let bindingWord = "mcp"
+
+    /// As far as the binding of a session tells it; nil for the binding of another kind of account.
+    init?(_ binding: SessionBinding) {
+        let words = binding.provider.split(separator: " ").map(String.init)
+        guard words.count == 2 || words.count == 3, words[0] == MCPAccount.bindingWord,
+            let server = try? MCPServer(parsing: words[1])
+        else { return nil }
+        self.init(server: server, rules: OAuthAccount(endpoints: .issuer(server.url.origin)))
+        issuer = words.count == 3 ? words[2] : nil
+    }
 }
 
 extension Account {

@@ -20,6 +20,8 @@ struct MCPClientRecord: Sendable, Equatable {
         let template: String?
         /// The scopes that the client was registered with; empty if none were stated.
         let scopes: [String]
+        /// No sign-in uses it any more. It is kept until it is deleted at its issuer, since a session may still use it.
+        var isReplaced = false
 
         /// True if a sign-in may use this client.
         func fits(_ redirectURI: String?, _ scopes: [String]) -> Bool {
@@ -28,7 +30,7 @@ struct MCPClientRecord: Sendable, Equatable {
         }
     }
 
-    /// The latest one last; at most one for an issuer.
+    /// The latest one last; at most one for an issuer that is not replaced.
     private(set) var clients: [Client] = []
 
     init() {}
@@ -37,14 +39,24 @@ struct MCPClientRecord: Sendable, Equatable {
         VaultSlot(account: account.name.rawValue, binding: account.binding.text, kind: .registration)
     }
 
-    func client(at issuer: String) -> Client? { clients.last { $0.issuer == issuer } }
+    /// The client of the next sign-in at the issuer.
+    func client(at issuer: String) -> Client? { clients.last { $0.issuer == issuer && !$0.isReplaced } }
 
-    mutating func note(_ client: Client) {
-        forget(client.issuer)
+    /// Adds a client, which replaces the issuer's former one.
+    mutating func add(_ client: Client) {
+        remove(client.issuer, client.clientID)
+        replace(client.issuer)
         clients.append(client)
     }
 
-    mutating func forget(_ issuer: String) { clients.removeAll { $0.issuer == issuer } }
+    /// The issuer's client is not used by sign-ins any more.
+    mutating func replace(_ issuer: String) {
+        for place in clients.indices where clients[place].issuer == issuer { clients[place].isReplaced = true }
+    }
+
+    mutating func remove(_ issuer: String, _ clientID: String) {
+        clients.removeAll { $0.issuer == issuer && $0.clientID == clientID }
+    }
 
     /// Nil if the text is not such a record, or is one of a newer version.
     init?(decoding text: Secret) {
@@ -59,7 +71,8 @@ struct MCPClientRecord: Sendable, Equatable {
             return Client(
                 issuer: issuer, clientID: id, authentication: way ?? .none,
                 hasSecret: member["has_secret"]?.bool ?? false, redirectURI: redirectURI,
-                template: member["template"]?.string, scopes: (member["scopes"]?.array ?? []).compactMap(\.string))
+                template: member["template"]?.string, scopes: (member["scopes"]?.array ?? []).compactMap(\.string),
+                isReplaced: member["replaced"]?.bool ?? false)
         }
     }
 
@@ -72,6 +85,7 @@ struct MCPClientRecord: Sendable, Equatable {
                 .init("scopes", .array(client.scopes.map { .string($0) })),
             ])
             member["template"] = client.template.map { .string($0) }
+            if client.isReplaced { member["replaced"] = true }
             return .object(member)
         }
         let record: JSON = ["mcp_version": .integer(MCPClientRecord.version), "clients": .array(members)]

@@ -87,10 +87,7 @@ struct MCPClients: Sendable {
         order.redirectURI = redirectURI
         order.authentication = kind.rules.clientAuthentication?.rawValue ?? announcement.metadata.preferredSecretMethod
         order.asker = account.at(announcement.connection, of: kind, with: tools)
-        let turns: RegistrationTurns = tools.memory()
-        guard let turn = turns.take(account.name) else {
-            throw .conflict(.oauth(.registrationInProgress(account.name, isNew: false)))
-        }
+        let turn = try await turns.wait(account.name)
         let (clients, template, sent) = (self, account.redirectURI, order)
         return try await tools.work.attempt { () throws(BrokerError) in
             defer { turn() }
@@ -99,10 +96,12 @@ struct MCPClients: Sendable {
                 issuer: view.issuer, clientID: view.clientID,
                 authentication: ClientAuthentication(rawValue: view.authentication) ?? .none,
                 hasSecret: view.hasSecret, redirectURI: redirectURI, template: template, scopes: view.scopes)
-            try await clients.change { $0.note(client) }
+            try await clients.change { $0.add(client) }
             return client
         }.get()
     }
+
+    private var turns: RegistrationTurns { tools.memory() }
 
     var registrar: Registrar {
         Registrar(
@@ -116,9 +115,15 @@ struct MCPClients: Sendable {
         return entry.flatMap { MCPClientRecord(decoding: $0.text) } ?? MCPClientRecord()
     }
 
-    /// Changes the record. Only in the account's turn of registrations, or for a client that the issuer does not know
-    /// any more.
-    func change(_ change: @Sendable (inout MCPClientRecord) -> Void) async throws(BrokerError) {
+    /// The issuer does not know its client any more: the next sign-in there registers another one.
+    func replaceClient(at issuer: String) async throws(BrokerError) {
+        let turn = try await turns.wait(account.name)
+        defer { turn() }
+        try await change { $0.replace(issuer) }
+    }
+
+    /// Changes the record, in the account's turn of registrations.
+    private func change(_ change: @Sendable (inout MCPClientRecord) -> Void) async throws(BrokerError) {
         var record = try await record()
         change(&record)
         let (slot, text) = (MCPClientRecord.slot(account), record.encoded())
@@ -132,19 +137,40 @@ struct MCPClients: Sendable {
         let record = try await record()
         guard let latest = record.clients.last else { return nil }
         var isTold = true
-        for client in record.clients {
-            var connection = MCPConnection(
-                server: kind.server, issuer: client.issuer, resource: nil,
-                peer: kind.server.url.isLoopback ? .inside : .unknown)
-            connection.clientID = client.clientID
-            let slot = RegistrationRecord.slot(account.name, issuer: client.issuer, clientID: client.clientID)
-            let sender = account.at(connection, of: kind, with: tools)
-            if try await !registrar.delete(slot, as: sender) { isTold = false }
-            try await change { $0.forget(client.issuer) }
-        }
+        for client in record.clients where try await !delete(client) { isTold = false }
         let slot = MCPClientRecord.slot(account)
         try await BrokerError.mapping { () throws(VaultError) in try await tools.vault.remove(slot) }
         return (latest.issuer, latest.clientID, isTold)
+    }
+
+    /// Deletes the clients that were replaced, but for that of a session. One that cannot be deleted now stays in the
+    /// record, and is tried again after the next sign-in has begun.
+    func deleteReplaced(besides used: MCPConnection?) async {
+        guard let turn = try? await turns.wait(account.name) else { return }
+        defer { turn() }
+        guard let record = try? await record() else { return }
+        for client in record.clients where client.isReplaced {
+            if client.issuer == used?.issuer, client.clientID == used?.clientID { continue }
+            _ = try? await delete(client)
+        }
+    }
+
+    /// Deletes a registration at its issuer, and then in the vault. True if the issuer deleted it.
+    private func delete(_ client: MCPClientRecord.Client) async throws(BrokerError) -> Bool {
+        var connection = MCPConnection(
+            server: kind.server, issuer: client.issuer, resource: nil,
+            peer: kind.server.url.isLoopback ? .inside : .unknown)
+        connection.clientID = client.clientID
+        let slot = RegistrationRecord.slot(account.name, issuer: client.issuer, clientID: client.clientID)
+        var isTold = true
+        do throws(BrokerError) {
+            isTold = try await registrar.delete(slot, as: account.at(connection, of: kind, with: tools))
+        } catch {
+            // A former attempt ended between the two deletions.
+            guard case .nothingHeld = error else { throw error }
+        }
+        try await change { $0.remove(client.issuer, client.clientID) }
+        return isTold
     }
 }
 

@@ -24,6 +24,9 @@ struct MCPConnection: Sendable, Equatable {
     let resource: String?
     /// Where the MCP server is.
     let peer: PeerPlace
+    /// The server has no protected-resource metadata, so it is its own authorization server (MCP revision 2025-03-26),
+    /// perhaps one without metadata.
+    var isOwnIssuer = false
 
     /// True for a host that only documents name. It must not lead into the network of this machine, unless the MCP
     /// server is there too.
@@ -38,6 +41,7 @@ struct MCPConnection: Sendable, Equatable {
         ])
         facts["token_endpoint_auth_method"] = authentication.map { .string($0.rawValue) }
         facts["resource"] = resource.map { .string($0) }
+        if isOwnIssuer { facts["own_issuer"] = true }
         return SessionAttachment(facts: facts)
     }
 }
@@ -53,7 +57,8 @@ extension MCPConnection {
             authentication: facts["token_endpoint_auth_method"]?.string.flatMap { ClientAuthentication(rawValue: $0) },
             hasRegisteredSecret: facts["has_registered_secret"]?.bool ?? false,
             scopes: (facts["requested_scopes"]?.array ?? []).compactMap(\.string), resource: facts["resource"]?.string,
-            peer: facts["network"]?.string.flatMap { PeerPlace(rawValue: $0) } ?? .unknown)
+            peer: facts["network"]?.string.flatMap { PeerPlace(rawValue: $0) } ?? .unknown,
+            isOwnIssuer: facts["own_issuer"]?.bool ?? false)
     }
 }
 

@@ -50,14 +50,26 @@ struct MCPProvider: SignInProvider {
         // Those of the connection are requested.
         var request = request
         request.scopes = nil
+        let beginning: Beginning
         do throws(BrokerError) {
-            return try await provider(choice).begin(request, in: context)
+            beginning = try await provider(choice).begin(request, in: context)
         } catch {
             // The port was taken since, or the secret has expired: another client is registered, once.
             guard choice.isRegistered, error.isMendedByRegistering else { throw error }
             let fresh = try await clients.choose(announcement, for: scopes, in: context, isRenewed: true)
-            return try await provider(fresh).begin(request, in: context)
+            beginning = try await provider(fresh).begin(request, in: context)
         }
+        await deleteReplacedClients(in: context)
+        return beginning
+    }
+
+    /// Deletes the clients that nothing uses any more, while the sign-in goes on. The session and the revocations that are
+    /// still to be delivered may need theirs.
+    private func deleteReplacedClients(in context: SignInContext) async {
+        guard await context.pendingRevocations(of: account.name) == 0 else { return }
+        let used = await context.sessions.held(account.name).flatMap { MCPConnection(of: $0, at: kind.server) }
+        let clients = clients
+        tools.work.start { await clients.deleteReplaced(besides: used) }
     }
 
     /// What is requested: the configured scopes; else the caller's, or those that are announced. A session keeps what it
@@ -91,7 +103,7 @@ struct MCPProvider: SignInProvider {
         } catch {
             // The issuer has lost the client: the next sign-in registers one.
             if case .provider(.refused("invalid_client", _)) = error.error, let issuer = provider.issuer {
-                try? await clients.change { $0.forget(issuer) }
+                try? await clients.replaceClient(at: issuer)
             }
             throw error
         }

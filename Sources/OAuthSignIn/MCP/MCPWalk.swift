@@ -39,10 +39,12 @@ struct MCPWalk: Sendable {
     func announcement(after response: HTTPResponse) async throws(BrokerError) -> MCPAnnouncement {
         let challenge = BearerChallenge(in: response.fields)
         let peer = server.url.isLoopback ? PeerPlace.inside : response.peer
-        let resource = try await protectedResource(challenge, peer)
+        let published = try await protectedResource(challenge, peer)
+        let resource = published ?? ProtectedResource(ofServerWithout: server)
         let issuer = try chooseIssuer(of: resource)
-        let connection = MCPConnection(
+        var connection = MCPConnection(
             server: server, issuer: issuer, resource: kind.sendsResource ? resource.resource : nil, peer: peer)
+        connection.isOwnIssuer = published == nil
         let metadata = try await directory.metadata(
             of: account.at(connection, of: kind, with: tools), issuer: issuer)
         guard metadata.announcesPKCE else {
@@ -54,10 +56,10 @@ struct MCPWalk: Sendable {
             scopesSupported: resource.scopesSupported)
     }
 
-    /// The metadata at the first location that has some. A server that has none anywhere is its own issuer.
+    /// The metadata at the first location that has some; nil if none has.
     private func protectedResource(
         _ challenge: BearerChallenge?, _ peer: PeerPlace
-    ) async throws(BrokerError) -> ProtectedResource {
+    ) async throws(BrokerError) -> ProtectedResource? {
         let host = server.url.place
         let requests: [HTTPRequest]
         do throws(OAuthError) {
@@ -68,16 +70,14 @@ struct MCPWalk: Sendable {
         let unknown = MCPConnection(server: server, issuer: "", resource: nil, peer: peer)
         for request in requests {
             let response = try await account.send(request, at: unknown, over: tools.http)
-            // Some servers respond with 401 or 405 to every location that they do not know.
-            let isAbsent = (400..<500).contains(response.status) && ![408, 425, 429].contains(response.status)
-            if isAbsent, challenge?.resourceMetadata == nil { continue }
+            if response.isAbsent, challenge?.resourceMetadata == nil { continue }
             do throws(OAuthError) {
                 return try ProtectedResource(parsing: response, of: server)
             } catch {
                 throw BrokerError(error, host: request.host)
             }
         }
-        return ProtectedResource(ofServerWithout: server)
+        return nil
     }
 
     private func chooseIssuer(of resource: ProtectedResource) throws(BrokerError) -> String {
@@ -89,4 +89,9 @@ struct MCPWalk: Sendable {
         }
         return wanted
     }
+}
+
+extension HTTPResponse {
+    /// There is no document. Some servers respond with 401 or 405 to every location that they do not know.
+    var isAbsent: Bool { (400..<500).contains(status) && ![408, 425, 429].contains(status) }
 }

@@ -30,6 +30,8 @@ final class MCPNetwork: HTTPClient {
         var requests: [HTTPRequest] = []
         var serial = 0
         var secret: String?
+        var isManaged = false
+        var hidesMetadata = false
     }
 
     private let providers: [FakeProvider]
@@ -50,6 +52,12 @@ final class MCPNetwork: HTTPClient {
     func announce(_ change: @Sendable (inout Announced) -> Void) { state.withLock { change(&$0.announced) } }
     /// Registered clients get this secret.
     func give(secret: String) { state.withLock { $0.secret = secret } }
+
+    /// Registered clients can be deleted (RFC 7592).
+    func manageClients() { state.withLock { $0.isManaged = true } }
+
+    /// The metadata of every issuer are not found.
+    func hideMetadata() { state.withLock { $0.hidesMetadata = true } }
 
     var requests: [HTTPRequest] { state.withLock { $0.requests } }
     var urls: [String] { requests.map { "\($0.method) \($0.url)" } }
@@ -74,16 +82,25 @@ final class MCPNetwork: HTTPClient {
         guard let provider = providers.first(where: { $0.origin == url.origin }) else {
             return HTTPResponse(status: 404)
         }
-        if url.path == "/register" { return register(request, json) }
+        let isHidden = url.path.hasPrefix("/.well-known/oauth-protected-resource") || state.withLock(\.hidesMetadata)
+        if isHidden, url.path.hasPrefix("/.well-known/") {
+            return HTTPResponse(status: 404)
+        }
+        if url.path == "/register" { return register(request, at: url, json) }
+        if request.method == "DELETE" { return HTTPResponse(status: 204) }
         return try await provider.answer(request)
     }
 
-    private func register(_ request: HTTPRequest, _ fields: HTTPFields) -> HTTPResponse {
+    private func register(_ request: HTTPRequest, at url: WebURL, _ fields: HTTPFields) -> HTTPResponse {
         let asked = (try? JSON(parsing: request.body?.revealedBytes() ?? [])) ?? .null
         var answer = asked.object ?? JSONObject()
         state.withLock { state in
             state.serial += 1
             answer["client_id"] = .string("client-\(state.serial)")
+            if state.isManaged {
+                answer["registration_access_token"] = .string("manages-client-\(state.serial)")
+                answer["registration_client_uri"] = .string("\(url.text)/client-\(state.serial)")
+            }
             if let secret = state.secret {
                 answer["client_secret"] = .string(secret)
                 if asked["token_endpoint_auth_method"] == "none" {
@@ -131,8 +148,11 @@ struct MCPHouse {
     let network: MCPNetwork
     let broker: Broker
 
-    init(_ change: (inout Account, inout MCPAccount) -> Void = { _, _ in }) async throws {
-        provider = try FakeProvider(clock: clock)
+    init(
+        issuedBy issuer: String = "https://id.example",
+        _ change: (inout Account, inout MCPAccount) -> Void = { _, _ in }
+    ) async throws {
+        provider = try FakeProvider(issuer, clock: clock)
         other = try FakeProvider("https://other.example", clock: clock)
         network = MCPNetwork([provider, other])
         broker = Broker(

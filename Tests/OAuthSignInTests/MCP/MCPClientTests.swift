@@ -1,0 +1,122 @@
+import OAuth
+import Testing
+
+@testable import BrokerCore
+@testable import BrokerTestSupport
+@testable import OAuthSignIn
+
+@Suite(.timeLimit(.minutes(1))) struct `A client of an MCP server that was replaced` {
+    private func deletions(_ house: MCPHouse) -> [String] { house.network.urls.filter { $0.hasPrefix("DELETE") } }
+
+    @Test func `is deleted at its issuer and in the vault when no session uses it any more`() async throws {
+        let house = try await MCPHouse()
+        house.network.manageClients()
+        house.network.give(secret: "hush-hush-hush")
+        try await house.signIn()
+        house.ports.take(4_711)
+        try await house.signIn()
+        #expect(await eventually { await house.broker.pendingRevocations().isEmpty })
+        // The session of the first client ended with the second sign-in; the third one finds the client unused.
+        #expect(deletions(house).isEmpty)
+        #expect(try await house.signIn()["client_id"] == "client-2")
+        #expect(await eventually { deletions(house) == ["DELETE https://id.example/register/client-1"] })
+        await house.work.drain(atMost: .seconds(30))
+        let slot = RegistrationRecord.slot(House.name, issuer: "https://id.example", clientID: "client-1")
+        #expect(try await house.vault.load(slot) == nil)
+        house.clock.advance(by: 3_600)
+        _ = try await house.token()
+    }
+
+    @Test func `stays while the session uses it`() async throws {
+        let house = try await MCPHouse()
+        house.network.manageClients()
+        try await house.signIn()
+        house.ports.take(4_711)
+        // The user leaves the page of the second client.
+        #expect(try await house.begin().query["client_id"] == "client-2")
+        #expect(try await house.begin().query["client_id"] == "client-2")
+        await house.work.drain(atMost: .seconds(30))
+        #expect(deletions(house).isEmpty)
+        house.clock.advance(by: 3_600)
+        _ = try await house.token()
+        #expect(house.provider.presented.count == 1)
+    }
+
+    @Test func `is deleted with the others when the account is removed`() async throws {
+        let house = try await MCPHouse()
+        house.network.manageClients()
+        try await house.signIn()
+        house.ports.take(4_711)
+        _ = try await house.begin()
+        let deleted = try await Registrations(of: house.broker).deleteOwn(House.name)
+        #expect(deleted.clientID == "client-2" && deleted.isTold)
+        let expected = ["client-1", "client-2"].map { "DELETE https://id.example/register/\($0)" }
+        #expect(deletions(house) == expected)
+        guard
+            case .nothingHeld = await error({ () throws(BrokerError) in
+                _ = try await Registrations(of: house.broker).deleteOwn(House.name)
+            })
+        else { throw Unexpected() }
+    }
+
+    @Test func `is kept in the record through writing and reading`() throws {
+        var record = MCPClientRecord()
+        for id in ["first", "second"] {
+            record.add(
+                MCPClientRecord.Client(
+                    issuer: "https://id.example", clientID: id, authentication: .none, hasSecret: false,
+                    redirectURI: "http://127.0.0.1:4711/callback/work", template: nil, scopes: []))
+        }
+        let read = try #require(MCPClientRecord(decoding: record.encoded()))
+        #expect(read == record && read.clients.map(\.isReplaced) == [true, false])
+        #expect(read.client(at: "https://id.example")?.clientID == "second")
+        record.replace("https://id.example")
+        #expect(record.client(at: "https://id.example") == nil && record.clients.count == 2)
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `The session of an MCP account that is not configured any more` {
+    @Test func `is revoked at its issuer by its own client`() async throws {
+        let house = try await MCPHouse()
+        house.network.give(secret: "hush-hush-hush")
+        try await house.signIn()
+        await house.broker.configure([])
+        let sealed = SealedSessions(of: house.broker)
+        #expect(await sealed.list()?.map(\.isRevocable) == [true])
+        let removed = try await sealed.remove(of: House.name, revokes: true)
+        #expect(removed.map(\.revocation) == [.revoked], "\(removed.map(\.error))")
+        let revocations = house.provider.requests.filter { $0.endpoint == .revocation }
+        #expect(!revocations.isEmpty && revocations.allSatisfy { $0.form["client_secret"] == "hush-hush-hush" })
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `An MCP server of revision 2025-03-26` {
+    /// The server's own origin issues the tokens: it has no protected-resource metadata.
+    private func house(hasMetadata: Bool) async throws -> MCPHouse {
+        let house = try await MCPHouse(issuedBy: "https://mcp.example")
+        house.network.announce { announced in
+            announced.challenge = "Bearer"
+            announced.documents = [:]
+        }
+        if !hasMetadata { house.network.hideMetadata() }
+        return house
+    }
+
+    @Test(arguments: [true, false]) func `is its own authorization server`(hasMetadata: Bool) async throws {
+        let house = try await house(hasMetadata: hasMetadata)
+        let (url, query) = try await house.begin()
+        #expect(url.hasPrefix("https://mcp.example/authorize?") && query["code_challenge_method"] == "S256")
+        guard case .completed = await house.broker.receive(try house.provider.consent(url)) else { throw Unexpected() }
+        house.clock.advance(by: 3_600)
+        _ = try await house.token()
+        #expect(house.network.requests(to: "/register").count == 1)
+        #expect(house.provider.requests.filter { $0.endpoint == .token }.count == 2)
+    }
+
+    @Test func `is refused where a newer server has no metadata of its issuer`() async throws {
+        let house = try await MCPHouse()
+        house.network.hideMetadata()
+        #expect(await house.failure() != nil)
+        #expect(house.network.requests(to: "/register").isEmpty)
+    }
+}
