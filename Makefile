@@ -101,9 +101,10 @@ test-real: ## sign in at canaille, oidc-provider-mock and, by device, django-oau
 	@Scripts/release >/dev/null
 	@Campaigns/real/run --bin "$(RELEASE)"
 
-test-mcp: ## accounts at real MCP servers (PyPI: mcp, fastmcp) from their URL alone: sign-in, a tool call, refresh, sign-out
+test-mcp: ## MCP servers: the scenarios of the specification, and accounts at real ones (PyPI: mcp, fastmcp)
 	@Scripts/needs api
 	@Scripts/release >/dev/null
+	@Campaigns/mcp_scenarios.py --bin "$(RELEASE)"
 	@Campaigns/mcp.py --bin "$(RELEASE)"
 
 test-api: ## hold the daemon to its OpenAPI document with schemathesis (PyPI); SECONDS=30 for each of three variants

@@ -1,0 +1,358 @@
+#!/usr/bin/env python3
+"""What a client of MCP servers must do, scenario by scenario: where metadata are, which client, which scopes, which issuer.
+
+Each scenario has an MCP server and an authorization server of its own, both made here, and says what must have happened there
+and what must not.
+"""
+
+import json
+import os
+import sys
+
+sys.dont_write_bytecode = True
+from house import House  # noqa: E402
+from mcp import ringback  # noqa: E402
+from mcp_parties import REVISION, Issuer, MCPServer  # noqa: E402
+from report import Report, could_not_run, options  # noqa: E402
+from stage import Trouble, tcp_request  # noqa: E402
+
+DOCUMENT = "https://conformance-test.local/client-metadata.json"
+ROOT = "/.well-known/oauth-authorization-server"
+OPENID = "/.well-known/openid-configuration"
+
+
+class Scenario:
+    """One scenario: its parties, an account from the server's URL, and what came of a sign-in."""
+
+    def __init__(self, house, name, issuer, server, settings="", words=()):
+        self.house, self.name, self.issuer, self.server = house, name, issuer, server
+        self.added = ringback(house, "account", "add", name, "--mcp", server.url, "--offline", *words)
+        if settings:
+            place = os.path.join(os.path.dirname(house.configuration), f"accounts.d/{name}.toml")
+            with open(place, "a") as file:
+                file.write(settings + "\n")
+            ringback(house, "reload")
+
+    def sign_in(self, **body):
+        """The flow's status, or why there is no flow. The server approves, and its redirect is the callback."""
+        status, flow = self.house.api("POST", f"/v1/accounts/{self.name}/sign-in", body)
+        if "authorization_url" not in flow:
+            self.problem = flow
+            return f"refused: {flow.get('detail')}"
+        seen, headers, content, _ = tcp_request(flow["authorization_url"])
+        if seen != 302:
+            return f"authorization {seen}: {content[:200]!r}"
+        tcp_request(headers["Location"])
+        found = self.house.api("GET", f"/v1/flows/{flow['id']}?wait=2")[1]
+        if found.get("status") == "pending":
+            self.house.api("DELETE", f"/v1/flows/{flow['id']}")
+        self.problem = found.get("error")
+        return found.get("status")
+
+    def call(self, method="tools/list", **params):
+        """A request to the MCP server with the account's token: the status."""
+        token = ringback(self.house, "token", self.name)[1].strip()
+        params["_meta"] = {"io.modelcontextprotocol/protocolVersion": REVISION}
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        headers = {
+            "Authorization": f"Bearer {token}", "Content-Type": "application/json", "MCP-Protocol-Version": REVISION,
+            "Accept": "application/json, text/event-stream", "Mcp-Method": method,
+        }
+        return tcp_request(self.server.url, "POST", body, headers)[0]
+
+    # What the authorization server has seen.
+
+    @property
+    def authorizations(self):
+        return self.issuer.sent(self.issuer.endpoint("authorize"))
+
+    @property
+    def redemptions(self):
+        return [seen.form for seen in self.issuer.sent(self.issuer.endpoint("token"))]
+
+    @property
+    def registrations(self):
+        return [seen.json for seen in self.issuer.sent(self.issuer.endpoint("register"))]
+
+    @property
+    def mistakes(self):
+        return self.issuer.mistakes + self.server.mistakes
+
+    def close(self):
+        ringback(self.house, "account", "remove", self.name, "--yes")
+        self.issuer.close()
+        self.server.close()
+
+
+class Run:
+    """All scenarios of a house, with what they note."""
+
+    def __init__(self, house, report):
+        self.house, self.report = house, report
+        self.number = 0
+
+    def scenario(self, title, issuer, server, settings="", words=()):
+        self.number += 1
+        self.title = title
+        return Scenario(self.house, f"s{self.number}", issuer, server, settings, words)
+
+    def note(self, is_right, what, why=""):
+        self.report.note(is_right, f"{self.title}: {what}", why)
+
+    def whole(self, scenario, calls=True):
+        """A sign-in that must be complete, without a mistake that either server saw."""
+        found = scenario.sign_in()
+        self.note(found == "completed", "sign-in", f"{found} {scenario.problem if found != 'completed' else ''}")
+        if calls and found == "completed":
+            self.note(scenario.call() == 200, "the token is taken by the server")
+        self.note(not scenario.mistakes, "no mistake", str(scenario.mistakes))
+
+    def stopped(self, scenario, authorizations):
+        """A sign-in that must end without a token request, after so many authorization requests."""
+        found = scenario.sign_in()
+        self.note(found != "completed", "no session", found)
+        self.note(len(scenario.authorizations) == authorizations, "authorization requests", len(scenario.authorizations))
+        self.note(not scenario.redemptions, "no token request", str(scenario.redemptions))
+
+    # MARK: metadata
+
+    def metadata_default(self):
+        issuer = Issuer()
+        scenario = self.scenario("metadata-default", issuer, MCPServer([issuer]))
+        self.whole(scenario)
+        root = scenario.server.count("/.well-known/oauth-protected-resource")
+        self.note(root == 0, "the stated location is the only one asked", root)
+        scenario.close()
+
+    def metadata_var1(self):
+        issuer = Issuer(places=["openid-configuration"])
+        scenario = self.scenario("metadata-var1", issuer, MCPServer([issuer], says_place=False))
+        self.whole(scenario)
+        self.note(issuer.count(ROOT) > 0 and issuer.count(OPENID) > 0, "both forms are asked, in order")
+        scenario.close()
+
+    def metadata_var2(self):
+        issuer = Issuer("/tenant1")
+        server = MCPServer([issuer], place="root", says_place=False)
+        server.resource = server.origin
+        scenario = self.scenario("metadata-var2", issuer, server)
+        self.whole(scenario)
+        self.note(issuer.count(ROOT) == 0, "the root of the authorization server is not asked")
+        path = [seen.path for seen in server.requests if "protected-resource" in seen.path]
+        self.note(path[:2] == [server_path("/mcp"), server_path("")], "the path's location is asked first", path)
+        scenario.close()
+
+    def metadata_var3(self):
+        issuer = Issuer("/tenant1", places=["appended"])
+        scenario = self.scenario("metadata-var3", issuer, MCPServer([issuer], place="/custom/metadata.json"))
+        self.whole(scenario)
+        self.note(issuer.count(ROOT) == 0, "the root of the authorization server is not asked")
+        others = [seen.path for seen in scenario.server.requests if "well-known" in seen.path]
+        self.note(not others, "only the stated location is asked", others)
+        scenario.close()
+
+    def resource_mismatch(self):
+        issuer = Issuer()
+        scenario = self.scenario(
+            "resource-mismatch", issuer, MCPServer([issuer], resource="https://elsewhere.example.org/mcp"))
+        self.stopped(scenario, authorizations=0)
+        self.note("elsewhere.example.org" in str(scenario.problem), "it is said", scenario.problem)
+        scenario.close()
+
+    def metadata_issuer_mismatch(self):
+        issuer = Issuer(stated_issuer="http://127.0.0.1:9/other")
+        scenario = self.scenario("metadata-issuer-mismatch", issuer, MCPServer([issuer]))
+        self.stopped(scenario, authorizations=0)
+        self.note(issuer.count(ROOT) > 0 and not scenario.registrations, "metadata asked, nothing registered")
+        scenario.close()
+
+    def no_pkce(self):
+        issuer = Issuer()
+        scenario = self.scenario("no S256", issuer, MCPServer([issuer]))
+        honest = Issuer.metadata.fget
+        issuer.__class__ = type("Plain", (Issuer,), {
+            "metadata": property(lambda self: {
+                name: value for name, value in honest(self).items() if name != "code_challenge_methods_supported"})})
+        self.stopped(scenario, authorizations=0)
+        scenario.close()
+
+    # MARK: clients
+
+    def basic_document(self):
+        issuer = Issuer(documents=True)
+        scenario = self.scenario(
+            "basic-cimd", issuer, MCPServer([issuer]), settings=f'client_id_metadata_url = "{DOCUMENT}"')
+        self.whole(scenario)
+        clients = [seen.query.get("client_id") for seen in scenario.authorizations]
+        self.note(clients == [DOCUMENT], "the client id is the document's URL", clients)
+        self.note(not scenario.registrations, "nothing is registered")
+        scenario.close()
+
+    def token_endpoint_auth(self, method):
+        issuer = Issuer(methods=[method])
+        scenario = self.scenario(f"token-endpoint-auth {method}", issuer, MCPServer([issuer]))
+        self.whole(scenario)
+        resources = {seen.query.get("resource") for seen in scenario.authorizations}
+        resources |= {form.get("resource") for form in scenario.redemptions}
+        self.note(resources == {scenario.server.url}, "resource in both requests", str(resources))
+        kinds = [asked.get("application_type") for asked in scenario.registrations]
+        self.note(kinds == ["native"], "one native client is registered", kinds)
+        scenario.close()
+
+    def pre_registration(self):
+        issuer = Issuer(
+            registers=False, methods=["client_secret_basic"],
+            clients={"given": ("client_secret_basic", "given-secret", [])})
+        secret = self.house.place("given-secret")
+        with open(os.open(secret, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+            file.write("given-secret\n")
+        server = MCPServer([issuer])
+        scenario = self.scenario(
+            "pre-registration", issuer, server,
+            settings=f'client_id = "given"\nissuer = "{issuer.issuer}"\nclient_secret_file = "{secret}"')
+        self.whole(scenario)
+        self.note(not scenario.registrations, "nothing is registered")
+        scenario.close()
+
+    def migration(self):
+        first, second = Issuer(), Issuer()
+        server = MCPServer([first])
+        scenario = self.scenario("authorization-server-migration", first, server)
+        self.whole(scenario)
+        former = {seen.query["client_id"] for seen in scenario.authorizations}
+        server.issuers = [second]
+        scenario.issuer = second
+        self.note(scenario.call() == 401, "the old token is refused")
+        server.mistakes.clear()
+        found = scenario.sign_in()
+        self.note(found == "completed", "sign-in at the second server", f"{found} {scenario.problem}")
+        self.note(len(scenario.registrations) == 1, "a client is registered there")
+        shown = {seen.query["client_id"] for seen in scenario.authorizations}
+        shown |= {form.get("client_id") for form in scenario.redemptions}
+        self.note(shown and not shown & former, "the first client is never shown there", str(shown & former))
+        presented = {form.get("refresh_token") for form in scenario.redemptions} - {None}
+        self.note(not presented & set(first.refresh_tokens), "nor a refresh token of the first server")
+        self.note(scenario.call() == 200, "the new token is taken")
+        first.close()
+        scenario.close()
+
+    # MARK: scopes
+
+    def scopes(self, title, challenged, listed, expected):
+        issuer = Issuer()
+        scenario = self.scenario(title, issuer, MCPServer([issuer], challenged=challenged, listed=listed))
+        self.whole(scenario)
+        asked = [seen.query.get("scope") for seen in scenario.authorizations]
+        self.note([set((text or "").split()) for text in asked] == [expected], "the scopes requested", str(asked))
+        if not expected:
+            self.note(asked == [None], "no parameter scope at all", str(asked))
+        scenario.close()
+
+    def step_up(self):
+        issuer = Issuer()
+        server = MCPServer([issuer], challenged="mcp:basic", listed=["mcp:basic", "mcp:write", "mcp:profile"])
+        server.needed = "mcp:write"
+        scenario = self.scenario("scope-step-up", issuer, server)
+        self.whole(scenario)
+        call = {"name": "add_numbers", "arguments": {"a": 2, "b": 3}}
+        self.note(scenario.call("tools/call", **call) == 403, "the tool needs more")
+        found = scenario.sign_in(scopes="mcp:write")
+        self.note(found == "completed", "a second sign-in", f"{found} {scenario.problem}")
+        asked = [set(seen.query.get("scope", "").split()) for seen in scenario.authorizations]
+        self.note(asked == [{"mcp:basic"}, {"mcp:basic", "mcp:write"}], "the union is requested", str(asked))
+        self.note(scenario.call("tools/call", **call) == 200, "the tool is called")
+        scenario.close()
+
+    def offline_access(self, is_listed):
+        issuer = Issuer(scopes=["mcp:basic", "offline_access"] if is_listed else ["mcp:basic"], documents=True)
+        title = "offline-access-scope" if is_listed else "offline-access-not-supported"
+        scenario = self.scenario(title, issuer, MCPServer([issuer], listed=["mcp:basic"]))
+        self.whole(scenario)
+        asked = [set(seen.query.get("scope", "").split()) for seen in scenario.authorizations]
+        expected = {"mcp:basic", "offline_access"} if is_listed else {"mcp:basic"}
+        self.note(asked == [expected], "the scopes requested", str(asked))
+        grants = [set(asked["grant_types"]) for asked in scenario.registrations]
+        self.note(all("refresh_token" in grant for grant in grants), "refresh_token is registered", str(grants))
+        scenario.close()
+
+    # MARK: the issuer in the response
+
+    def iss(self, title, announces, sent, is_taken):
+        issuer = Issuer(announces_iss=announces)
+        issuer.habits["iss"] = sent(issuer) if callable(sent) else sent
+        scenario = self.scenario(title, issuer, MCPServer([issuer]))
+        if is_taken:
+            self.whole(scenario)
+        else:
+            self.stopped(scenario, authorizations=1)
+        scenario.close()
+
+    # MARK: servers of 2025-03-26
+
+    def without_resource_metadata(self, has_metadata):
+        issuer = Issuer(endpoints="/oauth" if has_metadata else "", resource_required=False)
+        server = MCPServer([issuer], place=None)
+        # Both are one origin.
+        issuer.origin = issuer.issuer = server.origin
+        if not has_metadata:
+            issuer.places = []
+        title = "2025-03-26-oauth-metadata-backcompat" if has_metadata else "2025-03-26-oauth-endpoint-fallback"
+        scenario = self.scenario(title, issuer, server)
+        found = scenario.sign_in()
+        self.note(found == "completed", "sign-in", f"{found} {scenario.problem}")
+        for name in ["register", "authorize", "token"]:
+            self.note(server.count(issuer.endpoint(name)) == 1, f"{issuer.endpoint(name)} is asked once")
+        self.note(not scenario.mistakes, "no mistake", str(scenario.mistakes))
+        scenario.close()
+
+    def all(self):
+        self.metadata_default()
+        self.metadata_var1()
+        self.metadata_var2()
+        self.metadata_var3()
+        self.basic_document()
+        self.scopes("scope-from-www-authenticate", "mcp:basic", ["mcp:basic", "mcp:read"], {"mcp:basic"})
+        listed = ["mcp:basic", "mcp:read", "mcp:write"]
+        self.scopes("scope-from-scopes-supported", None, listed, set(listed))
+        self.scopes("scope-omitted-when-undefined", None, None, set())
+        self.step_up()
+        for method in ["client_secret_basic", "client_secret_post", "none"]:
+            self.token_endpoint_auth(method)
+        self.pre_registration()
+        self.resource_mismatch()
+        self.offline_access(is_listed=True)
+        self.offline_access(is_listed=False)
+        self.migration()
+        self.iss("iss-supported", True, True, is_taken=True)
+        self.iss("iss-not-advertised", False, None, is_taken=True)
+        self.iss("iss-supported-missing", True, None, is_taken=False)
+        self.iss("iss-wrong-issuer", True, "https://evil.example.org", is_taken=False)
+        self.iss("iss-unexpected", False, "https://evil.example.org", is_taken=False)
+        self.iss("iss-normalized", True, lambda issuer: issuer.issuer + "/", is_taken=False)
+        self.metadata_issuer_mismatch()
+        self.no_pkce()
+        self.without_resource_metadata(has_metadata=True)
+        self.without_resource_metadata(has_metadata=False)
+
+
+def server_path(path):
+    return "/.well-known/oauth-protected-resource" + path
+
+
+def main():
+    wanted = options(__doc__.splitlines()[0])
+    report = Report()
+    house = House(wanted.bin, accounts=[], shimmed=False)
+    try:
+        house.configure()
+        house.start()
+        Run(house, report).all()
+    except Trouble as trouble:
+        return could_not_run(trouble, house)
+    finally:
+        house.close(wanted.keep)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
