@@ -14,7 +14,7 @@ import struct
 import time
 
 from house import ACCOUNT
-from kinds import EMAIL, NOT_KEPT, PASSWORD, SERVICE_ACCOUNT, SUPABASE_V1, SUPABASE_V2
+from kinds import NOT_KEPT, PASSWORD, SERVICE_ACCOUNT, SUPABASE_V1, SUPABASE_V2
 from operations import (
     OPERATIONS, SESSION, Operation, interrupted, lock, must, refresh, refreshing, reload, sign_out, signed_in,
     signed_in_and_locked, signed_out, start, start_again, stop, stopped, two_refreshes, unlock,

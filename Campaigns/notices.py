@@ -12,7 +12,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
 sys.dont_write_bytecode = True
 from house import Died, House, stop, until  # noqa: E402

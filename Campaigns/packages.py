@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 from house import ROOT, put_away  # noqa: E402
 from package_contents import check_lintian, check_package, check_tarball, make, with_version  # noqa: E402
 from package_root import RootedManager, base  # noqa: E402
-from report import Report, options  # noqa: E402
+from report import Report, options, progress  # noqa: E402
 from stage import Trouble  # noqa: E402
 
 LINK = "/etc/systemd/user/sockets.target.wants/ringback.socket"

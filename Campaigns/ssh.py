@@ -15,7 +15,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 
 sys.dont_write_bytecode = True
 from house import House, stop, until  # noqa: E402
