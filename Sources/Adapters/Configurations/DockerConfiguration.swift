@@ -129,6 +129,9 @@ struct JSONMembers {
         close = min(index, bytes.count)
     }
 
+    /// Where the closing brace is.
+    var end: Int { close }
+
     subscript(name: String) -> Member? { all.first { $0.name == name } }
 
     /// The space between what is before a member and its name.

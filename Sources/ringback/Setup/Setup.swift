@@ -59,7 +59,7 @@ struct Setup: ParsableCommand {
                 return Setup.show(plan.notes)
             }
             guard !onlyPrints else { return Setup.show(plan.notes) }
-            try confirm(tool)
+            if !yes { try SetupQuestion.ask(command(tool), isRemoval: undo) }
             // An entry that the list has and the tool has not does no harm; the reverse would never be removed.
             if !undo { try plan.record?.write() }
             for step in plan.steps { try step.run() }
@@ -90,18 +90,9 @@ struct Setup: ParsableCommand {
         for note in notes { Output.note(Sanitizer.line(note, limit: 1_000)) }
     }
 
-    private func confirm(_ tool: ToolName) throws(RingbackError) {
-        guard !yes else { return }
-        guard Console.Stream.input.isTerminal, Console.Stream.errors.isTerminal else {
-            throw RingbackError(
-                .cancelled,
-                "Without a terminal nothing is changed unless you confirm it: ringback setup \(tool.rawValue)"
-                    + "\(account.map { " --account \(Shell.sh.quoted($0))" } ?? "")\(undo ? " --undo" : "")"
-                    + "\(config.path.map { " --config \(Shell.sh.quoted($0))" } ?? "") --yes")
-        }
-        guard Prompt.confirm(undo ? "Remove this?" : "Make this change?") else {
-            throw RingbackError(.cancelled, "Nothing was changed.")
-        }
+    private func command(_ tool: ToolName) -> [String] {
+        ["ringback", "setup", tool.rawValue] + (account.map { ["--account", $0] } ?? []) + (undo ? ["--undo"] : [])
+            + (config.path.map { ["--config", $0] } ?? [])
     }
 
     private func list() throws(RingbackError) {
@@ -125,5 +116,22 @@ struct Setup: ParsableCommand {
         guard !json.isWanted else { return Output.json(["tools": .array(tools)]) }
         Output.table(table)
         Setup.show(notes)
+    }
+}
+
+/// The question before the configuration of a tool is changed.
+enum SetupQuestion {
+    /// - Parameter command: what was called, without `--yes`.
+    /// - Throws: `cancelled` if the user does not confirm it, or cannot because there is no terminal.
+    static func ask(_ command: [String], isRemoval: Bool) throws(RingbackError) {
+        guard Console.Stream.input.isTerminal, Console.Stream.errors.isTerminal else {
+            let words = (command + ["--yes"]).map { Shell.sh.quoted($0) }
+            throw RingbackError(
+                .cancelled,
+                "Without a terminal nothing is changed unless you confirm it: \(words.joined(separator: " "))")
+        }
+        guard Prompt.confirm(isRemoval ? "Remove this?" : "Make this change?") else {
+            throw RingbackError(.cancelled, "Nothing was changed.")
+        }
     }
 }

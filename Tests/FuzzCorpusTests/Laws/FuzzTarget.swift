@@ -45,6 +45,7 @@ public struct FuzzTarget: Sendable {
         FuzzTarget(name: "tool-request", check: ToolRequestLaw.check),
         FuzzTarget(name: "docker-configuration", check: DockerConfigurationLaw.check),
         FuzzTarget(name: "line-configuration", check: LineConfigurationLaw.check),
+        FuzzTarget(name: "ai-tool-list", check: AIToolListLaw.check),
         FuzzTarget(name: "oidc-token", check: OIDCTokenLaw.check),
         FuzzTarget(name: "foreign-account", check: ForeignAccountLaw.check),
         FuzzTarget(name: "kept-files", check: KeptFilesLaw.check),
