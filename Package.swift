@@ -252,7 +252,8 @@ let package = Package(
             "APIServerTests",
             [
                 "TestSupport", "BrokerTestSupport", "APIServer", "BrokerCore", "OAuthSignIn", "SupabaseSignIn",
-                "DeepLinks", "Records", "RingbackAPI", "LocalHTTP", "OAuth", "SupabaseAuth", "SessionVault",
+                "KeptFiles", "DeepLinks", "Records", "RingbackAPI", "LocalHTTP", "OAuth", "SupabaseAuth",
+                "SessionVault",
                 "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON", "CLinux",
             ]
         ),

@@ -31,7 +31,7 @@ extension SocketAPI {
             findings.append(
                 Finding(
                     .network, network.proxy == nil ? .warning : .ok,
-                    "The daemon was started with \(names), and does not use what that says.\(remedy)",
+                    .stated("The daemon was started with \(names), and does not use what that says.\(remedy)"),
                     network.proxy == nil ? .configuration : nil, setting: "network.proxy"))
         }
         return findings

@@ -57,7 +57,7 @@ extension Call {
         do throws(Problem) {
             return try text(name)
         } catch {
-            throw FieldError(field: name, reason: "must be a string")
+            throw FieldError.notString(name)
         }
     }
 

@@ -3,29 +3,21 @@ internal import BrokerCore
 internal import Secrets
 internal import StrictJSON
 
-/// Why a file is not kept.
-struct FileProblem: Error, Equatable {
-    let message: String
-}
-
 extension KeptFile {
     /// What the file contains with this token.
     ///
     /// A token alone has no line break after it, since the libraries of cloud services send the whole file.
     ///
     /// - Parameter expiresAt: nil for a token without a stated lifetime.
-    /// - Throws: ``FileProblem`` for a token with other bytes than 0x21 to 0x7E: in a line it would add something to it.
-    func content(_ issued: IssuedToken, expiresAt: WallInstant?) throws(FileProblem) -> [UInt8] {
+    /// - Throws: ``FileReason`` for a token with other bytes than 0x21 to 0x7E: in a line it would add something to it.
+    func content(_ issued: IssuedToken, expiresAt: WallInstant?) throws(FileReason) -> [UInt8] {
         let excess = key.excess(of: issued.token)
         guard excess.isEmpty else {
-            throw FileProblem(
-                message:
-                    "The provider of \(account) issued a token with more scope than the configuration names for the "
-                    + "file (\(excess.joined(separator: " "))).")
+            throw .tooMuchScope(account, excess: excess)
         }
         let bytes = issued.token.value.revealedBytes()
         guard !bytes.isEmpty, bytes.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-            throw FileProblem(message: "The token of \(account) has characters that are not allowed in a token.")
+            throw .tokenCharacters(account)
         }
         let token = String(decoding: bytes, as: UTF8.self)
         switch format {
@@ -34,14 +26,14 @@ extension KeptFile {
             let type = issued.token.type
             // The type is text of the provider's.
             guard type.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-                throw FileProblem(message: "The type of \(account)'s token has characters that no type has.")
+                throw .typeCharacters(account)
             }
             return Array("Authorization: \(type.lowercased() == "bearer" ? "Bearer" : type) \(token)\n".utf8)
         case .netrc:
             do throws(TokenLine.Failure) {
                 return Array("\(try TokenLine.netrc(host: host, user: username, token: token))\n".utf8)
             } catch {
-                throw FileProblem(message: error.reason)
+                throw FileReason.line(cause: error.reason)
             }
         case .env: return Array("\(TokenLine.assignment(to: variable, token))\n".utf8)
         case .json:

@@ -156,7 +156,7 @@ public final class FileKeeper: Sendable {
             if file.isWritten, let place = try? FilePlace(file.file.path),
                 case .foreign(let reason) = place.standing(file.known)
             {
-                (file.state, file.detail) = (.problem, .text(reason))
+                (file.state, file.detail) = (.problem, .file(reason))
             }
             return file.view(by: clock)
         }

@@ -14,8 +14,8 @@ final class FilePlace {
         case nothing
         /// A file of ours, and the digest of its content.
         case ours([UInt8])
-        /// Something else; a sentence.
-        case foreign(String)
+        /// Something else.
+        case foreign(FileReason)
     }
 
     /// A larger file is not ours.
@@ -29,7 +29,7 @@ final class FilePlace {
 
     /// Opens the folder, which must be the user's own or root's, and closed to the writing of others unless it has the
     /// sticky bit, as must all folders above it.
-    init(_ path: String) throws(FileProblem) {
+    init(_ path: String) throws(FileReason) {
         let slash = path.lastIndex(of: "/") ?? path.startIndex
         let folder = slash == path.startIndex ? "/" : String(path[..<slash])
         self.path = path
@@ -37,12 +37,12 @@ final class FilePlace {
         do throws(DirectoryTrust.Failure) {
             try DirectoryTrust.check(folder)
         } catch {
-            throw FileProblem(message: "\(path) is not kept: \(error.path) \(error.reason).")
+            throw FileReason.folderOpenToOthers(path: path, folder: error.path, cause: error.reason)
         }
         self.folder = unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         let code = errno
         guard self.folder >= 0 else {
-            throw FileProblem(message: "\(path) is not kept: \(folder): \(FilePlace.text(code)).")
+            throw .folderNotOpened(path: path, folder: folder, errno: code)
         }
     }
 
@@ -59,19 +59,18 @@ final class FilePlace {
         let code = errno
         guard file >= 0 else {
             if code == ENOENT { return .nothing }
-            return .foreign(
-                code == ELOOP ? "\(path) is a symbolic link." : "\(path) cannot be read: \(FilePlace.text(code)).")
+            return .foreign(code == ELOOP ? .symbolicLink(path: path) : .notRead(path: path, errno: code))
         }
         defer { close(file) }
         var status = stat()
         guard unsafe fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            return .foreign("\(path) is not a regular file.")
+            return .foreign(.notRegular(path: path))
         }
-        guard status.st_uid == geteuid() else { return .foreign("\(path) belongs to another user.") }
+        guard status.st_uid == geteuid() else { return .foreign(.ofOtherUser(path: path)) }
         if let digest = FilePlace.digest(file, size: Int(status.st_size)), known.contains(digest) {
             return .ours(digest)
         }
-        return .foreign("\(path) was written by another program.")
+        return .foreign(.ofOtherProgram(path: path))
     }
 
     private static func digest(_ file: Int32, size: Int) -> [UInt8]? {
@@ -97,11 +96,11 @@ final class FilePlace {
     private var temporary: String { ".\(name).ringback" }
 
     /// Writes the new content beside the file, mode 0600. ``publish(over:)`` or ``discard()`` follows.
-    func prepare(_ content: [UInt8]) throws(FileProblem) {
+    func prepare(_ content: [UInt8]) throws(FileReason) {
         // One that a killed daemon left.
         discard()
         let file = unsafe openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw failure("cannot be written", errno) }
+        guard file >= 0 else { throw .notWritten(path: path, errno: errno) }
         defer { close(file) }
         var written = 0
         while written < content.count {
@@ -112,7 +111,7 @@ final class FilePlace {
             if count < 0, code == EINTR { continue }
             guard count > 0 else {
                 discard()
-                throw failure("cannot be written", code)
+                throw .notWritten(path: path, errno: code)
             }
             written += count
         }
@@ -121,25 +120,25 @@ final class FilePlace {
         guard fchmod(file, 0o600) == 0, isInMemory || fsync(file) == 0 else {
             let code = errno
             discard()
-            throw failure("cannot be written", code)
+            throw .notWritten(path: path, errno: code)
         }
     }
 
     /// Renames the prepared file over ours, or to the free path.
     ///
     /// - Parameter known: the digests of contents that are ours.
-    func publish(over known: Set<[UInt8]>) throws(FileProblem) {
+    func publish(over known: Set<[UInt8]>) throws(FileReason) {
         let code: Int32
         switch standing(known) {
         case .foreign(let reason):
             discard()
-            throw FileProblem(message: reason)
+            throw reason
         case .nothing: code = unsafe clinux_rename_new(folder, temporary, name)
         case .ours: code = unsafe renameat(folder, temporary, folder, name) == 0 ? 0 : errno
         }
         guard code == 0 else {
             discard()
-            throw failure("cannot be written", code)
+            throw .notWritten(path: path, errno: code)
         }
     }
 
@@ -149,15 +148,9 @@ final class FilePlace {
     ///
     /// - Parameter known: the digests of contents that are ours.
     /// - Returns: what was there.
-    func remove(_ known: Set<[UInt8]>) throws(FileProblem) -> Standing {
+    func remove(_ known: Set<[UInt8]>) throws(FileReason) -> Standing {
         let standing = standing(known)
-        if case .ours = standing, unsafe unlinkat(folder, name, 0) != 0 { throw failure("cannot be removed", errno) }
+        if case .ours = standing, unsafe unlinkat(folder, name, 0) != 0 { throw .notRemoved(path: path, errno: errno) }
         return standing
     }
-
-    private func failure(_ what: String, _ code: Int32) -> FileProblem {
-        FileProblem(message: "\(path) \(what): \(FilePlace.text(code)).")
-    }
-
-    private static func text(_ code: Int32) -> String { unsafe String(cString: strerror(code)) }
 }

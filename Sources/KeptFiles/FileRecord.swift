@@ -19,7 +19,7 @@ actor FileRecord {
     }
 
     /// Takes over what is known of these files; nil removes an entry. Nothing is written if nothing changes.
-    func set(_ changes: [String: FileEntry?]) throws(FileProblem) {
+    func set(_ changes: [String: FileEntry?]) throws(FileReason) {
         let former = entries
         for (path, entry) in changes { entries[path] = entry }
         guard entries != former else { return }
@@ -27,7 +27,7 @@ actor FileRecord {
             try file.write(FileEntry.encode(entries))
         } catch {
             entries = former
-            throw FileProblem(message: "The record of the kept files cannot be written: \(error)")
+            throw FileReason.recordNotWritten(error)
         }
     }
 }

@@ -75,17 +75,17 @@ struct FileState {
         detail = nil
         due = now + FileState.interval
         guard !known.isEmpty else { return }
-        do throws(FileProblem) {
+        do throws(FileReason) {
             if case .foreign(let reason) = try FilePlace(file.path).remove(known) {
                 self.state = .problem
-                detail = .text(reason)
+                detail = .file(reason)
             }
             known = []
             isWritten = false
             expiry = nil
         } catch {
             self.state = .problem
-            detail = .text(error.message)
+            detail = .file(error)
         }
     }
 

@@ -88,7 +88,7 @@ extension FileKeeper {
         let next = FileEntry(
             digests: asked.known, expiresAt: expiry?.wall(by: clock).seconds,
             beganAt: file.lifetime == nil ? nil : began.seconds)
-        do throws(FileProblem) {
+        do throws(FileReason) {
             let digest = try await write(issued, asked, next)
             return { state in
                 let isNew = state.known != [digest]
@@ -99,7 +99,7 @@ extension FileKeeper {
                 if let expiry { state.due = min(state.due, max(expiry.boot, now + .seconds(1))) }
             }
         } catch {
-            return { state in state.fail(.text(error.message), at: now) }
+            return { state in state.fail(.file(error), at: now) }
         }
     }
 
@@ -108,32 +108,30 @@ extension FileKeeper {
     /// - Parameter entry: what the record is to say of the file; the new content's digest is added.
     private func write(
         _ issued: IssuedToken, _ asked: FileState, _ entry: FileEntry
-    ) async throws(FileProblem) -> [UInt8] {
+    ) async throws(FileReason) -> [UInt8] {
         let file = asked.file
         let content = try file.content(issued, expiresAt: entry.expiresAt.map { WallInstant(seconds: $0) })
         let digest = Digest.sha256(content)
         let place = try FilePlace(file.path)
         guard file.isDiskAllowed || place.isInMemory else {
-            throw FileProblem(
-                message: "\(file.path) is not kept: it would be on a disk, not in memory (tmpfs). Choose a path below "
-                    + "$XDG_RUNTIME_DIR, or allow it with on_disk = true.")
+            throw .onDisk(path: file.path)
         }
         var entry = entry
         entry.digests.insert(digest)
         switch place.standing(entry.digests) {
         case .ours(digest): return digest
-        case .foreign(let reason): throw FileProblem(message: "\(reason) It is neither overwritten nor removed.")
+        case .foreign(let reason): throw .left(reason)
         case .ours, .nothing: break
         }
         // First the record: after a crash at any instant it names what is at the path.
         try await record.set([file.path: entry])
         try place.prepare(content)
-        let result = state.withLock { state -> Result<Bool, FileProblem> in
+        let result = state.withLock { state -> Result<Bool, FileReason> in
             guard !state.isEnding, let current = state.files[file.path], current.generation == asked.generation else {
                 place.discard()
                 return .success(false)
             }
-            do throws(FileProblem) {
+            do throws(FileReason) {
                 try place.publish(over: entry.digests)
                 state.files[file.path]?.known = entry.digests
                 state.files[file.path]?.isWritten = true
@@ -157,14 +155,12 @@ extension FileKeeper {
             guard isSignedIn, file.format == .idToken else {
                 return { state in state.remove(becoming: .signedOut, at: now) }
             }
-            return { state in
-                state.fail("The session of \(file.account) has no valid ID token, and refreshes bring none.", at: now)
-            }
+            return { state in state.fail(.file(.noIDToken(file.account)), at: now) }
         case .methodUnsupported(let reason, _), .conflict(let reason, _), .misconfigured(let reason),
             .vaultFailed(let reason):
             return { state in state.fail(reason, at: now) }
         default:
-            return { state in state.fail("The token of \(file.account) cannot be renewed at present.", at: now) }
+            return { state in state.fail(.file(.notRenewable(file.account)), at: now) }
         }
     }
 }

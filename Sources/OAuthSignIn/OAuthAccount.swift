@@ -42,7 +42,6 @@ extension OAuthAccount: AccountKind {
             let origin = (try? WebURL(parsing: metadata.tokenEndpoint))?.origin ?? ""
             return SessionBinding(
                 provider: metadata.issuer.map { "\($0) \(origin)" } ?? origin, clientID: account.clientID)
-        case .unsupported(let reason): return SessionBinding(provider: reason, clientID: account.clientID)
         }
     }
 
@@ -61,7 +60,6 @@ extension OAuthAccount: AccountKind {
         switch endpoints {
         case .issuer(let issuer): issuer
         case .fixed(let metadata): metadata.issuer
-        case .unsupported: nil
         }
     }
 
@@ -122,8 +120,6 @@ extension Account {
         case issuer(String)
         /// From the configuration.
         case fixed(ProviderMetadata)
-        /// The provider needs a kind of sign-in that this version does not have; the text says which.
-        case unsupported(String)
     }
 
     /// Where the client secret comes from. It is called for every use, so the source decides what it caches.
@@ -157,7 +153,7 @@ extension Account {
     /// process.
     public var oauth: OAuthAccount {
         get {
-            guard let rules = kind as? OAuthAccount else { preconditionFailure("\(name) is no account of this kind") }
+            guard let rules = kind as? OAuthAccount else { preconditionFailure(name.rawValue) }
             return rules
         }
         set { kind = newValue }

@@ -12,7 +12,6 @@ struct OAuthProvider: SignInProvider {
     private var account: Account { provider.account }
 
     func check(_ request: SignInRequest) throws(BrokerError) -> SignInRequest {
-        if case .unsupported(let reason) = provider.rules.endpoints { throw .methodUnsupported(.text(reason)) }
         let method = try request.readMethod(offering: OAuthMethod.allCases, of: account)
         try request.checkParameters(reserved: AuthorizationRequest.reservedParameters, of: account)
         var request = request
@@ -71,7 +70,7 @@ struct OAuthProvider: SignInProvider {
         do throws(AuthorizationResponse.Failure) {
             response = try AuthorizationResponse(of: arrival)
         } catch {
-            throw .invalidCallback(.text(error.explanation))
+            throw .invalidCallback(Reason(error))
         }
         let code: Secret
         switch response.outcome {

@@ -37,6 +37,8 @@ public enum OAuthReason: KindReason, Equatable {
     // MARK: Metadata and configuration
 
     case noMetadata
+    /// The account's settings do not fit the provider. `cause` is the whole text.
+    case unfit(cause: String)
     /// The account's issuer may be wrong.
     case wrongIssuer
     /// The ID token that the scopes request could not be validated. `cause` is the end of a sentence.

@@ -9,10 +9,28 @@ public struct FieldError: Error, Sendable, Equatable {
     public let reason: String
 
     /// An error for one field.
-    public init(field: String, reason: String) {
+    init(field: String, reason: String) {
         self.field = field
         self.reason = reason
     }
+}
+
+extension FieldError {
+    /// A field without which the request cannot be built.
+    public static func missing(_ field: String) -> FieldError { FieldError(field: field, reason: "missing") }
+
+    public static func notString(_ field: String) -> FieldError { FieldError(field: field, reason: "must be a string") }
+
+    /// The request has both a code and the hash of a link, or neither.
+    public static let codeOrLink = FieldError(field: "code", reason: "a code or a token_hash is needed, and not both")
+
+    /// The flow sent no code to the address that the request names.
+    public static func notAwaited(_ field: String) -> FieldError {
+        FieldError(field: field, reason: "no code of this flow is awaited from there")
+    }
+
+    /// The message belongs to a change of the user: the request for that change sends it.
+    public static let sentWithChange = FieldError(field: "type", reason: "a change is sent again by another request")
 }
 
 /// An e-mail address in the form in which the server compares addresses: trimmed and in lower case.

@@ -29,20 +29,6 @@ public struct SupabaseCallback: Sendable, Equatable {
         case empty
         /// Tokens, as in the implicit flow, where only a code is allowed (RFC 9700 section 2.1.2).
         case carriesTokens
-
-        /// A sentence for the user.
-        public var explanation: String {
-            switch self {
-            case .malformed: "The callback is not a well-formed response of Supabase Auth."
-            case .repeatedParameter(let name): "The callback has the parameter \(name) more than once."
-            case .conflictingParameters: "The callback has both a code and an error."
-            case .empty: "The callback has neither a code nor an error."
-            case .carriesTokens:
-                "The callback carries tokens (implicit flow), which is not accepted, because they were exposed. "
-                    + "The sign-in must be started with PKCE, as Ringback does, and not by another program or a link "
-                    + "of the dashboard."
-            }
-        }
     }
 
     public let outcome: Outcome

@@ -40,6 +40,9 @@ public enum SupabaseError: Error, Sendable, Equatable {
         }
     }
 
+    /// The response is about another user than the session.
+    public static let ofOtherUser = SupabaseError.invalid(reason: "another user than the session's")
+
     /// The code, if this is an error response.
     public var code: String? {
         if case .refused(let refusal) = self { refusal.code } else { nil }

@@ -9,7 +9,7 @@ extension BrokerError {
             self = .provider(.invalidResponse(.supabase(.invalidResponse(cause: reason))))
         case .unavailable(let status, let seconds):
             self = .provider(.unavailable(status: status, retryAfter: seconds))
-        case .misconfigured(let reason): self = .misconfigured(.text(reason))
+        case .misconfigured(let reason): self = .misconfigured(.supabase(.unusableProject(cause: reason)))
         case .refused(let refusal) where refusal.asksForRefresh:
             // PostgREST has error codes of its own for a token that is invalid or expired.
             let same = SupabaseError.ErrorResponse(code: "bad_jwt", status: 403, message: refusal.message)
@@ -36,11 +36,11 @@ extension BrokerError {
                 self = .provider(.unavailable(status: status, retryAfter: seconds))
             case .invalid(let reason):
                 self = .provider(.invalidResponse(.supabase(.invalidResponseOfHost(host, cause: reason))))
-            case .misconfigured(let reason): self = .misconfigured(.text(reason))
+            case .misconfigured(let reason): self = .misconfigured(.supabase(.unusableProject(cause: reason)))
             }
         case .misconfigured:
             if case .misconfigured(let reason) = error {
-                self = .misconfigured(.text(reason))
+                self = .misconfigured(.supabase(.unusableProject(cause: reason)))
             } else {
                 self = .misconfigured(.supabase(.keyNotAccepted(host: host)))
             }
@@ -51,7 +51,8 @@ extension BrokerError {
     init(_ error: FieldError) {
         self =
             error.field == "password" || error.field == "code"
-            ? .problem(ProviderProblem(error)) : .invalid(field: error.field, reason: .text(error.reason))
+            ? .problem(ProviderProblem(error))
+            : .invalid(field: error.field, reason: .supabase(.field(cause: error.reason)))
     }
 }
 
@@ -112,6 +113,19 @@ extension BrokerError {
     /// The same error without the project's text, which may repeat a secret of the request.
     var withoutWords: BrokerError {
         if case .problem(let problem) = self { .problem(problem.withoutWords) } else { self }
+    }
+}
+
+extension Reason {
+    /// Why a callback is none of a project's.
+    init(_ failure: SupabaseCallback.Failure) {
+        switch failure {
+        case .malformed: self = .supabase(.malformedCallback)
+        case .repeatedParameter(let name): self = .flow(.repeatedParameter(name))
+        case .conflictingParameters: self = .flow(.codeAndError)
+        case .empty: self = .flow(.neitherCodeNorError)
+        case .carriesTokens: self = .supabase(.carriesTokens)
+        }
     }
 }
 

@@ -19,6 +19,8 @@ public enum SupabaseReason: KindReason, Equatable {
     case invalidResponse(cause: String)
     case invalidResponseOfHost(String, cause: String)
     case keyNotAccepted(host: String)
+    /// The URL or the key belongs to no running project. `cause` is the whole text.
+    case unusableProject(cause: String)
     case otherSession(host: String)
     case unusableKeys(host: String, status: Int)
     /// `cause` is the end of a sentence.
@@ -55,6 +57,11 @@ public enum SupabaseReason: KindReason, Equatable {
     /// its list.
     case redirectNotListed(AccountName, origin: String, redirectURI: String, listed: String)
     case codeOfOtherFlow
+    case malformedCallback
+    /// The callback has tokens in its URL (implicit flow).
+    case carriesTokens
+    /// The server's text, checked: it came instead of a code.
+    case message(String)
     case noCodeAwaited
     case noPasskeyAwaited
     /// The page's sign-in is another user's. The flow goes on.
@@ -74,6 +81,8 @@ public enum SupabaseReason: KindReason, Equatable {
     // MARK: Members of a request
 
     case missing
+    /// What is wrong with a field. `cause` is the end of a sentence that begins with the field's name.
+    case field(cause: String)
     case oneMessageOnly
     case fromAccountOrIDToken
     case nameNeedsIDToken

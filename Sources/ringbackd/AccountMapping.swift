@@ -1,3 +1,4 @@
+import APIServer
 import BrokerCore
 import Configuration
 import Glibc
@@ -12,10 +13,10 @@ import SupabaseSignIn
 extension Account {
     /// A configured account as the broker takes it. Nil for a name that the configuration would have refused.
     init?(_ account: AccountConfiguration, helper: HelperConnection, vault: any Vault, credentials: Credentials) {
-        guard let name = AccountName(account.name) else { return nil }
+        guard let name = AccountName(account.name), let kind = Self.kind(account.provider) else { return nil }
         self.init(
             name: name, provider: account.provider.word, source: account.source.description,
-            kind: OAuthAccount(endpoints: Endpoints(account.provider)), clientID: account.clientID,
+            kind: kind, clientID: account.clientID,
             scopes: account.scopes, redirectURI: account.redirectURI,
             authorizationParameters: account.additionalParameters, flowTimeout: account.flowTimeout,
             trust: account.trust, headers: account.headers.map { ($0.name, $0.value) },
@@ -24,10 +25,7 @@ extension Account {
         route = account.route
         certificateFile = account.certificateFile
         postLogoutRedirectURI = account.postLogoutRedirectURI
-        if case .supabase(let configuration) = account.provider {
-            kind = SupabaseAccount(configuration)
-            return
-        }
+        guard kind is OAuthAccount else { return }
         oauth.clientAuthentication = account.clientAuthentication
         oauth.clientSecret = SecretSource(account, helper)
         oauth.clientKey = KeySource(account) ?? KeySource(credentialOf: account, in: credentials)
@@ -46,7 +44,12 @@ extension Account {
         }
         // A registration is found by what the account is bound to, which is complete only now.
         if account.clientSecret == .registered { oauth.clientSecret = .registered(for: self, in: vault) }
-        if case .mcp(let configuration) = account.provider { kind = MCPAccount(configuration, rules: oauth) }
+        if case .mcp(let configuration) = account.provider { self.kind = MCPAccount(configuration, rules: oauth) }
+    }
+
+    private static func kind(_ provider: AccountProvider) -> (any AccountKind)? {
+        if case .supabase(let configuration) = provider { return SupabaseAccount(configuration) }
+        return Endpoints(provider).map(OAuthAccount.init(endpoints:))
     }
 }
 
@@ -60,7 +63,8 @@ extension MCPAccount {
 }
 
 extension Account.Endpoints {
-    init(_ provider: AccountProvider) {
+    /// Nil for a provider without endpoints of OAuth.
+    init?(_ provider: AccountProvider) {
         if let issuer = provider.issuer {
             self = .issuer(issuer)
         } else if let endpoints = provider.endpoints {
@@ -69,7 +73,7 @@ extension Account.Endpoints {
             // Replaced by the issuer that the server names.
             self = .issuer(mcp.issuer ?? mcp.server.url.origin)
         } else {
-            self = .unsupported("Sign-in with provider \(provider.word) is not part of this version of Ringback.")
+            return nil
         }
     }
 }
@@ -95,7 +99,7 @@ extension Account.KeySource {
             } catch {
                 throw BrokerError(error)
             }
-            throw .misconfigured("\(account.name) has no key.")
+            throw .misconfigured(.stated("\(account.name) has no key."))
         }
     }
 }
@@ -115,7 +119,7 @@ extension Account.SecretSource {
                 } catch {
                     throw BrokerError(error)
                 }
-                throw .misconfigured("\(account.name) has no client secret.")
+                throw .misconfigured(.stated("\(account.name) has no client secret."))
             }
         case .command:
             let name = account.name
@@ -124,7 +128,8 @@ extension Account.SecretSource {
                     return try await helper.clientSecret(account: name)
                 } catch {
                     throw error == .cancelled
-                        ? .cancelled : .misconfigured("The client secret of \(name) cannot be read: \(error).")
+                        ? .cancelled
+                        : .misconfigured(.stated("The client secret of \(name) cannot be read: \(error)."))
                 }
             }
         }
@@ -139,7 +144,7 @@ extension BrokerError {
         // `accounts.NAME.KEY`; a name may have dots.
         let key = error.key?.split(separator: ".").last.map(String.init) ?? ""
         var setting = UnusableSetting(
-            .text(error.description), setting: key, file: error.file, line: error.line, credential: credential)
+            .stated(error.description), setting: key, file: error.file, line: error.line, credential: credential)
         if case .unsafe(let unsafe)? = error.cause {
             setting.cause = unsafe.trouble.rawValue
             setting.path = unsafe.path

@@ -1,3 +1,4 @@
+import APIServer
 import BrokerCore
 import CallbackListener
 
@@ -46,7 +47,7 @@ extension BrokerError {
     fileprivate init(_ error: CallbackListenerError) {
         switch error {
         case .portInUse(let port, _): self = .portInUse(port, reason: error.description)
-        case .unsuitable(let reason): self = .misconfigured(.text(reason))
+        case .unsuitable(let reason): self = .misconfigured(.stated(reason))
         case .shuttingDown: self = .cancelled
         case .system: self = .portInUse(0, reason: error.description)
         }

@@ -60,7 +60,8 @@ final class ExposedSocketServers: Service {
             places.remove(made, of: exposedSocket)
             var cause: ConflictCause?
             if case .remedy(.openToOthers, let path)? = error.step { cause = .openToOthers(path: path) }
-            throw .conflict("\(exposedSocket.name) cannot be exposed: \(error.reason).", cause: cause)
+            throw .conflict(
+                .stated("\(exposedSocket.name) cannot be exposed: \(error.reason)."), cause: cause)
         }
         servers.withLock { $0[exposedSocket.id] = server }
         starting.yield(server)

@@ -1,3 +1,4 @@
+import APIServer
 import BrokerCore
 import Configuration
 import Glibc
@@ -32,7 +33,7 @@ extension ServiceGrant.AssertionSource {
             } catch {
                 throw BrokerError(error)
             }
-            throw .misconfigured("\(account.name) has no assertion.")
+            throw .misconfigured(.stated("\(account.name) has no assertion."))
         }
     }
 }

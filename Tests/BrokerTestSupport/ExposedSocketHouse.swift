@@ -30,7 +30,7 @@ final class RecordedSockets: Sendable {
                     state.opened += 1
                     return false
                 }
-                if isRefused { throw .conflict("somebody else answers there.") }
+                if isRefused { throw .conflict(.any) }
             }, close: { exposedSocket in _ = self.state.withLock { $0.open.remove(exposedSocket.name) } })
     }
 }

@@ -15,16 +15,7 @@ enum LayoutDebts {
 
     /// Files of the broker and of the kinds of account with strings of three words or more, and how many.
     static let sentences: [String: Int] = [
-        "BrokerCore/ExposedSockets/ExposedSocketRegistry.swift": 1,
-        "BrokerCore/Sessions/Changes.swift": 1,
-        "OAuthSignIn/Conversations/Provider.swift": 1,
-        "OAuthSignIn/OAuthAccount.swift": 1,
-        "SupabaseSignIn/Flows/Confirmations.swift": 1,
-        "SupabaseSignIn/Flows/ContactChange.swift": 1,
-        "SupabaseSignIn/Flows/Redeeming.swift": 1,
-        "SupabaseSignIn/Flows/SupabaseFlow.swift": 1,
-        "SupabaseSignIn/Methods/FlowStartParts.swift": 1,
-        "SupabaseSignIn/Page/PageSession.swift": 1,
-        "SupabaseSignIn/Users/LaneRequests.swift": 1,
+        // Not a sentence: the list of the words that name a page.
+        "SupabaseSignIn/Page/PageSession.swift": 1
     ]
 }

@@ -96,7 +96,7 @@ import Testing
         for part in ["#access_token=a&refresh_token=b&token_type=bearer&sb=", "&refresh_token=b", "#provider_token=x"] {
             let verdict = await house.broker.receive(flow.redirectURI + part)
             guard case .ignored(let reason) = verdict else { throw Unexpected() }
-            #expect(reason.holds("implicit") || part.contains("provider_token"))
+            #expect(reason.holds("carriesTokens") || part.contains("provider_token"))
         }
         #expect(try await isPending(house, flow))
         #expect(house.project.count(FakeSupabase.exchange) == 0)

@@ -229,7 +229,7 @@ import Testing
         let first = house.session
         await house.vault.fail(with: .unwritable(reason: "Read-only file system."))
         let failure = await error { () throws(BrokerError) in try await house.signIn(isPersistent: false) }
-        #expect(failure == .vaultFailed("Read-only file system."))
+        #expect(failure == .vaultFailed(.vault(.unwritable(reason: "Read-only file system."))))
         // The new one is ended at the project, and nothing else has changed.
         #expect(await eventually { house.project.sessions == [first] })
         #expect(try await house.held?.project?.sessionID == first)

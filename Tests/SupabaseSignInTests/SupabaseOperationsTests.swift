@@ -272,7 +272,7 @@ import Testing
             await house.vault.fail(with: .unwritable(reason: "No space left on device."))
             release()
         }
-        #expect(try await house.view.error == .vaultFailed("No space left on device."))
+        #expect(try await house.view.error == .vaultFailed(.vault(.unwritable(reason: "No space left on device."))))
         #expect(try await house.view.assurance == "aal2")
         await house.vault.fail(with: nil)
         house.clock.advance(by: 6)

@@ -75,7 +75,7 @@ extension Problem {
                 retryAfter: seconds)
         case .vaultLocked(let reason, let obstacle):
             self.init(.vaultLocked, reason.sentence, extensions: obstacle?.members ?? JSONObject())
-        case .wrongPassphrase: self.init(.invalidCredentials, "The passphrase does not open the vault.")
+        case .wrongPassphrase: self.init(.invalidCredentials, VaultError.wrongPassphrase.sentence)
         case .tooManyAttempts(let seconds):
             self.init(.rateLimited, "Too many attempts to open the vault.", retryAfter: seconds)
         case .vaultFailed(let reason):

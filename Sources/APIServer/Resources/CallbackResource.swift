@@ -68,7 +68,7 @@ struct CallbackResource: Resource {
 
     /// The problem for a URL of another program. It was no sign-in, so that none has failed.
     private func problem(ofForeign reason: String, isTold: Bool, _ call: Call) async -> Problem {
-        var problem = await problem(after: .ignored(.text(reason)), isTold: isTold, call)
+        var problem = await problem(after: .ignored(.stated(reason)), isTold: isTold, call)
         problem.userMessage = nil
         return problem
     }

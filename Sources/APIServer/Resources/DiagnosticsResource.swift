@@ -54,7 +54,7 @@ struct DiagnosticsResource: Resource {
                 check(DiagnosticsResource.finding($0), of: nil)
             }
             checks += api.fileTroubles().map {
-                check(Finding(.file, .warning, .text($0), .fileNotKept), of: nil)
+                check(Finding(.file, .warning, .stated($0), .fileNotKept), of: nil)
             }
         }
         for (name, findings) in await findings(of: names) {
@@ -116,20 +116,20 @@ struct DiagnosticsResource: Resource {
             if !view.lostScopes.isEmpty, let notice = view.notice {
                 return Finding(.session, .warning, notice, .signInNeeded)
             }
-            guard view.isStale else { return Finding(.session, .ok, "The account is \(view.state.rawValue).") }
+            guard view.isStale else { return Finding(.session, .ok, .stated("The account is \(view.state.rawValue).")) }
             return Finding(
-                .session, .warning, "The access token has expired, and the provider cannot be reached.",
-                .sessionStale)
+                .session, .warning,
+                .stated("The access token has expired, and the provider cannot be reached."), .sessionStale)
         }
         let problem = Problem(error, language: .english)
         return Finding(
-            .session, .warning, .text(problem.detail ?? problem.title),
+            .session, .warning, .stated(problem.detail ?? problem.title),
             problem.recovery == Recovery.signIn.rawValue ? .signInNeeded : nil)
     }
 
     private static func finding(_ closed: ClosedSocket) -> Finding {
         Finding(
-            .expose, .warning, "\(closed.name) is not exposed. \(closed.detail.sentence)", .notExposed)
+            .expose, .warning, .stated("\(closed.name) is not exposed. \(closed.detail.sentence)"), .notExposed)
     }
 
     /// An older kernel is not a mistake of the user, so this is no error.
@@ -137,13 +137,13 @@ struct DiagnosticsResource: Resource {
         guard PeerProcess.isSupported else {
             return Finding(
                 .peers, .ok,
-                .text(
+                .stated(
                     "This kernel does not prove which process is at the other end of a socket (SO_PEERPIDFD, Linux "
                         + "6.5). The executables in the audit log come from /proc by process number, and are not "
                         + "verified."),
                 .peersUnproved)
         }
-        return Finding(.peers, .ok, "The kernel proves which process is at the other end of a socket.")
+        return Finding(.peers, .ok, .stated("The kernel proves which process is at the other end of a socket."))
     }
 
     private func vaultFindings() -> [Finding] {
@@ -157,7 +157,7 @@ struct DiagnosticsResource: Resource {
                 }
             var finding = Finding(
                 .vault, .wrong,
-                .text("The vault is locked: no session is served. \(status.reason ?? "")".trimmedEnd), cause)
+                .stated("The vault is locked: no session is served. \(status.reason ?? "")".trimmedEnd), cause)
             finding.path = path
             return [finding]
         }
@@ -165,13 +165,13 @@ struct DiagnosticsResource: Resource {
             return [
                 Finding(
                     .vault, .warning,
-                    .text(
+                    .stated(
                         "Sessions are in memory only, and lost when the daemon ends. "
                             + (status.reason ?? "Set key_source = \"key-file\" below [vault], and restart the daemon.")),
                     .vaultInMemory, setting: "vault.key_source")
             ]
         }
-        return [Finding(.vault, .ok, "The key comes from \(status.keySource): \(status.protects).")]
+        return [Finding(.vault, .ok, .stated("The key comes from \(status.keySource): \(status.protects)."))]
     }
 
     private func check(_ finding: Finding, of account: AccountName?) -> JSON {

@@ -41,7 +41,7 @@ extension SealedSession {
             .init("client_id", .string(clientID)),
         ])
         object["subject"] = subject.map { .string($0) }
-        object["display_name"] = .string(displayName)
+        object["display_name"] = .string(displayName ?? unnamedUser)
         object["signed_in_at"] = .integer(signedInAt.seconds)
         object["signed_out"] = .bool(isSignedOut)
         object["revocable"] = .bool(isRevocable)

@@ -51,13 +51,11 @@ struct UserResource: Resource {
             changes.email = try call.field("email").map { text throws(FieldError) in try EmailAddress(parsing: text) }
             changes.phone = try call.field("phone").map { text throws(FieldError) in try PhoneNumber(parsing: text) }
             changes.channel = try call.field("channel").map { text throws(FieldError) in
-                guard let channel = MessageChannel(rawValue: text) else {
-                    throw FieldError(field: "channel", reason: "sms or whatsapp")
-                }
-                return channel
+                try MessageChannel(parsing: text)
             }
         } catch {
-            throw Problem(BrokerError.invalid(field: error.field, reason: .text(error.reason)), language: call.language)
+            throw Problem(
+                BrokerError.invalid(field: error.field, reason: .stated(error.reason)), language: call.language)
         }
         changes.password = try call.newPassword()
         changes.currentPassword = try call.secret("current_password")

@@ -25,8 +25,11 @@ extension FlowReason: Sentence {
         case .callerDisconnected: "The caller disconnected."
         case .notURL: "It is not a URL."
         case .malformedCallback: "The callback is not a well-formed authorization response."
+        case .repeatedParameter(let name): "The callback has the parameter \(name) more than once."
+        case .codeAndError: "The callback has both a code and an error."
+        case .neitherCodeNorError: "The callback has neither a code nor an error."
         case .carriesTokens:
-            "The callback carries tokens (implicit flow), which is refused: they were exposed on the way. "
+            "The callback carries tokens (implicit flow), which is not accepted, because they were exposed. "
                 + "Configure the provider for the authorization code flow with PKCE."
         case .withoutState: "The callback has no state, so it belongs to no sign-in."
         case .unknownState: "No pending sign-in has this state. It may have been finished or cancelled."

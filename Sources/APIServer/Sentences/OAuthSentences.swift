@@ -6,15 +6,15 @@ extension OAuthReason: Sentence {
         switch self {
         case .noRegistrationEndpoint(let issuer):
             "\(issuer) has no registration_endpoint, so it registers no clients automatically. Register the "
-                + "client at the provider by hand, and add the account with --client-id."
+                + "client at the provider by hand, and set client_id of the account."
         case .needsClientKey(let issuer):
             "\(issuer) accepts only methods of client authentication that need a key of the client. Register the "
-                + "client by hand."
+                + "client by hand, and set client_id of the account."
         case .accountExists(let name):
             "The account \(name) exists already. Choose another name, or remove it and reload."
         case .vaultInMemory:
             "The vault is in memory: the registration's secrets would be lost when the daemon stops. "
-                + "Register the client by hand, and add the account with --client-id."
+                + "Register the client by hand, and set client_id of the account."
         case .registrationInProgress(let name, let isNew):
             "A registration for \(name) is in progress. Wait until it ends\(isNew ? ", or choose another name" : "")."
         case .registrationInUse(let name):
@@ -29,6 +29,7 @@ extension OAuthReason: Sentence {
             "The client secret that the provider issued for \(name) has expired, and the provider issued no new one. "
                 + "Register the client again."
         case .leftover(let leftover): leftover.sentence
+        case .unfit(let cause): cause
         case .noMetadata: "The issuer has no metadata."
         case .wrongIssuer: "Look at issuer of the account."
         case .idTokenNotCheckable(let name, let cause): "\(name) cannot sign in: \(cause)."

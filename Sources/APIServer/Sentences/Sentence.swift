@@ -1,9 +1,30 @@
 public import BrokerCore
+internal import SessionVault
 
 /// A fact with a sentence. The conformances are in this folder, one file per idea: only here are facts put into words.
 protocol Sentence {
     /// For the user: one sentence or more, or the end of one that begins with a field's name.
     var sentence: String { get }
+}
+
+/// A sentence of a part above the broker that has no facts for it: the socket API's own, the configuration's, or the
+/// helper's. The broker and the kinds of account cannot make one.
+public struct StatedReason: KindReason, Equatable, Sentence {
+    public let sentence: String
+}
+
+extension Reason {
+    public static func stated(_ sentence: String) -> Reason { .kind(KindFact(StatedReason(sentence: sentence))) }
+}
+
+extension VaultError: Sentence {
+    var sentence: String {
+        switch self {
+        case .locked(let reason, _), .refused(let reason, _): reason
+        case .unwritable(let reason), .damaged(let reason), .newer(let reason): reason
+        case .wrongPassphrase: "The passphrase does not open the vault."
+        }
+    }
 }
 
 extension Reason: Sentence {
@@ -19,7 +40,7 @@ extension Reason: Sentence {
         case .finding(let reason): reason.sentence
         case .kind(let fact): (fact.reason as? any Sentence)?.sentence ?? ""
         case .both(let first, let second): "\(first.sentence) \(second.sentence)"
-        case .text(let text): text
+        case .vault(let error): error.sentence
         }
     }
 

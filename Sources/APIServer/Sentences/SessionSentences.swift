@@ -1,10 +1,14 @@
 internal import BrokerCore
 
+/// How a user is named who has neither an address nor a subject.
+let unnamedUser = "an unnamed user"
+
 extension SessionReason: Sentence {
     var sentence: String {
         switch self {
         case .otherUser(let name, let held, let other):
-            "\(name) is signed in as \(held), and this sign-in is by \(other). Nothing was changed. "
+            "\(name) is signed in as \(held ?? unnamedUser), and this sign-in is by \(other ?? unnamedUser). "
+                + "Nothing was changed. "
                 + "Sign out first, or ask to switch."
         case .otherSubject(let name, let expected): "\(name) is signed in as another user than \(expected)."
         case .endpointMoved(let name, let origin):
@@ -62,6 +66,7 @@ extension ProviderReason: Sentence {
         case .endpointNotAllowed: "An endpoint is neither https nor http on a loopback address."
         case .endpointNotURL: "An endpoint of the provider is not a URL."
         case .noResponseInTime: "no response within the time allowed"
+        case .noConnection(let cause): cause
         }
     }
 }

@@ -14,6 +14,7 @@ extension SupabaseReason: Sentence {
         case .invalidResponse(let cause): "The project's response is not valid: \(cause)."
         case .invalidResponseOfHost(let host, let cause): "The response of \(host) is not valid: \(cause)."
         case .keyNotAccepted(let host): "\(host) does not accept the project's URL or key."
+        case .unusableProject(let cause): cause
         case .otherSession(let host): "The new tokens of \(host) belong to another session than before."
         case .unusableKeys(let host, let status): "The keys of \(host) cannot be used (HTTP \(status))."
         case .invalidToken(let host, let claim, let cause):
@@ -35,6 +36,12 @@ extension SupabaseReason: Sentence {
             "It ended at \(origin), but the sign-in of \(name) asked for \(redirectURI). "
                 + "The project does not know that URL. Add this to its redirect URLs, then sign in again: \(listed)"
         case .codeOfOtherFlow: "Its code belongs to another sign-in or was used before."
+        case .malformedCallback: "The callback is not a well-formed response of Supabase Auth."
+        case .carriesTokens:
+            "The callback carries tokens (implicit flow), which is not accepted, because they were exposed. "
+                + "The sign-in must be started with PKCE, as Ringback does, and not by another program or a link "
+                + "of the dashboard."
+        case .message(let text): text
         case .noCodeAwaited: "This sign-in does not wait for a code."
         case .noPasskeyAwaited: "This sign-in does not wait for a passkey."
         case .signedInAsOther: "The account is signed in as another user. Nothing was changed."
@@ -42,6 +49,7 @@ extension SupabaseReason: Sentence {
             "\(isChange ? "The change of the user of" : "The sign-in of") \(name) was not finished within "
                 + "\(seconds) seconds. Waited for \(awaited.words)"
         case .missing: "missing"
+        case .field(let cause): cause
         case .oneMessageOnly: "this flow sent only one message"
         case .fromAccountOrIDToken: "send either from_account or id_token, not both"
         case .nameNeedsIDToken: "a name is only accepted together with id_token"

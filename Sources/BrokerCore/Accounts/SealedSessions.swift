@@ -9,8 +9,8 @@ public struct SealedSession: Sendable, Equatable {
     public let provider: String
     public let clientID: String
     public let subject: String?
-    /// The user's address or the subject, for messages.
-    public let displayName: String
+    /// The user's address or the subject, for messages; nil for a user without either.
+    public let displayName: String?
     public let signedInAt: WallInstant
     /// It was signed out here, and its provider has not heard of that.
     public let isSignedOut: Bool

@@ -257,8 +257,8 @@ public actor ExposedSocketRegistry {
     /// The file that shows that the record existed, in case the record is lost.
     static func mark(beside file: StateFile) -> StateFile { file.sibling(named: "exposed-sockets.made") }
 
-    private static let markText = Array(
-        "exposed-sockets.json was written beside this file. If it is missing now, it was lost.\n".utf8)
+    /// The file that it speaks of: if that one is missing, it was lost.
+    private static let markText = Array("exposed-sockets.json\n".utf8)
 
     func save() {
         guard isUnsaved else { return }

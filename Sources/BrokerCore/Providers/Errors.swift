@@ -51,10 +51,11 @@ extension BrokerError {
     public init(_ error: HTTPClientError) {
         switch error {
         case .unreachable(let host, let reason, let proxy):
-            self = .provider(.unreachable(host: host, reason: .text(reason), proxy: proxy))
+            self = .provider(.unreachable(host: host, reason: .provider(.noConnection(cause: reason)), proxy: proxy))
         case .timedOut(let host):
             self = .provider(.unreachable(host: host, reason: .provider(.noResponseInTime)))
-        case .untrusted(let host, let reason): self = .provider(.untrusted(host: host, reason: .text(reason)))
+        case .untrusted(let host, let reason):
+            self = .provider(.untrusted(host: host, reason: .provider(.noConnection(cause: reason))))
         case .wrongScheme(let host, let speaksTLS):
             self = .provider(.wrongScheme(host: host, speaksTLS: speaksTLS))
         case .tooLarge(let host): self = .provider(.invalidResponse(.provider(.tooLarge(host: host))))

@@ -33,6 +33,10 @@ public enum FlowReason: Sendable, Equatable {
 
     case notURL
     case malformedCallback
+    /// A parameter that may occur once is there twice. The name is one of Ringback's own list.
+    case repeatedParameter(String)
+    case codeAndError
+    case neitherCodeNorError
     /// The callback has tokens in its URL (implicit flow).
     case carriesTokens
     case withoutState

@@ -6,4 +6,6 @@ public enum ProviderReason: Sendable, Equatable {
     case endpointNotAllowed
     case endpointNotURL
     case noResponseInTime
+    /// There is no connection, or no trusted one. `cause` is the transport's, and ends a sentence.
+    case noConnection(cause: String)
 }

@@ -1,3 +1,5 @@
+public import SessionVault
+
 /// Why a request was not done, or what a check found, as a fact. Its sentence is written where it is shown; nothing
 /// decides by the sentence. It holds names, hosts and numbers; never a token, a URL with a query or a body.
 public indirect enum Reason: Sendable, Equatable {
@@ -8,12 +10,11 @@ public indirect enum Reason: Sendable, Equatable {
     case provider(ProviderReason)
     case exposedSocket(ExposedSocketReason)
     case finding(FindingReason)
+    case vault(VaultError)
     /// A fact that only one kind of account has.
     case kind(KindFact)
     /// Both, the first one first.
     case both(Reason, Reason)
-    /// A sentence of a part that has no facts for it: the system's, the vault's or the configuration's.
-    case text(String)
 }
 
 /// A fact that only the code for one kind of account knows. The broker carries it and does not read it.
@@ -33,8 +34,4 @@ public struct KindFact: Sendable, Equatable {
     public init(_ reason: any KindReason) { self.reason = reason }
 
     public static func == (left: KindFact, right: KindFact) -> Bool { left.reason.isSame(as: right.reason) }
-}
-
-extension Reason: ExpressibleByStringInterpolation {
-    public init(stringLiteral value: String) { self = .text(value) }
 }

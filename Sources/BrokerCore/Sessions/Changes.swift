@@ -190,7 +190,7 @@ struct Replacement: Sendable {
 }
 
 extension BrokerError {
-    fileprivate static func otherUser(_ name: AccountName, _ held: String, by other: String) -> BrokerError {
+    fileprivate static func otherUser(_ name: AccountName, _ held: String?, by other: String?) -> BrokerError {
         .conflict(.session(.otherUser(name, held: held, other: other)))
     }
 }
@@ -215,8 +215,8 @@ struct Closed: Sendable {
 }
 
 extension Session {
-    /// How the user is named in messages.
-    public var displayName: String { user?["email"]?.string ?? subject ?? "an unnamed user" }
+    /// How the user is named in messages; nil for a user without an address or a subject.
+    public var displayName: String? { user?["email"]?.string ?? subject }
 
     /// Where several directories share a provider, a subject is unique only within its issuer.
     public func isSameUser(as other: Session) -> Bool {
@@ -238,10 +238,10 @@ extension Session {
 extension BrokerError {
     public init(_ error: VaultError) {
         switch error {
-        case .locked(let reason, let obstacle): self = .vaultLocked(.text(reason), obstacle: obstacle)
+        case .locked(_, let obstacle): self = .vaultLocked(.vault(error), obstacle: obstacle)
         case .wrongPassphrase: self = .wrongPassphrase
-        case .unwritable(let reason), .damaged(let reason), .newer(let reason): self = .vaultFailed(.text(reason))
-        case .refused(let reason, let obstacle): self = .conflict(.text(reason), cause: obstacle.map { .vault($0) })
+        case .unwritable, .damaged, .newer: self = .vaultFailed(.vault(error))
+        case .refused(_, let obstacle): self = .conflict(.vault(error), cause: obstacle.map { .vault($0) })
         }
     }
 
@@ -260,9 +260,9 @@ extension BrokerError {
     init(opening error: VaultError) {
         switch error {
         case .wrongPassphrase: self = .wrongPassphrase
-        case .locked(let reason, let obstacle), .refused(let reason, let obstacle):
-            self = .vaultLocked(.text(reason), obstacle: obstacle)
-        case .unwritable(let reason), .damaged(let reason), .newer(let reason): self = .vaultLocked(.text(reason))
+        case .locked(_, let obstacle), .refused(_, let obstacle):
+            self = .vaultLocked(.vault(error), obstacle: obstacle)
+        case .unwritable, .damaged, .newer: self = .vaultLocked(.vault(error))
         }
     }
 }

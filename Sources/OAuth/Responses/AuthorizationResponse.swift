@@ -26,20 +26,6 @@ public struct AuthorizationResponse: Sendable, Equatable {
         case missingCode
         /// Tokens, as in the implicit flow, where only a code is allowed (RFC 9700 section 2.1.2).
         case carriesTokens
-
-        /// A sentence for the user.
-        public var explanation: String {
-            switch self {
-            case .malformed: "The callback is not a well-formed authorization response."
-            case .repeatedParameter(let name): "The callback has the parameter \(name) more than once."
-            case .conflictingParameters: "The callback has both a code and an error."
-            case .missingState: "The callback has no state, so it belongs to no sign-in."
-            case .missingCode: "The callback has neither a code nor an error."
-            case .carriesTokens:
-                "The callback carries tokens (implicit flow), which is not accepted, because they were exposed. "
-                    + "Configure the provider for the authorization code flow with PKCE."
-            }
-        }
     }
 
     /// The maximum length of a code in bytes.

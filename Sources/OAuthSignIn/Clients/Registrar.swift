@@ -20,7 +20,8 @@ struct Registrar: Sendable {
     func register(_ order: RegistrationOrder) async throws(BrokerError) -> RegistrationView {
         let metadata = try await directory.metadata(of: order.sender, issuer: order.issuer)
         guard let endpoint = metadata.registrationEndpoint else {
-            throw .misconfigured(.oauth(.noRegistrationEndpoint(issuer: order.issuer)))
+            throw .unusableSetting(
+                UnusableSetting(.oauth(.noRegistrationEndpoint(issuer: order.issuer)), setting: "client_id"))
         }
         let requests = try order.requests(metadata)
         // The client_id is not known yet. Unusable registrations are stored in the slot without a client_id.

@@ -54,7 +54,7 @@ public struct RegistrationOrder: Sendable {
     ) throws(BrokerError) -> ClientRegistrationRequest {
         let stated = authentication.flatMap { ClientAuthentication(rawValue: $0) }
         guard let way = stated ?? metadata.registrableAuthentication else {
-            throw .misconfigured(.oauth(.needsClientKey(issuer: issuer)))
+            throw .unusableSetting(UnusableSetting(.oauth(.needsClientKey(issuer: issuer)), setting: "client_id"))
         }
         do throws(OAuthError) {
             return try ClientRegistrationRequest(

@@ -20,7 +20,6 @@ struct ProviderDiagnosis: Sendable {
         switch rules.endpoints {
         case .issuer: account.configuredProvider == .oidc ? "issuer" : "provider"
         case .fixed: account.configuredProvider == .oauth2 ? "endpoints.token" : "provider"
-        case .unsupported: "provider"
         }
     }
 
@@ -37,10 +36,6 @@ struct ProviderDiagnosis: Sendable {
                 await provider.directory.keep(metadata, of: account, issuer: issuer)
             }
         case .fixed(let fixed): (findings, metadata) = (await atEndpoints(fixed), fixed)
-        case .unsupported(let reason):
-            return Diagnosis(
-                [Finding(.provider, .wrong, .text(reason), .configuration, setting: "provider")], awaitsCallbacks: false
-            )
         }
         guard !isOfService else { return Diagnosis(findings, awaitsCallbacks: false) }
         if !findings.contains(where: { $0.level == .wrong }), let metadata, let mistake = await mistake(metadata) {

@@ -54,7 +54,7 @@ extension BrokerError {
             self = .provider(
                 .failing(
                     status: refusal.status, code: refusal.code, message: refusal.message, retryAfter: retryAfter))
-        case .misconfigured(let reason): self = .misconfigured(.text(reason))
+        case .misconfigured(let reason): self = .misconfigured(.oauth(.unfit(cause: reason)))
         }
     }
 
@@ -66,6 +66,20 @@ extension BrokerError {
         }
         let isConfigured = if case .fixed = endpoints { true } else { false }
         self = .provider(.invalidResponse(.oauth(.tokenEndpointNotFound(host: host, isConfigured: isConfigured))))
+    }
+}
+
+extension Reason {
+    /// Why a callback is no authorization response.
+    init(_ failure: AuthorizationResponse.Failure) {
+        switch failure {
+        case .malformed: self = .flow(.malformedCallback)
+        case .repeatedParameter(let name): self = .flow(.repeatedParameter(name))
+        case .conflictingParameters: self = .flow(.codeAndError)
+        case .missingState: self = .flow(.withoutState)
+        case .missingCode: self = .flow(.neitherCodeNorError)
+        case .carriesTokens: self = .flow(.carriesTokens)
+        }
     }
 }
 

@@ -23,7 +23,6 @@ struct Provider: Sendable {
         switch rules.endpoints {
         case .fixed(let metadata): metadata
         case .issuer(let issuer): try await directory.metadata(of: account, issuer: issuer)
-        case .unsupported(let reason): throw .methodUnsupported(.text(reason))
         }
     }
 
@@ -279,7 +278,8 @@ struct Provider: Sendable {
             return try Userinfo(parsing: response, subject: nil, dialect: metadata.userinfoDialect)
         }
         guard let address = metadata.jwksURI, let issuer = session.identity?.issuer ?? metadata.idTokenIssuer else {
-            throw OAuthError.invalid(.userinfo, reason: "a signed response of a provider without keys or issuer")
+            // Without keys and an issuer it cannot be verified.
+            throw BrokerError.misconfigured(.oauth(.noKeys))
         }
         return try Userinfo(
             verifying: token, keys: try await keys(at: address, for: token),

@@ -68,7 +68,7 @@ extension AuthorizationFlow: AwaitedSignIn {
         do throws(AuthorizationResponse.Failure) {
             response = try AuthorizationResponse(of: arrival)
         } catch {
-            return .ignored(.text(error.explanation))
+            return .ignored(Reason(error))
         }
         guard response.stateKey == key else { return .foreign }
         guard let place = try? WebURL(parsing: arrival.address), let asked = try? WebURL(parsing: redirectURI),

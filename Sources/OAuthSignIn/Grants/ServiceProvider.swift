@@ -48,7 +48,6 @@ struct ServiceProvider: SignInProvider {
     /// are options of an authorization request: they would have no effect.
     func check(_ request: SignInRequest) throws(BrokerError) -> SignInRequest {
         let account = provider.account
-        if case .unsupported(let reason) = provider.rules.endpoints { throw .methodUnsupported(.text(reason)) }
         guard request.method == .browser else {
             throw .methodUnsupported(
                 .oauth(.serviceHasNoMethod(account.name, grant: grant.word, method: request.method)))

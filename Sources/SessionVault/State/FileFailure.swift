@@ -21,7 +21,7 @@ struct FileFailure: Error, Equatable {
         switch code {
         case ENOSPC: "free some space on that file system"
         case EDQUOT: "free some space, or have your quota raised"
-        case EROFS: "make that file system writable, or name another directory with --state"
+        case EROFS: "make that file system writable, or choose another state directory"
         case EACCES, EPERM: "it must be yours, directories with mode 0700 and files with 0600"
         case EIO: "the disk reports errors: look into the kernel's log and save your data"
         case EMFILE, ENFILE: "close programs that hold many files, or raise the limit"

@@ -6,6 +6,14 @@ public import StrictJSON
 public enum MessageChannel: String, Sendable {
     case sms
     case whatsapp
+
+    /// Throws for any other word.
+    public init(parsing word: String) throws(FieldError) {
+        guard let channel = MessageChannel(rawValue: word) else {
+            throw FieldError(field: "channel", reason: "sms or whatsapp")
+        }
+        self = channel
+    }
 }
 
 /// Where the link in a mail leads, and how its code is redeemed. For a typed code neither is needed.

@@ -30,7 +30,7 @@ extension Redeeming {
             return attempts
         case (nil, let hash?):
             return [Confirmation(request: try project.verify(tokenHash: hash, for: .emailChange), place: nil)]
-        default: throw FieldError(field: "code", reason: "a code or a token_hash is needed, and not both")
+        default: throw FieldError.codeOrLink
         }
     }
 

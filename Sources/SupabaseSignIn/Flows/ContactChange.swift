@@ -120,7 +120,7 @@ extension CodeOrigin {
             chosen = chosen.filter { $0.contact == contact }
         }
         guard !chosen.isEmpty else {
-            throw FieldError(field: field ?? "code", reason: "no code of this flow is awaited from there")
+            throw FieldError.notAwaited(field ?? "code")
         }
         return chosen
     }

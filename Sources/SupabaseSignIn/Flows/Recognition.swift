@@ -11,7 +11,7 @@ extension SupabaseFlow {
         do throws(SupabaseCallback.Failure) {
             callback = try SupabaseCallback(parsing: arrival.url)
         } catch {
-            return .ignored(.text(error.explanation))
+            return .ignored(Reason(error))
         }
         let isKeyed = callback.key(at: arrival.url).map { Arrival.digest(of: $0) == key } ?? false
         guard isKeyed || isKeyless else { return .foreign }

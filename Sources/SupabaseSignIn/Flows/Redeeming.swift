@@ -21,13 +21,13 @@ struct Redeeming: Sendable {
             do throws(SupabaseCallback.Failure) {
                 callback = try SupabaseCallback(parsing: arrival.url)
             } catch {
-                throw .invalidCallback(.text(error.explanation))
+                throw .invalidCallback(Reason(error))
             }
             let code: Secret
             switch callback.outcome {
             case .code(let value): code = value
             case .refusal(let refusal): throw BrokerError(.refused(refusal), on: .callback, of: flow.account.name)
-            case .message(let text): return .notGenuine(.text(text))
+            case .message(let text): return .notGenuine(.supabase(.message(text)))
             }
             guard let pkce = awaited.pkce else { throw .conflict(.flow(.otherResponseAwaited)) }
             try await context.admitSession(flow.account.name)
@@ -80,7 +80,7 @@ struct Redeeming: Sendable {
                         try OneTimeCode(parsing: code), for: message.purpose,
                         of: try FlowStart.required(message.contact, "code"))
                 case (nil, let hash?): return try project.verify(tokenHash: hash, for: message.purpose)
-                default: throw FieldError(field: "code", reason: "a code or a token_hash is needed, and not both")
+                default: throw FieldError.codeOrLink
                 }
             }
             try await context.admitSession(flow.account.name)

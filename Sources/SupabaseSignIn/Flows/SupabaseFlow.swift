@@ -154,7 +154,7 @@ extension SupabaseProject {
             }
         case .recovery(let address): return sendRecovery(to: address, link: link, captcha: captcha)
         // Sent by another request, which needs a session: see ``SupabaseProvider/resend(_:captcha:in:)``.
-        case .change: throw FieldError(field: "type", reason: "a change is sent again by another request")
+        case .change: throw FieldError.sentWithChange
         }
     }
 }

@@ -65,14 +65,11 @@ extension FlowStart {
 
     func channel() throws(FieldError) -> MessageChannel? {
         guard let name = fields.channel else { return nil }
-        guard let channel = MessageChannel(rawValue: name) else {
-            throw FieldError(field: "channel", reason: "sms or whatsapp")
-        }
-        return channel
+        return try MessageChannel(parsing: name)
     }
 
     static func required<Value>(_ value: Value?, _ field: String) throws(FieldError) -> Value {
-        guard let value else { throw FieldError(field: field, reason: "missing") }
+        guard let value else { throw FieldError.missing(field) }
         return value
     }
 }

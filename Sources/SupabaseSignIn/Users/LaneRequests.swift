@@ -76,7 +76,7 @@ struct LaneRequests: Sendable {
 
     private static func adoptUser(_ response: HTTPResponse, _ session: inout Session) throws(SupabaseError) {
         let user = try SupabaseUser(reading: response)
-        guard user.id == session.subject else { throw .invalid(reason: "another user than the session's") }
+        guard user.id == session.subject else { throw .ofOtherUser }
         session.user = user.json
     }
 

@@ -126,6 +126,8 @@ struct AccountRegistration: ParsableArguments {
         ]
         if let code = error.problem?.extensions["provider_code"]?.string, let step = steps[code] {
             error.advice = step
+        } else if error.problem?.extensions["setting"]?.string == "client_id" {
+            error.advice = "Then add the account with --client-id."
         }
         return error
     }

@@ -1,5 +1,7 @@
 import HTTPMessages
+import KeptFiles
 import RingbackAPI
+import SessionVault
 import Testing
 
 @testable import APIServer
@@ -35,7 +37,7 @@ import Testing
             ),
             (
                 .carriesTokens,
-                "The callback carries tokens (implicit flow), which is refused: they were exposed on the way. Configure "
+                "The callback carries tokens (implicit flow), which is not accepted, because they were exposed. Configure "
                     + "the provider for the authorization code flow with PKCE."
             ),
             (.unknownState, "No pending sign-in has this state. It may have been finished or cancelled."),
@@ -56,11 +58,11 @@ import Testing
                 "The provider gave work no refresh token. Sign in again when the session ends."
             ),
             (
-                .notRefreshable(work, advice: "Ask."),
+                .notRefreshable(work, advice: .stated("Ask.")),
                 "The provider gave work no refresh token. Sign in again when the session ends. Ask."
             ),
             (
-                .notDownscopable(work, advice: "Ask."),
+                .notDownscopable(work, advice: .stated("Ask.")),
                 "The provider gave work no refresh token, so a downscoped token cannot be requested. Ask."
             ),
             (
@@ -127,6 +129,16 @@ import Testing
                 .responseModeNotOffered(work, mode: "form_post", offered: ["query", "fragment"]),
                 "response_mode = \"form_post\" cannot be used for work: the provider's metadata offer query, fragment. "
                     + "Leave response_mode out."
+            ),
+            (
+                .noRegistrationEndpoint(issuer: "https://id.example"),
+                "https://id.example has no registration_endpoint, so it registers no clients automatically. Register "
+                    + "the client at the provider by hand, and set client_id of the account."
+            ),
+            (
+                .vaultInMemory,
+                "The vault is in memory: the registration's secrets would be lost when the daemon stops. Register the "
+                    + "client by hand, and set client_id of the account."
             ),
             (
                 .leftover(.noDeletionURL(client: "c1", isTokenKept: true)),
@@ -202,6 +214,38 @@ import Testing
         #expect(Reason.finding(reason).sentence == sentence)
     }
 
+    @Test(
+        arguments: [
+            (.notWritten(path: "/run/t", errno: 28), "/run/t cannot be written: No space left on device."),
+            (
+                .left(.ofOtherProgram(path: "/run/t")),
+                "/run/t was written by another program. It is neither overwritten nor removed."
+            ),
+            (
+                .folderOpenToOthers(path: "/a/t", folder: "/a", cause: "can be written by others"),
+                "/a/t is not kept: /a can be written by others."
+            ),
+            (
+                .recordNotWritten(.unwritable(reason: "The disk is full.")),
+                "The record of the kept files cannot be written: The disk is full."
+            ),
+        ] as [(FileReason, String)])
+    func `a kept file's reason`(reason: FileReason, sentence: String) {
+        #expect(Reason.kind(KindFact(reason)).sentence == sentence)
+    }
+
+    @Test func `what the vault says is passed on`() {
+        #expect(Reason.vault(.unwritable(reason: "The disk is full.")).sentence == "The disk is full.")
+        #expect(Reason.vault(.locked(reason: "It is locked.")).sentence == "It is locked.")
+    }
+
+    @Test func `a user without an address or a subject is called unnamed`() {
+        #expect(
+            Reason.session(.otherUser(Self.work, held: nil, other: "b")).sentence
+                == "work is signed in as an unnamed user, and this sign-in is by b. Nothing was changed. Sign out first, "
+                + "or ask to switch.")
+    }
+
     @Test func `advice follows what it is about`() {
         let advice = Reason.kind(KindFact(OAuthReason.tokenForOfflineAccess))
         #expect(
@@ -220,11 +264,12 @@ import Testing
 
     @Test func `a second reason follows the first one with one full stop between them`() {
         let deleted = Reason.kind(KindFact(OAuthReason.leftover(.deleted)))
-        let cut = BrokerError.provider(.unreachable(host: "id.example", reason: .both("it was cut off", deleted)))
+        let cut = BrokerError.provider(
+            .unreachable(host: "id.example", reason: .both(.stated("it was cut off"), deleted)))
         #expect(
             Problem(cut, language: .english).detail
                 == "id.example cannot be reached: it was cut off. The registration was deleted again.")
-        let full = BrokerError.vaultFailed(.both("The disk is full.", deleted))
+        let full = BrokerError.vaultFailed(.both(.stated("The disk is full."), deleted))
         #expect(
             Problem(full, language: .english).detail == "The disk is full. The registration was deleted again.")
     }

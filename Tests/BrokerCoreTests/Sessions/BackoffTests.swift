@@ -52,7 +52,7 @@ import Testing
 
     @Test func `what fails here is tried again within half a minute`() {
         var backoff = Backoff()
-        for _ in 0..<100 { backoff.note(.vaultFailed("full"), at: at(0)) }
+        for _ in 0..<100 { backoff.note(.vaultFailed(.session(.noRoom(cause: "full"))), at: at(0)) }
         #expect(backoff.refusal(at: at(30_000)) == nil)
     }
 
@@ -61,7 +61,7 @@ import Testing
         backoff.note(.provider(.rateLimited(retryAfter: 60)), at: at(0))
         backoff.allowEarlyRetry(at: at(1_000))
         #expect(backoff.refusal(at: at(59_000)) != nil)
-        backoff.note(.provider(.unreachable(host: "h", reason: "r")), at: at(60_000))
+        backoff.note(.provider(.unreachable(host: "h", reason: .provider(.noResponseInTime))), at: at(60_000))
         // Once a minute at most.
         backoff.allowEarlyRetry(at: at(60_001))
         #expect(backoff.refusal(at: at(60_001)) != nil)

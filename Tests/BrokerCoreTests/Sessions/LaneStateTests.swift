@@ -1,4 +1,5 @@
 import Secrets
+import SessionVault
 import StrictJSON
 import Testing
 
@@ -13,7 +14,7 @@ private let aliceInMemory = session("alice", .memory)
 private let bob = session("bob")
 private let configured = session("bob", .configuration)
 private let down = BrokerError.provider(.unavailable(status: 503, retryAfter: 600))
-private let full = BrokerError.vaultFailed("The disk is full.")
+private let full = BrokerError.vaultFailed(.vault(.unwritable(reason: "The disk is full.")))
 
 private func session(_ subject: String, _ keeping: Session.Keeping = .vault) -> Session {
     var session = Session(
@@ -176,7 +177,7 @@ private func word(_ outcome: LaneState.Outcome) -> String {
         .networkReturned,
         .configurationFixed,
         .reloaded(isChanged: true),
-        .settingFixed(UnusableSetting("It is missing.", setting: "client_secret_file")),
+        .settingFixed(UnusableSetting(.any, setting: "client_secret_file")),
     ]
 
     /// The presence that is left, where an outcome changes it. How many sign-outs are in progress has no part in it.
@@ -235,7 +236,7 @@ private func word(_ outcome: LaneState.Outcome) -> String {
     }
 
     @Test func `a reload clears a problem for which nothing is retried, and changes nothing else`() {
-        for problem: BrokerError in [down, full, .vaultLocked("Locked."), .sessionRanOut(name, advice: nil)] {
+        for problem: BrokerError in [down, full, .vaultLocked(.vault(.locked(reason: "Locked."))), .sessionRanOut(name, advice: nil)] {
             for backsOff in [false, true] {
                 var state = reached(held())
                 if backsOff { _ = state.take(.failed(down, isOfRequest: false), of: name, at: now) }
@@ -249,7 +250,7 @@ private func word(_ outcome: LaneState.Outcome) -> String {
     }
 
     @Test func `a setting that can be used again clears its own problem, and the wait of the refresh that it failed`() {
-        let setting = UnusableSetting("It is missing.", setting: "client_secret_file")
+        let setting = UnusableSetting(.any, setting: "client_secret_file")
         for (problem, isCleared) in [(BrokerError.unusableSetting(setting), true), (.accessDenied(name), false)] {
             var state = reached(held())
             _ = state.take(.failed(problem, isOfRequest: false), of: name, at: now)
@@ -263,7 +264,7 @@ private func word(_ outcome: LaneState.Outcome) -> String {
     @Test func `a reload without a change of the account keeps what the provider refused or a setting prevents`() {
         for isChanged in [false, true] {
             for problem: BrokerError in [
-                .provider(.refused(code: "invalid_client", message: nil)), .misconfigured("Wrong."),
+                .provider(.refused(code: "invalid_client", message: nil)), .misconfigured(.any),
                 .accessDenied(name),
             ] {
                 var state = reached(held())

@@ -143,7 +143,7 @@ import Testing
         let house = try await House()
         await house.vault.fail(with: .unwritable(reason: "No space left on device."))
         try await house.signIn()
-        #expect(try await house.view.error == .vaultFailed("No space left on device."))
+        #expect(try await house.view.error == .vaultFailed(.vault(.unwritable(reason: "No space left on device."))))
         await house.vault.fail(with: nil)
         cut(house)
         _ = try await house.broker.signOut(House.name)
@@ -162,7 +162,7 @@ import Testing
         await house.vault.fail(with: .unwritable(reason: "No space left on device."))
         for _ in 0..<3 {
             let failure = await error { () throws(BrokerError) in try await house.broker.signOut(House.name) }
-            #expect(failure == .vaultFailed("No space left on device."))
+            #expect(failure == .vaultFailed(.vault(.unwritable(reason: "No space left on device."))))
             #expect(await house.failure() == nil)
         }
         #expect(house.provider.revoked.isEmpty)

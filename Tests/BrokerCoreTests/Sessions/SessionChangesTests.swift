@@ -78,7 +78,7 @@ import Testing
         try await house.signIn()
         await house.vault.fail(with: .unwritable(reason: "read-only file system"))
         let failure = await error { () throws(BrokerError) in try await house.broker.signOut(House.name) }
-        #expect(failure == .vaultFailed("read-only file system"))
+        #expect(failure == .vaultFailed(.vault(.unwritable(reason: "read-only file system"))))
         #expect(house.provider.revoked.isEmpty)
         #expect(await house.failure() == nil)
     }

@@ -1,4 +1,5 @@
 import Secrets
+import SessionVault
 import Testing
 
 @testable import BrokerCore
@@ -92,7 +93,7 @@ private func session(
 }
 
 @Suite struct `The state of the vault` {
-    private let locked = BrokerError.vaultLocked("The keyring is locked.")
+    private let locked = BrokerError.vaultLocked(.vault(.locked(reason: "The keyring is locked.")))
 
     @Test func `a lock by a user ends only when the vault is opened`() {
         var state = VaultState()

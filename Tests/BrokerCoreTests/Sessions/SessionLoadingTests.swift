@@ -86,7 +86,8 @@ import Testing
         try await house.signIn()
         let broker = try await reborn(house, failing: .damaged(reason: "It was set aside."))
         await house.vault.fail(with: nil)
-        #expect(try await broker.account(House.name).error == .vaultFailed("It was set aside."))
+        #expect(
+            try await broker.account(House.name).error == .vaultFailed(.vault(.damaged(reason: "It was set aside."))))
         #expect(try await broker.account(House.name).state == .unauthenticated)
         let flow = try await broker.signIn(House.name, SignInRequest()).flow
         guard case .completed = await broker.receive(try house.provider.consent(flow.authorizationURL)) else {
@@ -109,7 +110,7 @@ import Testing
             await error { () throws(BrokerError) in try await broker.signIn(House.name, SignInRequest()) },
             await error { () throws(BrokerError) in try await broker.signOut(House.name) },
         ]
-        #expect(failures.allSatisfy { $0 == .vaultFailed("Input/output error.") })
+        #expect(failures.allSatisfy { $0 == .vaultFailed(.vault(.unwritable(reason: "Input/output error."))) })
         if isReloaded { await broker.configure([House.account()]) }
         await house.live(30, as: broker)
         #expect(try await broker.account(House.name).state == .loading)

@@ -171,12 +171,12 @@ import Testing
         await house.vault.fail(with: .unwritable(reason: "Read-only file system."))
         house.clock.advance(by: 3_600)
         _ = try await house.token()
-        #expect(try await house.view.error == .vaultFailed("Read-only file system."))
+        #expect(try await house.view.error == .vaultFailed(.vault(.unwritable(reason: "Read-only file system."))))
     }
 
     @Test func `what could not be saved is saved when the vault can write again`() async throws {
         let house = try await House.unsaved()
-        #expect(try await house.view.error == .vaultFailed("No space left on device."))
+        #expect(try await house.view.error == .vaultFailed(.vault(.unwritable(reason: "No space left on device."))))
         #expect(await house.vault.sessions.first?.refreshToken == Secret("refresh-2"))
         await house.vault.fail(with: nil)
         house.clock.advance(by: 6)

@@ -19,6 +19,11 @@ private let programs: Set = [
     "curl",
     "xdg-settings", "xdg-mime",
 ]
+/// The parts whose texts reach the socket API, and their files whose texts are only printed by a daemon that does not start.
+private let speakers: Set = [
+    "APIServer", "BrokerCore", "KeptFiles", "OAuth", "OAuthSignIn", "SessionVault", "SupabaseAuth", "SupabaseSignIn",
+]
+private let startErrors: Set = ["SessionVault/State/StateLockError.swift"]
 /// What may follow a program's name where a sentence speaks of it.
 private let prose: Set = ["and", "are", "as", "has", "is", "or", "uses", "with"]
 
@@ -46,6 +51,15 @@ private let prose: Set = ["and", "are", "as", "has", "is", "or", "uses", "with"]
         for file in tree.files where !["ringback", "ringback-sandbox", "Sandbox"].contains(file.target) {
             guard places[file.path] == nil else { continue }
             #expect(commands(in: file.text).isEmpty, "\(file.path)")
+        }
+    }
+
+    @Test func `names no option either where it reaches the socket API`() {
+        for file in tree.files where speakers.contains(file.target) && !startErrors.contains(file.path) {
+            let options = file.source.strings.filter { text in
+                text.split(separator: " ").contains { $0.count > 3 && $0.hasPrefix("--") && !$0.hasPrefix("---") }
+            }
+            #expect(options.isEmpty, "\(file.path)")
         }
     }
 

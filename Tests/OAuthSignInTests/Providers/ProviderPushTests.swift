@@ -190,11 +190,11 @@ import Testing
 
     @Test func `a key that cannot be read ends the sign-in before the browser opens`() async throws {
         let house = try await house([:]) {
-            $0.oauth.clientKey = Account.KeySource { () throws(BrokerError) in throw .misconfigured("no key") }
+            $0.oauth.clientKey = Account.KeySource { () throws(BrokerError) in throw .misconfigured(.any) }
         }
         let failure = await error { () throws(BrokerError) in
             try await house.broker.signIn(House.name, SignInRequest())
         }
-        #expect(failure == .misconfigured("no key"))
+        #expect(failure == .misconfigured(.any))
     }
 }

@@ -151,7 +151,8 @@ import Testing
         let office = await Office()
         await office.vault.failAnnouncing(with: .unwritable(reason: "The disk is full."))
         #expect(
-            await error { () throws(BrokerError) in try await office.register() } == .vaultFailed("The disk is full."))
+            await error { () throws(BrokerError) in try await office.register() }
+                == .vaultFailed(.vault(.unwritable(reason: "The disk is full."))))
         #expect(office.server.registrations.isEmpty)
     }
 
@@ -196,11 +197,12 @@ import Testing
         let office = await Office()
         office.server.describe(member, value)
         let refused = await error { () throws(BrokerError) in try await office.register() }
-        guard case .misconfigured(let reason)? = refused else {
+        guard case .unusableSetting(let setting)? = refused else {
             Issue.record("\(String(describing: refused))")
             return
         }
-        #expect(reason.oauth == expected && office.server.registrations.isEmpty)
+        #expect(setting.setting == "client_id")
+        #expect(setting.reason.oauth == expected && office.server.registrations.isEmpty)
     }
 
     @Test func `DCR-03: the provider's no is passed on without the token that was sent`() async {

@@ -19,7 +19,7 @@ private final class AssertionBox: Sendable {
             do throws(OAuthError) {
                 return try Assertion(parsing: Secret(self.text.withLock { $0 }))
             } catch {
-                throw .misconfigured("assertion_file is empty")
+                throw .misconfigured(.any)
             }
         }
     }
