@@ -65,13 +65,13 @@ public final class RecordKeeper: Sendable {
         case .revocationPostponed(let account, let error): write("revocation_postponed", account, error)
         case .revocationDelivered(let account): write("revocation_delivered", account)
         case .revocationAbandoned(let account): write("revocation_abandoned", account)
-        case .vaultOpened(let source): write("vault_unlocked", nil) { $0["key_source"] = .string(source) }
+        case .vaultOpened(let source): write("vault_unlocked", nil) { $0["key_source"] = .string(source.word) }
         case .vaultLocked: write("vault_locked", nil)
         case .vaultRefused(let error): write("unlock_refused", nil, error)
         case .vaultRekeyed(let former, let source):
             write("vault_rekeyed", nil) { members in
-                members["former_key_source"] = .string(former)
-                members["key_source"] = .string(source)
+                members["former_key_source"] = .string(former.word)
+                members["key_source"] = .string(source.word)
             }
         case .clientRegistered(let account, let issuer, let clientID):
             write("client_registered", account) { members in

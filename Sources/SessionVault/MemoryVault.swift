@@ -66,7 +66,7 @@ public actor MemoryVault: Vault {
 
     public nonisolated var status: VaultStatus {
         VaultStatus(
-            kind: .memory, isLocked: false, keySource: "memory",
+            kind: .memory, isLocked: false, keySource: .memory,
             protects: "nothing is written to disk; sessions end with the daemon")
     }
 }

@@ -59,7 +59,7 @@ extension SealedFileVault {
         .locked(
             reason: "The vault's key is kept by \(recorded.rawValue), and the configuration says "
                 + "key_source = \"\(choice.rawValue)\".",
-            obstacle: .keySourceDiffers(recorded: recorded.rawValue, configured: choice.rawValue))
+            obstacle: .keySourceDiffers(recorded: recorded, configured: choice))
     }
 
     /// The data key of `vault.key`, unwrapped with the source that it names.

@@ -69,7 +69,7 @@ public actor SealedFileVault: Vault {
             VaultStatus(
                 kind: choice == .memory ? .memory : .sealedFile, isLocked: true,
                 reason: SealedFileVault.unopened,
-                keySource: choice == .auto ? "undecided" : choice.rawValue,
+                keySource: choice == .auto ? nil : choice,
                 protects: "nothing is readable until it is opened"))
     }
 
@@ -103,7 +103,7 @@ public actor SealedFileVault: Vault {
         let protects = source(keyFile.source)?.protects ?? ""
         snapshot.withLock {
             $0 = VaultStatus(
-                kind: .sealedFile, isLocked: false, keySource: keyFile.source.rawValue, protects: protects)
+                kind: .sealedFile, isLocked: false, keySource: keyFile.source, protects: protects)
             $0.otherKeySource = other(than: keyFile.source)
         }
     }
@@ -120,7 +120,7 @@ public actor SealedFileVault: Vault {
     func show(lockedWith source: KeySourceChoice) {
         let protects = self.source(source)?.protects ?? ""
         snapshot.withLock { status in
-            status.keySource = source.rawValue
+            status.keySource = source
             status.protects = protects
             status.needsNewPassphrase = false
             status.otherKeySource = other(than: source)
@@ -130,8 +130,8 @@ public actor SealedFileVault: Vault {
     /// Reports that there is no key yet and that the user must choose a passphrase first.
     func showNewPassphraseNeeded() { snapshot.withLock { $0.needsNewPassphrase = true } }
 
-    private nonisolated func other(than source: KeySourceChoice) -> String? {
-        choice == .auto || choice == source ? nil : choice.rawValue
+    private nonisolated func other(than source: KeySourceChoice) -> KeySourceChoice? {
+        choice == .auto || choice == source ? nil : choice
     }
 
     private func note(_ error: VaultError) {

@@ -132,8 +132,8 @@ public enum VaultError: Error, Sendable, Equatable {
 
 /// What the user can remove so that the vault opens, for programs that advise the user.
 public enum VaultObstacle: Sendable, Equatable {
-    /// The key is kept by another source than the configured one. Both are names of a ``KeySourceChoice``.
-    case keySourceDiffers(recorded: String, configured: String)
+    /// The key is kept by another source than the configured one.
+    case keySourceDiffers(recorded: KeySourceChoice, configured: KeySourceChoice)
     /// The directory of the key file is open to others, or not the user's.
     case openToOthers(path: String)
 }
@@ -152,17 +152,17 @@ public struct VaultStatus: Sendable, Equatable {
     /// Why it is locked; nil if it is not.
     public var reason: String?
     public var obstacle: VaultObstacle?
-    /// The name of a ``KeySourceChoice``; `undecided` before the first opening.
-    public var keySource: String
+    /// Where the key is kept; nil before the first opening, if the configuration leaves it open.
+    public var keySource: KeySourceChoice?
     public var protects: String
     /// True if the vault is locked because no passphrase was chosen yet: the next one that is given becomes its
     /// passphrase.
     public var needsNewPassphrase = false
-    /// The configured ``KeySourceChoice``, if it is neither `auto` nor the key's source. The vault will then be locked
+    /// The configured source, if it is neither `auto` nor the key's source. The vault will then be locked
     /// after the next start.
-    public var otherKeySource: String?
+    public var otherKeySource: KeySourceChoice?
 
-    public init(kind: Kind, isLocked: Bool, reason: String? = nil, keySource: String, protects: String) {
+    public init(kind: Kind, isLocked: Bool, reason: String? = nil, keySource: KeySourceChoice?, protects: String) {
         self.kind = kind
         self.isLocked = isLocked
         self.reason = reason

@@ -130,7 +130,7 @@ struct Freshness: Service {
         await broker.vaultSettled()
         guard
             configuration.keySource == .secretService
-                || vault.status.keySource == KeySourceChoice.secretService.rawValue
+                || vault.status.keySource == .secretService
         else { return }
         for await _ in helper.events(.secretServiceChanged) { await broker.keySourceChanged() }
     }

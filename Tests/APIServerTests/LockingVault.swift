@@ -7,7 +7,7 @@ final class LockingVault: Vault {
     private struct State {
         var passphrase = Secret("canary-passphrase")
         var isLocked = false
-        var source = "passphrase"
+        var source = KeySourceChoice.passphrase
         var isNew = false
         var openings: [Bool] = []
     }
@@ -41,7 +41,7 @@ final class LockingVault: Vault {
         guard choice != .memory else { throw .refused(reason: "A sealed vault does not become one in memory.") }
         try check()
         state.withLock { state in
-            state.source = choice.rawValue
+            state.source = choice
             if let passphrase { state.passphrase = passphrase }
         }
     }
@@ -101,7 +101,7 @@ final class LockingVault: Vault {
                 kind: .sealedFile, isLocked: state.isLocked, reason: state.isLocked ? "The vault is locked." : nil,
                 keySource: state.source, protects: "a test's sessions")
             // As if that were in the configuration.
-            status.otherKeySource = state.source == "passphrase" ? nil : "passphrase"
+            status.otherKeySource = state.source == .passphrase ? nil : .passphrase
             status.needsNewPassphrase = state.isLocked && state.isNew
             return status
         }

@@ -172,6 +172,6 @@ actor RecordingVault: Vault {
     var isAnnounced: Bool { !announced.isEmpty }
 
     nonisolated var status: VaultStatus {
-        VaultStatus(kind: .sealedFile, isLocked: false, keySource: "none", protects: "nothing")
+        VaultStatus(kind: .sealedFile, isLocked: false, keySource: .keyFile, protects: "nothing")
     }
 }

@@ -27,13 +27,13 @@ import Testing
         let keyring = FakeSource(.secretService, beginning.keyring ? .ready : .absent)
         let sources: [any KeySource] = [credential, keyring, house.keySource]
         let vault = try await house.opened(.auto, sources)
-        #expect(vault.status.keySource == beginning.expected.rawValue)
+        #expect(vault.status.keySource == beginning.expected)
         try await vault.store(Secret("text"), in: slot)
         // Everything is there later: what was decided stays.
         credential.become(.ready)
         keyring.become(.ready)
         let next = try await house.opened(.auto, sources)
-        #expect(next.status.keySource == beginning.expected.rawValue)
+        #expect(next.status.keySource == beginning.expected)
         #expect(try await next.load(slot)?.text == Secret("text"))
     }
 
@@ -43,7 +43,7 @@ import Testing
         #expect(
             vault.status
                 == VaultStatus(
-                    kind: .sealedFile, isLocked: false, keySource: choice.rawValue, protects: "what a fake protects"))
+                    kind: .sealedFile, isLocked: false, keySource: choice, protects: "what a fake protects"))
         #expect(sources.filter { !$0.keys.isEmpty }.map(\.choice) == [choice])
     }
 
@@ -62,7 +62,7 @@ import Testing
         #expect(sources.allSatisfy { $0.keys.isEmpty })
         sources.first { $0.choice == choice }?.become(.ready)
         try await vault.open(passphrase: nil)
-        #expect(vault.status.keySource == choice.rawValue)
+        #expect(vault.status.keySource == choice)
     }
 
     @Test func `not among the sources locks the vault`() async throws {
@@ -92,7 +92,7 @@ import Testing
             #expect(error?.reason.contains(choice.rawValue) == true)
             #expect(error?.reason.contains("The fake is") == true)
             #expect(vault.status.isLocked)
-            #expect(vault.status.keySource == choice.rawValue)
+            #expect(vault.status.keySource == choice)
             #expect(house.content(house.keyFile) == before)
             #expect(sources.filter { !$0.keys.isEmpty }.map(\.choice) == [choice])
             sources.first { $0.choice == choice }?.become(.ready)
@@ -249,12 +249,12 @@ import Testing
         let keys = KeyFileSource(directory: "/proc/self/keys", outside: house.state)
         let vault = try await house.opened(.auto, [keys])
         #expect(vault.status.kind == .memory)
-        #expect(vault.status.keySource == "memory")
+        #expect(vault.status.keySource == .memory)
         #expect(vault.status.protects.contains("/proc/self/keys"))
         try await vault.store(Secret("text"), in: slot)
         #expect(!house.exists(house.keyFile))
         // A later start decides again.
-        #expect(try await house.opened().status.keySource == "key-file")
+        #expect(try await house.opened().status.keySource == .keyFile)
 
         let nowhere = SealedFileVault(directory: "/proc", sources: [house.keySource])
         try await nowhere.open(passphrase: nil)

@@ -51,7 +51,7 @@ import Testing
         let isFile = [.keyFileGone, .keyFileReplaced, .keyFileOpen].contains(trouble)
         if !isFile { house.write([UInt8](repeating: 7, count: 40), credential) }
         let first = try await house.opened(.auto, sources)
-        #expect(first.status.keySource == (isFile ? "key-file" : "systemd-credential"))
+        #expect(first.status.keySource == (isFile ? .keyFile : .systemdCredential))
         try await first.store(Secret("text"), in: slot)
         let before = (house.content(house.keyFile), house.names(house.folder))
         try cause(trouble)

@@ -19,7 +19,7 @@ import Testing
         try await vault.store(Secret("text"), in: slot)
         let sealed = house.content(house.sealed)
         try await vault.rekey(to: .keyFile, passphrase: nil)
-        #expect(vault.status.keySource == "key-file")
+        #expect(vault.status.keySource == .keyFile)
         #expect(keyring.keys.isEmpty)
         #expect(house.content(house.sealed) == sealed)
         #expect(house.names(house.state) == ["vault", "vault.key"])
@@ -44,7 +44,7 @@ import Testing
         let vault = try await house.opened(.keyFile, sources)
         credential.become(.absent)
         try await vault.rekey(to: .auto, passphrase: nil)
-        #expect(vault.status.keySource == "secret-service")
+        #expect(vault.status.keySource == .secretService)
     }
 
     @Test func `to a passphrase asks for it from then on`() async throws {

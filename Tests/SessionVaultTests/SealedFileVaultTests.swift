@@ -103,7 +103,7 @@ private final class End: Sendable {
         try await vault.close()
         #expect(vault.status.isLocked)
         #expect(vault.status.reason == "A user locked the vault.")
-        #expect(vault.status.keySource == "key-file")
+        #expect(vault.status.keySource == .keyFile)
         #expect(await failure { _ = try await vault.load(slot) }?.isLocked == true)
         #expect(await failure { try await vault.store(Secret("x"), in: slot) }?.isLocked == true)
         #expect(await failure { try await vault.announce(slot) }?.isLocked == true)
@@ -120,7 +120,7 @@ private final class End: Sendable {
 
     @Test func `before it is opened it is undecided`() async throws {
         let vault = house.vault()
-        #expect(vault.status.keySource == "undecided")
+        #expect(vault.status.keySource == nil)
         #expect(vault.status.isLocked)
         #expect(await failure { _ = try await vault.load(slot) }?.isLocked == true)
         #expect(house.names(house.state) == [])

@@ -1,6 +1,7 @@
 internal import BrokerCore
 internal import HTTPMessages
 internal import RingbackAPI
+internal import Secrets
 internal import SessionVault
 internal import StrictJSON
 internal import SupabaseAuth
@@ -116,7 +117,7 @@ extension Problem {
         case .unreachable(let host, let reason, let proxy):
             self.init(
                 .providerUnreachable, "\(host) cannot be reached: \(reason.asSentenceEnd)",
-                extensions: Problem.members(ofPlace: host, cause: proxy.map { _ in "proxy_failed" }))
+                extensions: Problem.members(ofPlace: host, cause: proxy.map { _ in .proxyFailed }))
         case .rateLimited(let seconds):
             self.init(.rateLimited, "The provider requires a pause before the next request.", retryAfter: seconds)
         case .unavailable(let status, let seconds):
@@ -132,11 +133,11 @@ extension Problem {
             self.init(
                 .providerUnreachable,
                 "There is no trusted connection to \(host): \(reason.asSentenceEnd)",
-                extensions: Problem.members(ofPlace: host, cause: "untrusted"))
+                extensions: Problem.members(ofPlace: host, cause: .untrusted))
         case .wrongScheme(let host, let speaksTLS):
             self.init(
                 .providerUnreachable, Reason.finding(.wrongScheme(host: host, speaksTLS: speaksTLS)).sentence,
-                extensions: Problem.members(ofPlace: host, cause: "wrong_scheme"))
+                extensions: Problem.members(ofPlace: host, cause: .wrongScheme))
         case .invalidResponse(let reason), .otherSession(let reason):
             self.init(.invalidProviderResponse, reason.sentence)
         case .unexplained(let host, let status):
@@ -162,11 +163,11 @@ extension Problem {
     }
 
     /// Host and port of a place (`host` or `host:port`, as messages have it). The port of https is left out.
-    private static func members(ofPlace place: String, cause: String? = nil) -> JSONObject {
+    private static func members(ofPlace place: String, cause: ProblemCause? = nil) -> JSONObject {
         let url = WebURL(ofPlace: place)
         var members = JSONObject([.init("host", .string(url?.host ?? place))])
         members["port"] = url?.port.map { .integer($0) }
-        members["cause"] = cause.map { .string($0) }
+        members["cause"] = cause.map { .string($0.rawValue) }
         return members
     }
 }
@@ -205,10 +206,10 @@ extension ConflictCause {
         switch self {
         case .signInPending(let account):
             members = Problem.members(of: account)
-            members["cause"] = "sign_in_pending"
+            members["cause"] = .string(ProblemCause.signInPending.rawValue)
         case .migrationPending(let account):
             members = Problem.members(of: account)
-            members["cause"] = "migration_pending"
+            members["cause"] = .string(ProblemCause.migrationPending.rawValue)
         case .vault(let obstacle): members = obstacle.members
         case .openToOthers(let path): members = VaultObstacle.openToOthers(path: path).members
         }
@@ -222,11 +223,14 @@ extension VaultObstacle {
         switch self {
         case .keySourceDiffers(let recorded, let configured):
             JSONObject([
-                .init("cause", "key_source_differs"), .init("key_source", .string(recorded)),
-                .init("other_key_source", .string(configured)),
+                .init("cause", .string(ProblemCause.keySourceDiffers.rawValue)),
+                .init("key_source", .string(recorded.rawValue)),
+                .init("other_key_source", .string(configured.rawValue)),
             ])
         case .openToOthers(let path):
-            JSONObject([.init("cause", "open_to_others"), .init("path", .string(path))])
+            JSONObject([
+                .init("cause", .string(ProblemCause.openToOthers.rawValue)), .init("path", .string(path)),
+            ])
         }
     }
 }

@@ -171,7 +171,7 @@ struct DiagnosticsResource: Resource {
                     .vaultInMemory, setting: "vault.key_source")
             ]
         }
-        return [Finding(.vault, .ok, .stated("The key comes from \(status.keySource): \(status.protects)."))]
+        return [Finding(.vault, .ok, .stated("The key comes from \(status.keySource.word): \(status.protects)."))]
     }
 
     private func check(_ finding: Finding, of account: AccountName?) -> JSON {

@@ -73,15 +73,20 @@ struct VaultResource: Resource {
     }
 }
 
+extension KeySourceChoice? {
+    /// As the socket API and the audit log name it; `undecided` before the vault's first opening.
+    var word: String { self?.rawValue ?? "undecided" }
+}
+
 extension VaultStatus {
     /// The vault as `GET /v1/status` shows it.
     var json: JSON {
         var object = JSONObject([.init("kind", .string(kind.rawValue)), .init("locked", .bool(isLocked))])
         object["reason"] = reason.map { .string($0) }
-        object["key_source"] = .string(keySource)
+        object["key_source"] = .string(keySource.word)
         object["protects"] = .string(protects)
         if needsNewPassphrase { object["needs_new_passphrase"] = true }
-        object["other_key_source"] = otherKeySource.map { .string($0) }
+        object["other_key_source"] = otherKeySource.map { .string($0.rawValue) }
         for member in obstacle?.members.members ?? [] { object[member.name] = member.value }
         return .object(object)
     }

@@ -1,3 +1,5 @@
+public import Secrets
+
 /// Why new tokens are requested.
 public enum RefreshReason: String, Sendable {
     /// Ahead of time, or after a start, a resume or an outage.
@@ -67,11 +69,11 @@ public enum BrokerFact: Sendable {
     /// The user has one more passkey, or one less.
     case passkeyRegistered(AccountName, passkey: String)
     case passkeyRemoved(AccountName, passkey: String)
-    case vaultOpened(keySource: String)
+    case vaultOpened(keySource: KeySourceChoice?)
     case vaultLocked
     /// An attempt to open it failed.
     case vaultRefused(BrokerError)
-    case vaultRekeyed(from: String, to: String)
+    case vaultRekeyed(from: KeySourceChoice?, to: KeySourceChoice?)
     case clientRegistered(AccountName, issuer: String, clientID: String)
     /// Deleted at the provider and here, or only here if the provider offers no way to. `clientID` is nil for a
     /// registration that could not be used.

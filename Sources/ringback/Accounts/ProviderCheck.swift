@@ -9,7 +9,7 @@ struct ProviderCheck {
     private struct Finding {
         let level: String
         let message: String
-        let cause: String?
+        let cause: ProblemCause?
         let setting: String?
         /// The issuer that the provider states in place of the configured one.
         let stated: String?
@@ -18,28 +18,26 @@ struct ProviderCheck {
             guard let message = document["message"]?.string else { return nil }
             self.message = message
             level = document["level"]?.string ?? "wrong"
-            cause = document["cause"]?.string
+            cause = document.object?.cause
             setting = document["setting"]?.string
             stated = document["stated"]?.string
         }
 
         /// False for problems that are not the account's, such as a wrong clock.
         var isOfAccount: Bool {
-            [
-                "unreachable", "untrusted", "wrong_scheme", "bad_response", "configuration", "client_refused",
-            ].contains(cause)
+            [.unreachable, .untrusted, .wrongScheme, .badResponse, .configuration, .clientRefused].contains(cause)
         }
 
         /// What to change, or to look at.
         func advice(_ description: AccountDescription) -> String {
-            if cause == "wrong_scheme" {
+            if cause == .wrongScheme {
                 return ProviderCheck.otherScheme(description).map { "Try \($0) instead. " } ?? ""
             }
             guard let option = setting.flatMap(AccountDescription.option(for:)) else { return "" }
             if setting == "issuer", let stated {
                 return "Use \(option) \(Sanitizer.line(stated, limit: 400)) instead. "
             }
-            if cause == "bad_response", setting == "issuer" {
+            if cause == .badResponse, setting == "issuer" {
                 return "Look at \(option): it is the URL before /.well-known/openid-configuration. "
             }
             return "Look at \(option). "
@@ -101,8 +99,8 @@ struct ProviderCheck {
     /// An unreachable provider is another error than a wrong setting.
     private static func kind(of finding: Finding) -> RingbackError.Kind {
         switch finding.cause {
-        case "unreachable", "untrusted", "wrong_scheme": .providerUnreachable
-        case "bad_response" where finding.setting == nil: .invalidProviderResponse
+        case .unreachable, .untrusted, .wrongScheme: .providerUnreachable
+        case .badResponse where finding.setting == nil: .invalidProviderResponse
         default: .invalidConfiguration
         }
     }

@@ -1,3 +1,4 @@
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -50,7 +51,7 @@ struct DoctorReport {
                 check: check, subject: account.map { ("account", $0) },
                 level: json["level"]?.string.flatMap(Level.init) ?? .wrong, message: message,
                 command: json.object.flatMap(CauseAdvice.remedy)
-                    ?? json["cause"]?.string.flatMap {
+                    ?? json.object?.cause.flatMap {
                         DoctorReport.command(
                             for: $0, account, setting: json["setting"]?.string, DoctorReport.request(json))
                     }))
@@ -58,28 +59,28 @@ struct DoctorReport {
 
     /// The command that corrects what the daemon found, or shows more about it.
     private static func command(
-        for cause: String, _ account: String?, setting: String?, _ request: String?
+        for cause: ProblemCause, _ account: String?, setting: String?, _ request: String?
     ) -> String? {
         let isOfAccount = account != nil
         let account = account.flatMap { RequestTarget.isAccountName($0) ? $0 : nil } ?? "ACCOUNT"
         return switch cause {
         // The provider responds, and a setting of the account is wrong.
-        case "bad_response" where setting != nil: "ringback account edit \(account)"
-        case "wrong_scheme" where isOfAccount: "ringback account edit \(account)"
-        case "unreachable", "untrusted", "wrong_scheme", "bad_response": request
-        case "configuration" where isOfAccount && setting != nil: "ringback account edit \(account)"
-        case "client_refused": "ringback account edit \(account)"
-        case "configuration", "scheme_not_reserved": "ringback config check"
-        case "clock_differs": "timedatectl set-ntp true"
-        case "callback_is_pasted": "ringback complete"
-        case "port_taken": "ss -ltnp"
-        case "session_stale": "ringback refresh \(account)"
-        case "sign_in_needed": "ringback login \(account)"
-        case "vault_locked": "ringback unlock"
-        case "key_source_differs": "ringback status"
-        case "vault_in_memory": "systemctl --user restart ringback.service"
-        case "not_exposed": "ringback expose list"
-        case "file_not_kept": "ringback files"
+        case .badResponse where setting != nil: "ringback account edit \(account)"
+        case .wrongScheme where isOfAccount: "ringback account edit \(account)"
+        case .unreachable, .untrusted, .wrongScheme, .badResponse: request
+        case .configuration where isOfAccount && setting != nil: "ringback account edit \(account)"
+        case .clientRefused: "ringback account edit \(account)"
+        case .configuration, .schemeNotReserved: "ringback config check"
+        case .clockDiffers: "timedatectl set-ntp true"
+        case .callbackIsPasted: "ringback complete"
+        case .portTaken: "ss -ltnp"
+        case .sessionStale: "ringback refresh \(account)"
+        case .signInNeeded: "ringback login \(account)"
+        case .vaultLocked: "ringback unlock"
+        case .keySourceDiffers: "ringback status"
+        case .vaultInMemory: "systemctl --user restart ringback.service"
+        case .notExposed: "ringback expose list"
+        case .fileNotKept: "ringback files"
         default: nil
         }
     }

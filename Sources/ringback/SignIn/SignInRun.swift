@@ -53,7 +53,7 @@ struct SignInRun {
             guard !isAnotherSubject(error, calls) else {
                 throw SignInAdvice.switching(error, account, projectAdvice.options)
             }
-            if endpoint == .signIn, error.problem?.extensions["cause"] == "sign_in_pending" {
+            if endpoint == .signIn, error.problem?.extensions.cause == .signInPending {
                 throw SignInAdvice.replacing(error, account, projectAdvice.options)
             }
             throw projectAdvice.advised(error)

@@ -1,4 +1,5 @@
 import Glibc
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -10,20 +11,21 @@ enum CauseAdvice {
     /// - Parameter members: of a problem document, of the vault in a status, or of a check.
     static func sentence(_ members: JSONObject) -> String? {
         if let command = remedy(members) { return "Run: \(command)" }
-        guard let cause = members["cause"]?.string else { return nil }
+        guard let cause = members.cause else { return nil }
         let name = members["account"]?.string.flatMap { RequestTarget.isAccountName($0) ? $0 : nil } ?? "ACCOUNT"
         switch cause {
-        case "sign_in_pending":
-            return "Finish it, or run: ringback cancel \(name)"
-        case "migration_pending": return "When they are moved, run: ringback migrate-user \(name) --done"
-        case "key_source_differs": return keySource(members)
+        case .signInPending: return "Finish it, or run: ringback cancel \(name)"
+        case .migrationPending: return "When they are moved, run: ringback migrate-user \(name) --done"
+        case .keySourceDiffers: return keySource(members)
         default: return nil
         }
     }
 
     /// The command that makes a path safe, if a path is what is wrong.
     static func remedy(_ members: JSONObject) -> String? {
-        guard let remedy = members["cause"]?.string.flatMap(PathRemedy.init), let path = members["path"]?.string else {
+        guard let remedy = members.cause.flatMap({ PathRemedy(rawValue: $0.rawValue) }),
+            let path = members["path"]?.string
+        else {
             return nil
         }
         return remedy.command(for: path, user: geteuid())
@@ -41,4 +43,9 @@ enum CauseAdvice {
                 + "set key_source back."
             : "To move it, run: \(move); or set key_source to \"\(recorded)\" or \"auto\" and start the daemon anew."
     }
+}
+
+extension JSONObject {
+    /// What is wrong; nil if the document does not say, or says it with a word that only a newer daemon knows.
+    var cause: ProblemCause? { self["cause"]?.string.flatMap(ProblemCause.init) }
 }

@@ -50,7 +50,7 @@ struct Failure {
         case .shuttingDown: return "Try again when the daemon is back."
         // These last until a setting or the proxy is changed.
         case .providerUnreachable
-        where ["proxy_failed", "untrusted", "wrong_scheme"].contains(error.problem?.extensions["cause"]?.string ?? ""):
+        where [.proxyFailed, .untrusted, .wrongScheme].contains(error.problem?.extensions.cause):
             guard let account, RequestTarget.isAccountName(account) else { return nil }
             return "Run: ringback doctor \(account)"
         case .rateLimited, .providerUnreachable:
@@ -131,7 +131,7 @@ struct Failure {
 
     private static func command(for mistake: JSON) -> String? {
         guard let members = mistake.object else { return nil }
-        if members["cause"]?.string == "name_taken", let socket = members["socket"]?.string,
+        if members.cause == .nameTaken, let socket = members["socket"]?.string,
             RequestTarget.isAccountName(socket)
         {
             return "ringback expose revoke \(socket)"

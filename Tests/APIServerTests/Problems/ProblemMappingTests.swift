@@ -48,6 +48,10 @@ import Testing
         ), (.serviceRefused(name(), code: "x", message: nil), .providerError, nil),
     ]
 
+    @Test func `a cause of a finding is one that clients know`() {
+        #expect(Finding.Cause.allCases.allSatisfy { ProblemCause(rawValue: $0.rawValue) != nil })
+    }
+
     @Test func `an odd answer on a refresh is nothing to tell a person`() {
         #expect(Problem(.provider(.invalidResponse(.any)), language: .english).userMessage == nil)
         #expect(Problem(.provider(.refused(code: "x", message: nil)), language: .english).userMessage == nil)

@@ -280,7 +280,7 @@ private let none = JSONObject()
         let house = House()
         let sources: [any KeySource] = [keyring.source, house.keySource]
         let vault = try await house.opened(.auto, sources)
-        #expect(vault.status.keySource == "secret-service")
+        #expect(vault.status.keySource == .secretService)
         try await vault.store(Secret("text"), in: slot)
         #expect(try await house.opened(.auto, sources).load(slot)?.text == Secret("text"))
     }
