@@ -17,14 +17,22 @@ public enum SupabaseProfile: Sendable, Equatable {
 /// They are kept only in memory.
 final class SupabaseProfiles: ProviderMemory {
     private typealias Look = Promise<Result<SupabaseProfile, BrokerError>>
-    private struct State {
-        var rows: [AccountName: SupabaseProfile] = [:]
-        /// The fetches in progress.
-        var looks: [AccountName: Look] = [:]
-        /// The fetches that were started last, also if they have ended.
-        var latest: [AccountName: Look] = [:]
+
+    /// What is known of one account's row.
+    private struct Known {
+        /// The fetch that was started last, also if it has ended.
+        let latest: Look
+        var stage = Stage.fetching
     }
-    private let state = Mutex(State())
+
+    private enum Stage {
+        case fetching
+        case row(SupabaseProfile)
+        /// The fetch failed, or its user was not signed in any more when it ended.
+        case unusable
+    }
+
+    private let accounts = Mutex<[AccountName: Known]>([:])
     private let work: Work
 
     init(http: any HTTPClient, work: Work, clock: BrokerClock) { self.work = work }
@@ -32,14 +40,15 @@ final class SupabaseProfiles: ProviderMemory {
     func profile(
         of account: Account, in sessions: SessionAccess
     ) async throws(BrokerError) -> SupabaseProfile {
-        let (row, look) = state.withLock { ($0.rows[account.name], $0.looks[account.name]) }
-        if let row { return row }
-        var awaited = look ?? start(account, sessions)
+        let known = accounts.withLock { $0[account.name] }
+        if case .row(let row) = known?.stage { return row }
+        let running: Look? = if case .fetching = known?.stage { known?.latest } else { nil }
+        var awaited = running ?? start(account, sessions)
         while true {
             guard let found = await awaited.wait() else { throw .cancelled }
             // If a later fetch was started meanwhile, its result counts: this row may be outdated. It may have ended
             // already.
-            guard let later = state.withLock({ $0.latest[account.name] }), later !== awaited else {
+            guard let later = accounts.withLock({ $0[account.name]?.latest }), later !== awaited else {
                 return try found.get()
             }
             awaited = later
@@ -52,29 +61,23 @@ final class SupabaseProfiles: ProviderMemory {
     }
 
     func forget(_ name: AccountName) {
-        state.withLock { state in
-            state.rows[name] = nil
-            state.looks[name] = nil
-            state.latest[name] = nil
-        }
+        accounts.withLock { $0[name] = nil }
     }
 
-    func isAwaited(_ name: AccountName) -> Bool { state.withLock { $0.looks[name] != nil } }
+    func isAwaited(_ name: AccountName) -> Bool {
+        if case .fetching = accounts.withLock({ $0[name]?.stage }) { true } else { false }
+    }
 
     /// Concurrent callers share one fetch. If a later one is started, the result of the earlier one is not cached.
     private func start(_ account: Account, _ sessions: SessionAccess) -> Look {
         let look = Look()
-        state.withLock { state in
-            state.rows[account.name] = nil
-            state.looks[account.name] = look
-            state.latest[account.name] = look
-        }
+        accounts.withLock { $0[account.name] = Known(latest: look) }
         work.start {
             let (found, isStill) = await self.fetch(account, sessions)
-            self.state.withLock { state in
-                guard state.looks[account.name] === look else { return }
-                state.looks[account.name] = nil
-                if case .success(let row) = found, isStill { state.rows[account.name] = row }
+            self.accounts.withLock { accounts in
+                guard accounts[account.name]?.latest === look else { return }
+                accounts[account.name]?.stage =
+                    if isStill, case .success(let row) = found { .row(row) } else { .unusable }
             }
             look.fulfil(found)
         }
