@@ -37,79 +37,6 @@ private func held(_ session: Session = alice, isUnsaved: Bool = false, isUrgent:
     .loaded(.session(HeldSession(session, isUnsaved: isUnsaved, isUrgent: isUrgent)), isAfterReload: false)
 }
 
-/// What follows from an outcome, in a word each.
-private func words(_ effects: [LaneState.Effect]) -> [String] {
-    effects.map {
-        switch $0 {
-        case .publish: "publish"
-        case .schedule: "schedule"
-        case .retryLoading: "retry loading"
-        case .wake: "wake"
-        case .record(let fact): String(String(describing: fact).prefix { $0 != "(" })
-        case .post(let kind, _, _): kind.rawValue
-        }
-    }
-}
-
-/// The presence in a word, and `closing` for each sign-out in progress.
-private func word(_ state: LaneState) -> String {
-    let presence =
-        switch state.presence {
-        case .loading(nil): "loading"
-        case .loading: "unread"
-        case .absent(.signedOut): "absent"
-        case .absent(.ended): "ended"
-        case .absent(.unreadable): "unreadable"
-        case .untouchable: "untouchable"
-        case .held(let held):
-            "\(held.session.subject ?? "") in \(held.session.keeping)"
-                + "\(held.isUnsaved ? " unsaved" : "")\(held.isUrgent ? " urgent" : "")"
-        }
-    return presence + closing(state.signOutsInProgress)
-}
-
-private func closing(_ count: Int) -> String { String(repeating: ", closing", count: count) }
-
-/// An outcome in a word. The compiler names this switch when an outcome is added: it belongs into the list below too.
-private func word(_ outcome: LaneState.Outcome) -> String {
-    switch outcome {
-    case .loaded(.session, false): "loaded"
-    case .loaded(.session, true): "loaded again"
-    case .loaded(.absent(.signedOut), _): "loaded nothing"
-    case .loaded(.absent(.ended), _): "loaded an ended session"
-    case .loaded(.absent(.unreadable), _): "loaded an unreadable record"
-    case .loaded(.untouchable, _): "loaded an untouchable record"
-    case .loaded(.failed, _): "not loaded"
-    case .opened: "opened"
-    case .signInBegan: "sign-in began"
-    case .refreshBegan: "refresh began"
-    case .rotated: "rotated"
-    case .renewed: "renewed"
-    case .changed: "changed"
-    case .failed(_, false): "failed"
-    case .failed(_, true): "request failed"
-    case .refreshEnded: "refresh ended"
-    case .changeBegan: "change began"
-    case .changeEnded: "change ended"
-    case .becameUrgent: "became urgent"
-    case .dead: "dead"
-    case .saved: "saved"
-    case .notSaved: "not saved"
-    case .signOutBegan: "sign-out began"
-    case .closed(nil): "closed"
-    case .closed: "tokens dropped"
-    case .signOutEnded: "sign-out ended"
-    case .dropped: "dropped"
-    case .locked: "locked"
-    case .replaced: "replaced"
-    case .noticed: "noticed"
-    case .networkReturned: "network returned"
-    case .configurationFixed: "mended"
-    case .reloaded: "reloaded"
-    case .settingFixed: "setting mended"
-    }
-}
-
 @Suite struct `The state of an account's lane` {
     /// What leads to each presence, as it does in a daemon.
     private static let paths: [[LaneState.Outcome]] = [
@@ -236,7 +163,9 @@ private func word(_ outcome: LaneState.Outcome) -> String {
     }
 
     @Test func `a reload clears a problem for which nothing is retried, and changes nothing else`() {
-        for problem: BrokerError in [down, full, .vaultLocked(.vault(.locked(reason: "Locked."))), .sessionRanOut(name, advice: nil)] {
+        for problem: BrokerError in [
+            down, full, .vaultLocked(.vault(.locked(reason: "Locked."))), .sessionRanOut(name, advice: nil),
+        ] {
             for backsOff in [false, true] {
                 var state = reached(held())
                 if backsOff { _ = state.take(.failed(down, isOfRequest: false), of: name, at: now) }

@@ -12,7 +12,7 @@ import Testing
 @testable import SupabaseSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `A session of a project that no account has` {
-    private let name = SupabaseHouse.name
+    let name = SupabaseHouse.name
 
     @Test func `is ended at the server where the sign-in was refused because of its user`() async throws {
         let house = try await SupabaseHouse()
@@ -250,119 +250,5 @@ import Testing
         house.project.release(FakeSupabase.exchange)
         guard case .failed = await verdict else { throw Unexpected() }
         #expect(await eventually { house.project.sessions.isEmpty && house.project.count("POST /logout local") == 1 })
-    }
-
-    @Test func `is ended when the vault is locked, if it was to leave nothing behind`() async throws {
-        for isPersistent in [true, false] {
-            let house = try await SupabaseHouse()
-            try await house.signIn(isPersistent: isPersistent)
-            try await house.broker.lockVault()
-            if isPersistent {
-                #expect(house.project.count("POST /logout local") == 0)
-            } else {
-                #expect(await eventually { house.project.sessions.isEmpty })
-            }
-            try await house.broker.unlockVault(passphrase: nil)
-            #expect(
-                await eventually { (try? await house.view.state) == (isPersistent ? .authenticated : .unauthenticated) }
-            )
-        }
-    }
-
-    @Test func `is ended by a lock and when the daemon stops, even if its account was removed meanwhile`() async throws
-    {
-        for isLocked in [true, false] {
-            let house = try await SupabaseHouse()
-            let account = try await house.broker.sessionManager.account(name)
-            try await house.signIn(isPersistent: false)
-            await house.broker.configure([])
-            // As long as it may come back, nobody is told anything.
-            #expect(house.project.count("POST /logout local") == 0)
-            if isLocked { try await house.broker.lockVault() } else { await house.broker.drain(atMost: .seconds(5)) }
-            #expect(await eventually { house.project.sessions.isEmpty })
-            #expect(await house.broker.sessionManager.residue.isEmpty)
-            guard isLocked else { continue }
-            try await house.broker.unlockVault(passphrase: nil)
-            try await house.configure(account)
-            #expect(await eventually { (try? await house.view.state) == .unauthenticated })
-        }
-    }
-
-    @Test func `is ended with the daemon, if it was to leave nothing behind`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn(isPersistent: false)
-        await house.broker.drain(atMost: .seconds(5))
-        #expect(house.project.sessions.isEmpty)
-        #expect(try await house.view.state == .unauthenticated)
-    }
-
-    @Test func `is told of once, where nothing is to be left of it here`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn(isPersistent: false)
-        house.project.script("POST /logout local", .status(503), .status(503))
-        try await house.broker.lockVault()
-        #expect(await eventually { house.facts.names.contains("revocationAbandoned") })
-        #expect(await house.broker.pendingRevocations().isEmpty)
-    }
-
-    @Test func `ends here at once where the server knows its person no more`() async throws {
-        let house = try await SupabaseHouse()
-        try await house.signIn()
-        house.project.script(
-            "GET /user",
-            .answer(403, #"{"code":"user_not_found","message":"No."}"#, [("X-Supabase-Api-Version", "2024-01-01")]))
-        let failure = await error { () throws(BrokerError) in try await house.broker.supabase.user(name) }
-        #expect(failure == .sessionExpired(name, word: "user_not_found"))
-        #expect(try await house.view.state == .unauthenticated)
-        #expect(house.project.presented.isEmpty)
-    }
-}
-
-@Suite(.timeLimit(.minutes(1))) struct `A name that comes beside an ID token` {
-    private func signIn(
-        _ house: SupabaseHouse, _ fill: (inout SupabaseSignInFields) -> Void
-    ) async throws(BrokerError) {
-        try await house.begin("id_token") { fields in
-            fields.oauthProvider = "apple"
-            fields.idToken = Secret("\(SupabaseHouse.alice);\(Digest.hex(Digest.sha256("n")))")
-            fields.nonce = Secret("n")
-            fill(&fields)
-        }
-    }
-
-    private let apple = JSONObject([.init("name", ["firstName": "Mira", "lastName": "Nordlys"])])
-
-    @Test func `is written to a person who has none, and to nobody else`() async throws {
-        let house = try await SupabaseHouse()
-        try await signIn(house) { $0.appleUser = apple }
-        #expect(
-            try await house.view.user?["user_metadata"]
-                == ["full_name": "Mira Nordlys", "given_name": "Mira", "family_name": "Nordlys"])
-        #expect(try await house.view.user?["name"] == "Mira Nordlys")
-        try await signIn(house) { $0.data = JSONObject([.init("full_name", "Somebody Else")]) }
-        #expect(try await house.view.user?["name"] == "Mira Nordlys")
-        #expect(house.project.count("PUT /user") == 1)
-    }
-
-    @Test func `may be said as a whole, and is nothing but a name`() async throws {
-        let house = try await SupabaseHouse()
-        for data in [JSONObject([.init("role", "admin")]), JSONObject([.init("full_name", 1)])] {
-            guard
-                case .invalid(field: "data", _) = await error({ () throws(BrokerError) in
-                    try await signIn(house) { $0.data = data }
-                })
-            else { throw Unexpected() }
-        }
-        #expect(house.project.requests.isEmpty)
-        try await signIn(house) { $0.data = JSONObject([.init("full_name", " Mira  N ")]) }
-        #expect(try await house.view.user?["name"] == "Mira N")
-    }
-
-    @Test func `that cannot be written leaves the sign-in as it is, and is shown`() async throws {
-        let house = try await SupabaseHouse()
-        house.project.script("PUT /user", .status(503))
-        try await signIn(house) { $0.appleUser = apple }
-        #expect(try await house.view.state == .authenticated)
-        #expect(try await house.view.error != nil)
     }
 }
