@@ -12,7 +12,7 @@ public struct CargoCredential: Sendable, Equatable {
     public enum Refusal: Sendable, Equatable {
         /// No origin is configured for the registry.
         case notFound
-        /// The registry is none that a token could be sent to.
+        /// The URL of the registry is not one that a token may be sent to.
         case urlNotSupported
         /// `cargo login`, `cargo logout` and what later versions add.
         case operationNotSupported

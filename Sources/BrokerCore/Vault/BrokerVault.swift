@@ -39,8 +39,8 @@ extension Broker {
         for closed in await sessionManager.takeOrphans() { work.start { await revocations.tellOnce(closed) } }
     }
 
-    /// Opens the vault. The passphrase is for a key source that asks for one. The attempt waits for those of callers that
-    /// have failed less often in the last minute, or as often in an older session.
+    /// Opens the vault. The passphrase is for a key source that asks for one. Attempts run one at a time: callers that gave
+    /// fewer wrong passphrases in the last minute go first, and of two with as many the one whose session is older.
     public func unlockVault(
         passphrase: Secret?, by caller: UnlockCaller = UnlockCaller()
     ) async throws(BrokerError) {

@@ -28,7 +28,7 @@ struct Failure {
         return lines
     }
 
-    /// True if the user was told already to try again later, without another time.
+    /// True if the step is to try again later, and a line says that already.
     private static func isSaid(_ step: String, in lines: [String]) -> Bool {
         step == "Try again later." && lines.contains { $0.lowercased().contains("try again later.") }
     }
