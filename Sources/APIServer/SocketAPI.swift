@@ -17,6 +17,8 @@ public struct SocketAPI: Sendable {
     /// Facts and functions that the daemon's main provides.
     public struct Daemon: Sendable {
         public var version: String
+        /// The commit of which the daemon was built, as `--version` shows it: `commit 1a2b3c4d5`, or `development`.
+        public var build: String
         let clock: BrokerClock
         /// When the daemon was started.
         let startedAt: BootInstant
@@ -49,11 +51,12 @@ public struct SocketAPI: Sendable {
         public var tellOfRefusal: @Sendable (_ server: String, AccountName) -> Void = { _, _ in }
 
         public init(
-            version: String, clock: BrokerClock = .system,
+            version: String, build: String, clock: BrokerClock = .system,
             certificates: @escaping @Sendable (_ path: String) throws(UntrustedFile) -> ServerTrust,
             reload: @escaping @Sendable () async -> Reloaded
         ) {
             self.version = version
+            self.build = build
             self.clock = clock
             startedAt = clock.bootInstant
             self.certificates = certificates

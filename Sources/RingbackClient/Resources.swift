@@ -265,6 +265,8 @@ public struct Flow: Sendable, Equatable {
 /// The daemon's state.
 public struct DaemonStatus: Sendable, Equatable {
     public var version: String
+    /// The commit of which it was built, as `--version` shows it; nil behind a restricted socket and from an older one.
+    public var build: String?
     /// Nil behind a restricted socket, whose daemon may be on another machine.
     public var pid: Int?
     /// Seconds.
@@ -281,6 +283,7 @@ public struct DaemonStatus: Sendable, Equatable {
     package init(reading json: JSON) throws(RingbackError) {
         guard let version = json["version"]?.string else { throw .missing("version", in: "status") }
         self.version = version
+        build = json["build"]?.string
         pid = json["pid"]?.integer
         uptime = json["uptime"]?.integer ?? 0
         isVaultLocked = json["vault"]?["locked"]?.bool ?? false

@@ -6,6 +6,8 @@ import Terminal
 /// daemon.
 struct Ringback: ParsableCommand {
     static let version = "0.1.0"
+    /// The commit of which this program was built.
+    static var build: String { unsafe String(cString: clinux_commit()) }
 
     static let configuration = CommandConfiguration(
         commandName: "ringback",
@@ -18,7 +20,7 @@ struct Ringback: ParsableCommand {
             Exit status: 0 done; 1 failed; 2 no daemon answers; 3 a sign-in is needed; 4 denied or cancelled; \
             5 the provider cannot be reached or answers badly; 6 timed out; 64 usage; 78 bad configuration.
             """,
-        version: "ringback \(version) (\(unsafe String(cString: clinux_commit())))",
+        version: "ringback \(version) (\(build))",
         groupedSubcommands: [
             CommandGroup(
                 name: "Begin",

@@ -1,6 +1,7 @@
 import APIServer
 import BrokerCore
 import CErasedHeap
+import CLinux
 import CallbackListener
 import Configuration
 import CurlTransport
@@ -19,10 +20,12 @@ import UnixSignals
 @main
 enum Main {
     static let version = "0.1.0"
+    /// The commit of which this program was built.
+    static var build: String { unsafe String(cString: clinux_commit()) }
 
     static func main() async {
         Hardening.apply()
-        let options = Options.read(CommandLine.arguments, version: version)
+        let options = Options.read(CommandLine.arguments, version: "\(version) (\(build))")
         let place = ConfigurationPlace(options)
         if options.isHelper { exit(runHelper(place)) }
         if options.checksConfiguration { exit(checkConfiguration(place, options)) }
@@ -78,7 +81,9 @@ enum Main {
         let exposed = ExposedSocketServers(
             ExposedPlaces(socket: places.socket, isPrivate: options.ownDirectory != nil), logger: logger)
         let exposedSockets = ExposedSocketRegistry(exposed, state: places.state, broker: broker, records: records)
-        var daemon = SocketAPI.Daemon(version: version, certificates: readCertificates) { await reloader.reload() }
+        var daemon = SocketAPI.Daemon(version: version, build: build, certificates: readCertificates) {
+            await reloader.reload()
+        }
         daemon.places = [
             .init(name: "socket", path: places.socket), .init(name: "state", path: places.state),
             .init(name: "configuration", path: place.userFile ?? "none"),

@@ -1,4 +1,3 @@
-import CLinux
 import Configuration
 import FilePaths
 import Glibc
@@ -77,7 +76,7 @@ struct Options {
             case "--json": options.isJSON = true
             case "--helper": options.isHelper = true
             case "--version":
-                print("ringbackd \(version) (\(unsafe String(cString: clinux_commit())))")
+                print("ringbackd \(version)")
                 exit(0)
             case "--help", "-h":
                 print(usage)

@@ -63,7 +63,7 @@ struct House: Sendable {
                 return nil
             })
         var daemon = SocketAPI.Daemon(
-            version: House.version, clock: clock.clockWithoutWaking,
+            version: House.version, build: "commit 1a2b3c4d5", clock: clock.clockWithoutWaking,
             certificates: { path throws(UntrustedFile) in
                 guard path == "/ca.pem" else { throw UntrustedFile(reason: "the file \(path) does not exist") }
                 return ServerTrust(certificateAuthorities: Array("CA".utf8))

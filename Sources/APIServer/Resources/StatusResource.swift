@@ -30,7 +30,8 @@ struct StatusResource: Resource {
         if !vault.isLocked { await broker.openingSettled() }
         let warnings = await api.closedSockets().map { "\($0.name) is not exposed. \($0.detail.sentence)" }
         var object = JSONObject([
-            .init("version", .string(daemon.version)), .init("pid", .integer(Int(getpid()))),
+            .init("version", .string(daemon.version)), .init("build", .string(daemon.build)),
+            .init("pid", .integer(Int(getpid()))),
             .init("uptime", .integer(api.uptime)), .init("vault", vault.json),
             .init("accounts", .object(JSONObject(counts))),
             .init("listeners", .array(broker.callbackReceiver.listeners().map { .string($0) })),
@@ -88,7 +89,9 @@ extension Component {
     fileprivate static let status = Component(
         "Status",
         [
-            .required("version", .string), .required("pid", .integer), .required("uptime", .integer),
+            .required("version", .string),
+            .required("build", .string, "The commit of which the daemon was built, as `ringbackd --version` shows it"),
+            .required("pid", .integer), .required("uptime", .integer),
             .required("vault", .component(.vault)), .required("accounts", .map(.integer)),
             .required("listeners", .array(.string)), .required("confinement", .anyObject),
             .required("link_listeners", .array(.string)), .required("warnings", .array(.string)),

@@ -30,11 +30,12 @@ struct ShowAccounts: ParsableCommand {
                 let account = try Account(reading: document)
                 var cells = ShowAccounts.cells(account, isService: document["grant"] != nil)
                 // A locked vault cannot be read: the state stays so until it is unlocked.
-                if isLocked, account.state == .loading { cells[2] = "locked" }
+                if isLocked, account.state == .loading { (cells[2], cells[5]) = ("locked", "") }
                 if cells[5].isEmpty, let notice = ShowAccounts.notice(document, account) { cells[5] = notice }
                 table.add(cells)
             }
             Output.table(table, below: 1)
+            if isLocked { Output.note("The vault is locked. Run: ringback unlock") }
         }
     }
 

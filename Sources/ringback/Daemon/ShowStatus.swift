@@ -18,7 +18,12 @@ struct ShowStatus: ParsableCommand {
             let status = try DaemonStatus(reading: answer)
             // A restricted socket does not tell the pid.
             let pid = status.pid.map { ", pid \($0)" } ?? ""
-            Output.field("Daemon", "ringbackd \(status.version)\(pid), up \(TimeText.span(status.uptime))")
+            let build = try DaemonBuild(reading: answer, socket: daemon.socket)
+            Output.field("Daemon", "ringbackd \(build.name)\(pid), up \(TimeText.span(status.uptime))")
+            if let difference = build.difference {
+                let step = build.restart.map { " To restart it: \($0)" } ?? ""
+                Output.field("Differs", difference + step)
+            }
             Output.field("Socket", calls.socket)
             Output.field("Restricted", Elsewhere.restriction(answer["exposed_socket"]))
             Output.field("Vault", ShowStatus.vault(answer["vault"]))

@@ -112,13 +112,11 @@ struct DoctorExamination {
             let what = Elsewhere.restriction(grant).map { "A restricted socket answers at \(path), \($0)." }
             report.add("socket", .ok, what ?? "The daemon answers at \(path)\(pid).")
             self.calls = calls
-            if status.version == Ringback.version {
-                report.add("version", .ok, "ringback and ringbackd are of version \(status.version).")
+            let build = try DaemonBuild(reading: answer, socket: socket)
+            if let difference = build.difference {
+                report.add("version", .warning, difference, command: build.restart)
             } else {
-                report.add(
-                    "version", .warning,
-                    "ringback is of version \(Ringback.version), the daemon that runs of \(status.version).",
-                    command: restart)
+                report.add("version", .ok, "ringback and ringbackd are of version \(build.name).")
             }
         } catch {
             switch error.kind {
@@ -194,7 +192,7 @@ struct DoctorExamination {
     // MARK: The unit
 
     private static let socketUnit = "ringback.socket"
-    private static let service = "ringback.service"
+    static let service = "ringback.service"
 
     mutating func lookAtUnit() {
         let unit = DoctorExamination.socketUnit

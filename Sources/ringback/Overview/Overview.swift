@@ -57,7 +57,12 @@ struct Overview {
             return
         }
         do throws(RingbackError) {
-            isLocked = try DaemonStatus(reading: calls.call(.getStatus, timeout: .seconds(5))).isVaultLocked
+            let status = try DaemonStatus(reading: calls.call(.getStatus, timeout: .seconds(5)))
+            isLocked = status.isVaultLocked
+            if isLocked {
+                let reason = status.vaultLockReason.map { " \($0)" } ?? ""
+                examination.report.add("vault", .wrong, "It is locked: no session is served.\(reason)")
+            }
             for document in try calls.call(.listAccounts, timeout: .seconds(5))["accounts"]?.array ?? [] {
                 accounts.append(try OverviewAccount(reading: document, isLocked: isLocked))
             }

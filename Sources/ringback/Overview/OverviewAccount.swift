@@ -33,14 +33,16 @@ struct OverviewAccount {
         isDefault = account.isDefault
         isUsable = account.state.hasSession
         needsSignIn = account.state == .unauthenticated && !isService
-        let error = account.error
+        // The overview says once that the vault is locked; here it is the state.
+        let isWaiting = isLocked && account.state == .loading
+        let error = isWaiting ? nil : account.error
         problem = error.map { $0.userMessage ?? $0.detail } ?? ShowAccounts.notice(document, account)
         remedy = error.map { error in
             error.recovery == .signIn ? "ringback login \(account.name)" : "ringback doctor \(account.name)"
         }
         mark =
             problem != nil || account.isStale
-            ? .warning : isUsable ? .good : account.state == .loading && isLocked ? .bad : .neutral
+            ? .warning : isUsable ? .good : isWaiting ? .bad : .neutral
         state = OverviewAccount.state(of: account, isLocked: isLocked)
         who = account.user?.email ?? account.user?.phone ?? account.subject ?? "-"
         validity =

@@ -14,6 +14,7 @@ import Testing
         try await house.signIn()
         let status = await house.ask("GET", "/v1/status")
         #expect(status["version"]?.string == House.version)
+        #expect(status["build"] == "commit 1a2b3c4d5")
         #expect(status["pid"]?.integer == Int(getpid()))
         #expect(status["uptime"] == 0)
         house.clock.advance(by: 75)

@@ -76,6 +76,7 @@ class OriginCredential(TypedDict, total=False):
 
 class Status(TypedDict, total=False):
     version: str
+    build: str
     pid: int
     uptime: int
     vault: dict[str, Any]

@@ -1,0 +1,48 @@
+import RingbackClient
+import StrictJSON
+
+/// The daemon that runs, beside this program. An upgrade restarts nobody's daemon, so the two may be of different commits.
+struct DaemonBuild {
+    private let status: DaemonStatus
+    /// A restricted socket: its daemon may be on another machine, and does not say its commit.
+    private let isRestricted: Bool
+    /// As `--socket` stated it.
+    private let socket: String?
+
+    /// - Parameters:
+    ///   - answer: the response to `GET /v1/status`.
+    ///   - socket: as `--socket` stated it.
+    /// - Throws: if the response is no status.
+    init(reading answer: JSON, socket: String?) throws(RingbackError) {
+        status = try DaemonStatus(reading: answer)
+        isRestricted = answer["exposed_socket"] != nil
+        self.socket = socket
+    }
+
+    /// The daemon's version and, where it says it, its commit, as `--version` prints them.
+    var name: String { DaemonBuild.name(status.version, status.build) }
+
+    /// What differs, in one sentence; nil if both are of one version and commit.
+    var difference: String? {
+        guard status.version != Ringback.version || (!isRestricted && status.build != Ringback.build) else { return nil }
+        let own = DaemonBuild.name(Ringback.version, isRestricted ? nil : Ringback.build)
+        let other = status.build == nil && !isRestricted ? "\(name), of an earlier commit" : name
+        return "ringback is \(own), the daemon that runs is \(other)."
+    }
+
+    /// The command that restarts the daemon; nil if it is behind a restricted socket. Without the unit it waits for the
+    /// end of the former daemon, because a state directory is for one daemon at a time.
+    var restart: String? {
+        guard !isRestricted, let pid = status.pid else { return nil }
+        let question = ["systemctl", "--user", "show", DoctorExamination.service, "--property=MainPID"]
+        if let answer = Tool.run(question), answer.status == 0, answer.line == "MainPID=\(pid)" {
+            return "systemctl --user restart \(DoctorExamination.service)"
+        }
+        let start = socket.map { "ringbackd --socket \(Shell.sh.quoted($0))" } ?? "ringbackd"
+        return "kill \(pid) && tail --pid=\(pid) -f /dev/null && \(start) &"
+    }
+
+    private static func name(_ version: String, _ build: String?) -> String {
+        version + (build.map { " (\($0))" } ?? "")
+    }
+}
