@@ -33,6 +33,8 @@ actor FlowRegistry {
     }
     var entries: [String: Entry] = [:]
     var identifiers: [[UInt8]: String] = [:]
+    /// The flows that have ended and are still readable, in the order of their ends.
+    private var ended: [(id: String, endedAt: BootInstant)] = []
     var starts: [AccountName: Start] = [:]
     /// Entrances that belong to no flow, oldest first.
     var pages: [PageEntrance] = []
@@ -136,6 +138,7 @@ actor FlowRegistry {
         guard var entry = entries[id], entry.status == .pending else { return }
         entry.status = status
         entry.endedAt = clock.bootInstant
+        ended.append((id, clock.bootInstant))
         entries[id] = entry
         if !entry.flow.request.changesUser {
             record(entry.flow.ending(as: status, after: clock.bootInstant - entry.flow.beganAt))
@@ -179,18 +182,13 @@ actor FlowRegistry {
 
     func forget() {
         let limit = clock.bootInstant - FlowRegistry.memory
-        for (id, entry) in entries {
-            guard let endedAt = entry.endedAt, endedAt < limit else { continue }
-            remove(id, entry)
+        var count = 0
+        for (id, endedAt) in ended {
+            guard endedAt < limit || ended.count - count > FlowRegistry.maxEnded else { break }
+            count += 1
+            guard let entry = entries.removeValue(forKey: id) else { continue }
+            for key in entry.keys { identifiers[key] = nil }
         }
-        let ended = entries.compactMap { id, entry in entry.endedAt.map { (id: id, entry: entry, endedAt: $0) } }
-        guard ended.count > FlowRegistry.maxEnded else { return }
-        let oldest = ended.sorted { ($0.endedAt, $0.entry.place) < ($1.endedAt, $1.entry.place) }
-        for (id, entry, _) in oldest.prefix(ended.count - FlowRegistry.maxEnded) { remove(id, entry) }
-    }
-
-    private func remove(_ id: String, _ entry: Entry) {
-        entries[id] = nil
-        for key in entry.keys { identifiers[key] = nil }
+        ended.removeFirst(count)
     }
 }
