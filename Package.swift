@@ -84,6 +84,7 @@ let package = Package(
         library("NetworkWatch", ["CLinux"]),
         library("Adapters", ["Encodings", "HTTPMessages", "StrictJSON"]),
         // Level 2
+        library("MCPBridge", ["RingbackClient", "HTTPMessages", "Encodings", "StrictJSON"]),
         library("OAuth", ["Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
         library("SignInPage", ["Cryptography", "Encodings", "HTTPMessages", "Secrets"]),
         library(
@@ -182,6 +183,7 @@ let package = Package(
         tests("LauncherTests", ["Launcher", "DesktopBus", "Secrets", "StrictJSON", "CLinux"]),
         tests("AdaptersTests", ["Adapters", "HTTPMessages", "StrictJSON"]),
         tests("TerminalTests", ["Terminal"]),
+        tests("MCPBridgeTests", ["MCPBridge", "HTTPMessages", "StrictJSON"]),
         tests("SchemeRegistrationTests", ["SchemeRegistration", "HTTPMessages"]),
         tests(
             "DeepLinksTests",
@@ -262,7 +264,7 @@ let package = Package(
             "FuzzCorpusTests",
             [
                 "LocalHTTP", "RingbackClient", "Records", "OAuth", "SupabaseAuth", "SessionVault", "Configuration",
-                "Adapters", "BrokerCore", "DeepLinks", "KeptFiles", "SchemeRegistration", "SignInPage",
+                "Adapters", "MCPBridge", "BrokerCore", "DeepLinks", "KeptFiles", "SchemeRegistration", "SignInPage",
                 "HTTPMessages", "Secrets", "StrictJSON", "Cryptography", "Encodings",
             ]
         ),

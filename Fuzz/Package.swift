@@ -44,13 +44,14 @@ let package = Package(
         library("DeepLinks", ["HTTPMessages"]),
         library("SchemeRegistration", ["HTTPMessages"]),
         library("SignInPage", ["Cryptography", "Encodings", "HTTPMessages", "Secrets"]),
+        library("MCPBridge", ["RingbackClient", "HTTPMessages", "Encodings", "StrictJSON"]),
         library("Adapters", ["Encodings", "HTTPMessages", "StrictJSON"]),
         // Only the record: what writes the files needs the whole broker.
         library("KeptFiles", ["Encodings", "StrictJSON"]),
         library(
             "FuzzLaws",
             [
-                "Adapters", "DeepLinks", "KeptFiles", "SchemeRegistration", "SignInPage",
+                "Adapters", "DeepLinks", "KeptFiles", "MCPBridge", "SchemeRegistration", "SignInPage",
                 "LocalHTTP", "RingbackClient", "Records", "OAuth", "SupabaseAuth", "SessionVault", "Configuration",
                 "HTTPMessages", "Secrets", "StrictJSON", "Cryptography", "RingbackAPI", "Encodings",
             ]

@@ -13,17 +13,22 @@ package struct ServerSentEvents {
         }
     }
 
-    /// Bytes of one line, or of one event's data: a server that sends more is broken.
-    static let limit = 1 << 20
+    /// The id of the last event that has ended, also of one without data: where a stream that broke is resumed.
+    package private(set) var lastID: String?
+    /// The milliseconds that the server last asked clients to wait before they connect again.
+    package private(set) var retry: Int?
 
+    /// Bytes of one line, or of one event's data: a server that sends more is broken.
+    private let limit: Int
     private var line: [UInt8] = []
     private var skipsNewline = false
+    private var isFirstLine = true
     private var id: String?
     private var name = ""
     private var data: [String] = []
     private var size = 0
 
-    package init() {}
+    package init(limit: Int = 1 << 20) { self.limit = limit }
 
     /// Takes bytes and returns the events that they completed.
     ///
@@ -37,13 +42,15 @@ package struct ServerSentEvents {
             }
             guard byte == 10 || byte == 13 else {
                 line.append(byte)
-                guard line.count <= ServerSentEvents.limit else {
+                guard line.count <= limit else {
                     throw RingbackError(.badResponse, "The server sent an event without end.")
                 }
                 continue
             }
             skipsNewline = byte == 13
-            defer { line.removeAll(keepingCapacity: true) }
+            defer { line.removeAll(keepingCapacity: line.count <= 65_536) }
+            if isFirstLine, line.starts(with: [0xEF, 0xBB, 0xBF]) { line.removeFirst(3) }
+            isFirstLine = false
             if let event = try take(line) { events.append(event) }
         }
         return events
@@ -52,6 +59,7 @@ package struct ServerSentEvents {
     /// Compares bytes: as a `Character`, a colon or a space with a combining accent would not be recognized.
     private mutating func take(_ line: [UInt8]) throws(RingbackError) -> Event? {
         guard !line.isEmpty else {
+            lastID = id
             defer {
                 name = ""
                 data = []
@@ -68,9 +76,11 @@ package struct ServerSentEvents {
         // The id is sent back to the server in a header field, and also holds for later events without one.
         case "id": if !bytes.contains(0) { id = value }
         case "event": name = value
+        case "retry":
+            if !bytes.isEmpty, bytes.allSatisfy({ (0x30...0x39).contains($0) }) { retry = Int(value) ?? retry }
         case "data":
             size += value.utf8.count
-            guard size <= ServerSentEvents.limit else {
+            guard size <= limit else {
                 throw RingbackError(.badResponse, "The server sent an event without end.")
             }
             data.append(value)

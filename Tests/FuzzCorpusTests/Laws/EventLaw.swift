@@ -10,6 +10,7 @@ enum EventLaw {
         for byte in bytes { pieces += try cut.append([byte]) }
         try hold("how the bytes are cut changes nothing", pieces == events)
         try hold("the events are the stream's", read(bytes) == events)
+        try hold("where it is resumed is where it was cut", cut.lastID == whole.lastID && cut.retry == whole.retry)
         var text = ""
         for event in events {
             try hold("an event has a name", !event.name.isEmpty)
@@ -60,8 +61,9 @@ enum EventLaw {
     /// Without the last line, which has not ended.
     private static func lines(_ bytes: [UInt8]) -> [ArraySlice<UInt8>] {
         var lines: [ArraySlice<UInt8>] = []
-        var start = 0
-        var index = 0
+        // A byte order mark at the start is no part of the first line.
+        var start = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
+        var index = start
         while index < bytes.count {
             let byte = bytes[index]
             guard byte == 10 || byte == 13 else {

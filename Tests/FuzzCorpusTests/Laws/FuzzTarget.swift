@@ -51,6 +51,8 @@ public struct FuzzTarget: Sendable {
         FuzzTarget(name: "kept-files", check: KeptFilesLaw.check),
         FuzzTarget(name: "setup", check: SetupLaw.check),
         FuzzTarget(name: "mcp-server", check: MCPServerLaw.check),
+        FuzzTarget(name: "mcp-message", check: MCPMessageLaw.check),
+        FuzzTarget(name: "mcp-relay", check: MCPRelayLaw.check),
         FuzzTarget(name: "accept-language", check: AcceptLanguageLaw.check),
     ]
 }

@@ -12,6 +12,7 @@ private let allowed: [String: Set<String>] = [
     "RingbackClient": ["RingbackAPI", "Encodings", "StrictJSON", "CLinux"],
     "DesktopBus": ["CSystemd", "COpenSSL", "Cryptography", "Encodings", "Secrets"],
     "Launcher": ["CLinux", "DesktopBus", "Secrets", "StrictJSON"],
+    "MCPBridge": ["RingbackClient", "HTTPMessages", "Encodings", "StrictJSON"],
     "OAuth": ["Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"],
     "SupabaseAuth": ["OAuth", "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"],
     "SignInPage": ["Cryptography", "Encodings", "HTTPMessages", "Secrets"],
@@ -60,7 +61,7 @@ private let layers: [Set<String>] = [
     ["OAuthSignIn", "SupabaseSignIn"],
     ["DeepLinks", "DesktopNotices", "KeptFiles"],
     ["BrokerCore", "Configuration"],
-    ["OAuth", "SupabaseAuth", "SessionVault", "Records", "Sandbox"],
+    ["OAuth", "SupabaseAuth", "SessionVault", "Records", "Sandbox", "MCPBridge"],
     [
         "CurlTransport", "LocalHTTP", "CallbackListener", "SignInPage", "Cryptography", "RingbackClient", "Launcher",
         "DesktopBus",

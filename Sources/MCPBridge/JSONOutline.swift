@@ -1,0 +1,137 @@
+internal import StrictJSON
+
+// A message may have 16 MiB, and the bridge needs a few members of it. So the text is not parsed into values: its
+// members are found by skipping what is between them. Whoever the message is for parses it.
+
+/// Finds the members of a JSON object without reading their values.
+struct JSONOutline {
+    /// Levels of objects and arrays.
+    static let maxDepth = 512
+    /// Bytes of a member's name, or of a text that is read.
+    static let maxText = 65_536
+
+    private let bytes: [UInt8]
+    private var place: Int
+    private let end: Int
+
+    private init(_ bytes: [UInt8], _ range: Range<Int>) {
+        self.bytes = bytes
+        place = range.lowerBound
+        end = range.upperBound
+    }
+
+    /// Where the values of the named members are; nil if the text is no object, or has one of the names twice, which
+    /// two readers could read in two ways.
+    static func members(
+        _ names: Set<String>, of bytes: [UInt8], in range: Range<Int>? = nil
+    ) -> [String: Range<Int>]? {
+        var outline = JSONOutline(bytes, range ?? bytes.indices)
+        return outline.members(names)
+    }
+
+    /// The first byte that is no white space.
+    static func firstByte(of bytes: [UInt8]) -> UInt8? { bytes.first { !isSpace($0) } }
+
+    /// The text of a value; nil if it is none, or has more bytes than ``maxText``.
+    static func text(_ range: Range<Int>, of bytes: [UInt8]) -> String? {
+        guard range.count <= maxText else { return nil }
+        return (try? JSON(parsing: bytes[range]))?.string
+    }
+
+    private mutating func members(_ names: Set<String>) -> [String: Range<Int>]? {
+        var found: [String: Range<Int>] = [:]
+        skipSpace()
+        guard take(UInt8(ascii: "{")) else { return nil }
+        skipSpace()
+        if take(UInt8(ascii: "}")) { return isAtEnd ? found : nil }
+        while true {
+            skipSpace()
+            let start = place
+            guard skipString() else { return nil }
+            let name = JSONOutline.text(start..<place, of: bytes)
+            skipSpace()
+            guard take(UInt8(ascii: ":")) else { return nil }
+            skipSpace()
+            let value = place
+            guard skipValue() else { return nil }
+            if let name, names.contains(name) {
+                guard found.updateValue(value..<place, forKey: name) == nil else { return nil }
+            }
+            skipSpace()
+            if take(UInt8(ascii: ",")) { continue }
+            return take(UInt8(ascii: "}")) && isAtEnd ? found : nil
+        }
+    }
+
+    private var isAtEnd: Bool {
+        mutating get {
+            skipSpace()
+            return place == end
+        }
+    }
+
+    private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D }
+
+    private mutating func skipSpace() {
+        while place < end, JSONOutline.isSpace(bytes[place]) { place += 1 }
+    }
+
+    private mutating func take(_ byte: UInt8) -> Bool {
+        guard place < end, bytes[place] == byte else { return false }
+        place += 1
+        return true
+    }
+
+    private mutating func skipString() -> Bool {
+        guard take(UInt8(ascii: "\"")) else { return false }
+        while place < end {
+            switch bytes[place] {
+            case UInt8(ascii: "\""):
+                place += 1
+                return true
+            case UInt8(ascii: "\\"): place += 2
+            case 0..<0x20: return false
+            default: place += 1
+            }
+        }
+        return false
+    }
+
+    private mutating func skipValue() -> Bool {
+        guard place < end else { return false }
+        switch bytes[place] {
+        case UInt8(ascii: "\""): return skipString()
+        case UInt8(ascii: "{"), UInt8(ascii: "["): return skipContainer()
+        default: return skipWord()
+        }
+    }
+
+    /// An object or an array: only its brackets and strings are looked at.
+    private mutating func skipContainer() -> Bool {
+        var closing: [UInt8] = []
+        while place < end {
+            let byte = bytes[place]
+            switch byte {
+            case UInt8(ascii: "\""): guard skipString() else { return false }
+            case UInt8(ascii: "{"), UInt8(ascii: "["):
+                // The closing bracket is two after the opening one in ASCII.
+                closing.append(byte + 2)
+                place += 1
+                guard closing.count <= JSONOutline.maxDepth else { return false }
+            case UInt8(ascii: "}"), UInt8(ascii: "]"):
+                guard closing.popLast() == byte else { return false }
+                place += 1
+                if closing.isEmpty { return true }
+            default: place += 1
+            }
+        }
+        return false
+    }
+
+    /// A number, `true`, `false` or `null`.
+    private mutating func skipWord() -> Bool {
+        let start = place
+        while place < end, !JSONOutline.isSpace(bytes[place]), !",}]".utf8.contains(bytes[place]) { place += 1 }
+        return place - start <= 400 && (try? JSON(parsing: bytes[start..<place])) != nil
+    }
+}

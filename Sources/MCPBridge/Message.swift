@@ -1,0 +1,154 @@
+internal import StrictJSON
+
+/// A JSON-RPC message and what a bridge has to know of it. Its bytes are passed on as they are.
+public struct Message: Sendable, Equatable {
+    /// What it is.
+    public enum Kind: Sendable, Equatable {
+        case request(MessageID)
+        case notification
+        case response(MessageID)
+    }
+
+    public let bytes: [UInt8]
+    public let kind: Kind
+    /// Of a request or a notification.
+    public let method: String?
+    /// The revision that a message of 2026-07-28 or later states for itself; nil for the older ones, whose sessions
+    /// have one revision.
+    public let statedVersion: String?
+    /// The name of the tool, prompt or resource that a request is about.
+    public let subject: String?
+    /// The request that `notifications/cancelled` is about.
+    public let cancelled: MessageID?
+    private let result: Range<Int>?
+    private let error: Range<Int>?
+
+    /// Why bytes are no message.
+    public enum Failure: Error, Sendable, Equatable {
+        /// No JSON object, or one that names a member twice.
+        case malformed
+        /// An array of messages, which newer revisions do not have.
+        case batch
+    }
+
+    /// - Throws: ``Failure``.
+    public init(parsing bytes: [UInt8]) throws(Failure) {
+        guard JSONOutline.firstByte(of: bytes) != UInt8(ascii: "[") else { throw .batch }
+        let names: Set = ["id", "method", "params", "result", "error"]
+        guard let members = JSONOutline.members(names, of: bytes) else { throw .malformed }
+        self.bytes = bytes
+        var id: MessageID?
+        if let range = members["id"] {
+            id = MessageID(bytes[range])
+            // An error may be about a request whose id could not be read.
+            guard id != nil || members["method"] == nil else { throw .malformed }
+        }
+        result = members["result"]
+        error = members["error"]
+        guard let range = members["method"] else {
+            guard members["result"] != nil || members["error"] != nil else { throw .malformed }
+            kind = .response(id ?? .none)
+            (method, statedVersion, subject, cancelled) = (nil, nil, nil, nil)
+            return
+        }
+        guard let method = JSONOutline.text(range, of: bytes) else { throw .malformed }
+        self.method = method
+        kind = id.map { .request($0) } ?? .notification
+        guard let params = members["params"] else {
+            (statedVersion, subject, cancelled) = (nil, nil, nil)
+            return
+        }
+        let found = JSONOutline.members(["_meta", "name", "uri", "requestId"], of: bytes, in: params) ?? [:]
+        let key = "io.modelcontextprotocol/protocolVersion"
+        let version = found["_meta"].flatMap { JSONOutline.members([key], of: bytes, in: $0)?[key] }
+        statedVersion = version.flatMap { JSONOutline.text($0, of: bytes) }
+        subject = Message.subjectMember[method].flatMap { found[$0] }.flatMap { JSONOutline.text($0, of: bytes) }
+        cancelled = method == "notifications/cancelled" ? found["requestId"].flatMap { MessageID(bytes[$0]) } : nil
+    }
+
+    /// The member of the parameters that `Mcp-Name` repeats, by method.
+    private static let subjectMember = ["tools/call": "name", "prompts/get": "name", "resources/read": "uri"]
+
+    /// The id of a request.
+    public var request: MessageID? {
+        if case .request(let id) = kind { id } else { nil }
+    }
+
+    /// True for a message of the revision 2026-07-28 or a later one.
+    public var statesVersion: Bool { statedVersion != nil }
+
+    /// True for a response that is an error.
+    public var isError: Bool { error != nil }
+
+    /// The revision that a response to `initialize` chose.
+    public var negotiatedVersion: String? {
+        result.flatMap { JSONOutline.members(["protocolVersion"], of: bytes, in: $0)?["protocolVersion"] }
+            .flatMap { JSONOutline.text($0, of: bytes) }
+    }
+
+    /// This error as the response to another request. For errors of servers that could not read the request's id.
+    public func error(for id: MessageID) -> [UInt8]? {
+        error.map {
+            Array("{\"jsonrpc\":\"2.0\",\"id\":".utf8) + id.bytes + Array(",\"error\":".utf8) + bytes[$0] + [0x7D]
+        }
+    }
+
+    /// True for a method that may be sent a second time, because it changes nothing at the server.
+    public var isRepeatable: Bool {
+        switch method {
+        case "ping", "tools/list", "resources/list", "resources/templates/list", "resources/read", "prompts/list",
+            "prompts/get", "completion/complete", "server/discover", "initialize":
+            true
+        default: false
+        }
+    }
+}
+
+/// The id of a request: the bytes as they were written.
+public struct MessageID: Hashable, Sendable {
+    public let bytes: [UInt8]
+    /// Equal for two ways to write the same text.
+    private let key: String
+
+    /// The id of a response that belongs to no request.
+    static let none = MessageID(key: "null")
+
+    private init(key: String) {
+        bytes = Array(key.utf8)
+        self.key = key
+    }
+
+    /// Nil for what is no id: only texts and numbers are.
+    init?(_ bytes: ArraySlice<UInt8>) {
+        guard bytes.count <= JSONOutline.maxText, let json = try? JSON(parsing: bytes) else { return nil }
+        switch json {
+        case .string: key = json.text
+        // A number of more digits than 64 bits have stays what it is.
+        case .integer, .double: key = String(decoding: bytes, as: UTF8.self)
+        default: return nil
+        }
+        self.bytes = Array(bytes)
+    }
+
+    public static func == (left: MessageID, right: MessageID) -> Bool { left.key == right.key }
+    public func hash(into hasher: inout Hasher) { hasher.combine(key) }
+}
+
+/// An error response of the bridge itself.
+public enum ErrorResponse {
+    /// The bytes of the response. Without an id: the message could not be read.
+    ///
+    /// - Parameters:
+    ///   - code: of JSON-RPC, or from -32000 to -32099.
+    ///   - data: members for programs.
+    public static func bytes(
+        _ id: MessageID?, code: Int, message: String, data: [(String, String)] = []
+    ) -> [UInt8] {
+        var error = JSONObject([.init("code", .integer(code)), .init("message", .string(message))])
+        if !data.isEmpty {
+            error["data"] = .object(JSONObject(data.map { .init($0.0, .string($0.1)) }))
+        }
+        return Array("{\"jsonrpc\":\"2.0\",\"id\":".utf8) + (id ?? .none).bytes + Array(",\"error\":".utf8)
+            + JSON.object(error).serialized() + [0x7D]
+    }
+}

@@ -1,0 +1,236 @@
+internal import StrictJSON
+
+// What a bridge and the relay say to each other: a connection for each request. First a line of JSON, then the body. The
+// relay answers with lines of JSON and, after the head of a response, with pieces of its body, each behind its length.
+
+/// A request that the relay is to send to an account's MCP server.
+public struct RelayRequest: Sendable, Equatable {
+    /// A header field.
+    public struct Field: Sendable, Equatable {
+        public let name: String
+        public let value: String
+
+        public init(_ name: String, _ value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    public var account: String
+    /// `POST`, `GET` or `DELETE`.
+    public var method: String
+    public var fields: [Field]
+    /// Bytes of the body.
+    public var length = 0
+    /// The SHA-256 of a token that the server refused, in hexadecimal digits: the daemon is told first.
+    public var rejected: String?
+    /// Seconds to wait for a sign-in if nobody is signed in: the daemon then asks the user. Nil for no wait.
+    public var signInWait: Int?
+    /// The server redirected to its URL with or without the last slash.
+    public var togglesSlash = false
+
+    /// Bytes of the line.
+    public static let maxLine = 65_536
+
+    public init(account: String, method: String, fields: [Field] = [], length: Int = 0) {
+        self.account = account
+        self.method = method
+        self.fields = fields
+        self.length = length
+    }
+
+    /// The line, with its line feed.
+    public var line: [UInt8] {
+        var object = JSONObject([
+            .init("account", .string(account)), .init("method", .string(method)),
+            .init("fields", .array(fields.map { [.string($0.name), .string($0.value)] })),
+            .init("length", .integer(length)),
+        ])
+        object["rejected"] = rejected.map { .string($0) }
+        object["sign_in_wait"] = signInWait.map { .integer($0) }
+        if togglesSlash { object["slash"] = true }
+        return JSON.object(object).serialized() + [10]
+    }
+
+    /// Reads a line without its line feed. Nil if it is no request, or names a field, a method or a length that is not
+    /// allowed.
+    public init?(parsing line: [UInt8]) {
+        guard line.count <= RelayRequest.maxLine, let json = try? JSON(parsing: line),
+            let account = json["account"]?.string, let method = json["method"]?.string,
+            let length = json["length"]?.integer, (0...JSONLines.limit).contains(length),
+            ["POST", "GET", "DELETE"].contains(method), method == "POST" || length == 0,
+            let list = json["fields"]?.array, list.count <= 32
+        else { return nil }
+        var fields: [Field] = []
+        for entry in list {
+            guard let pair = entry.array, pair.count == 2, let name = pair[0].string, let value = pair[1].string,
+                FieldRules.isRequested(name), FieldRules.isValue(value)
+            else { return nil }
+            fields.append(Field(name, value))
+        }
+        self.init(account: account, method: method, fields: fields, length: length)
+        rejected = json["rejected"]?.string
+        if let rejected, rejected.utf8.count != 64 || !rejected.utf8.allSatisfy(RelayRequest.isHexDigit) { return nil }
+        signInWait = json["sign_in_wait"]?.integer.map { min(max($0, 0), 60) }
+        togglesSlash = json["slash"]?.bool ?? false
+    }
+
+    private static func isHexDigit(_ byte: UInt8) -> Bool {
+        (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte)
+    }
+}
+
+/// What the relay says of a request.
+public enum RelayReply: Sendable, Equatable {
+    /// From here on the server may get the request: until then it can be sent again without harm.
+    case sending
+    /// The head of the server's response.
+    case head(RelayHead)
+    /// There is no response, and none will come.
+    case refusal(RelayRefusal)
+    /// A part of the response's body, at least one byte.
+    case piece([UInt8])
+    /// The response is whole.
+    case end
+
+    /// Bytes of one piece.
+    public static let maxPiece = 65_536
+
+    /// The reply as it is sent.
+    public var bytes: [UInt8] {
+        switch self {
+        case .sending: return Array("{\"sending\":true}\n".utf8)
+        case .head(let head): return head.json.serialized() + [10]
+        case .refusal(let refusal): return refusal.json.serialized() + [10]
+        case .piece(let piece): return RelayReply.prefix(piece.count) + piece
+        case .end: return RelayReply.prefix(0)
+        }
+    }
+
+    /// The length of a piece as four bytes, the highest first.
+    public static func prefix(_ count: Int) -> [UInt8] {
+        (0..<4).map { UInt8(truncatingIfNeeded: count >> (24 - 8 * $0)) }
+    }
+}
+
+/// The head of a server's response.
+public struct RelayHead: Sendable, Equatable {
+    public var status: Int
+    public var fields: [RelayRequest.Field]
+    /// The SHA-256 of the token that was sent, in hexadecimal digits.
+    public var token: String?
+    /// A redirect by which the request may be sent again, see ``RelayRequest/togglesSlash``.
+    public var movesSlash = false
+    /// The scopes that the token lacks, as the server states them; nil if it does not lack any.
+    public var missingScope: String?
+
+    public init(status: Int, fields: [RelayRequest.Field] = []) {
+        self.status = status
+        self.fields = fields
+    }
+
+    /// The first value of a field.
+    public func field(_ name: String) -> String? {
+        fields.first { $0.name.lowercased() == name.lowercased() }?.value
+    }
+
+    fileprivate var json: JSON {
+        var object = JSONObject([
+            .init("status", .integer(status)),
+            .init("fields", .array(fields.map { [.string($0.name), .string($0.value)] })),
+        ])
+        object["token"] = token.map { .string($0) }
+        if movesSlash { object["slash"] = true }
+        object["missing_scope"] = missingScope.map { .string($0) }
+        return .object(object)
+    }
+
+    fileprivate init?(_ json: JSON) {
+        guard let status = json["status"]?.integer, let list = json["fields"]?.array else { return nil }
+        self.init(status: status)
+        fields = list.compactMap { entry in
+            guard let pair = entry.array, pair.count == 2, let name = pair[0].string, let value = pair[1].string else {
+                return nil
+            }
+            return RelayRequest.Field(name, value)
+        }
+        token = json["token"]?.string
+        movesSlash = json["slash"]?.bool ?? false
+        missingScope = json["missing_scope"]?.string
+    }
+}
+
+/// Why there is no response.
+public struct RelayRefusal: Error, Sendable, Equatable {
+    /// A code of the socket API, or `server_unreachable`.
+    public var code: String
+    /// A sentence for the user.
+    public var detail: String
+    /// True if a sign-in helps.
+    public var needsSignIn: Bool
+
+    public init(code: String, detail: String, needsSignIn: Bool = false) {
+        self.code = code
+        self.detail = detail
+        self.needsSignIn = needsSignIn
+    }
+
+    fileprivate var json: JSON {
+        ["error": ["code": .string(code), "detail": .string(detail), "sign_in": .bool(needsSignIn)]]
+    }
+
+    fileprivate init?(_ json: JSON) {
+        guard let code = json["code"]?.string, let detail = json["detail"]?.string else { return nil }
+        self.init(code: code, detail: detail, needsSignIn: json["sign_in"]?.bool ?? false)
+    }
+}
+
+/// Reads the relay's replies as their bytes arrive.
+public struct RelayReplyReader: Sendable {
+    private var buffer: [UInt8] = []
+    private var hasHead = false
+    private var isOver = false
+
+    public init() {}
+
+    /// Takes bytes and returns the replies that they completed; nil if they are none, and the connection is of no use.
+    public mutating func append(_ bytes: [UInt8]) -> [RelayReply]? {
+        buffer += bytes
+        var replies: [RelayReply] = []
+        var place = 0
+        while !isOver {
+            if hasHead {
+                guard buffer.count - place >= 4 else { break }
+                let count = buffer[place..<(place + 4)].reduce(0) { $0 << 8 | Int($1) }
+                guard count <= RelayReply.maxPiece else { return nil }
+                guard buffer.count - place >= 4 + count else { break }
+                isOver = count == 0
+                replies.append(isOver ? .end : .piece(Array(buffer[(place + 4)..<(place + 4 + count)])))
+                place += 4 + count
+            } else {
+                guard let end = buffer[place...].firstIndex(of: 10) else {
+                    guard buffer.count - place <= 2 * RelayRequest.maxLine else { return nil }
+                    break
+                }
+                guard let reply = line(Array(buffer[place..<end])) else { return nil }
+                replies.append(reply)
+                place = end + 1
+            }
+        }
+        buffer.removeFirst(isOver ? buffer.count : place)
+        return replies
+    }
+
+    private mutating func line(_ line: [UInt8]) -> RelayReply? {
+        guard let json = try? JSON(parsing: line) else { return nil }
+        if let head = RelayHead(json) {
+            hasHead = true
+            return .head(head)
+        }
+        if let refusal = json["error"].flatMap({ RelayRefusal($0) }) {
+            isOver = true
+            return .refusal(refusal)
+        }
+        return json["sending"]?.bool == true ? .sending : nil
+    }
+}

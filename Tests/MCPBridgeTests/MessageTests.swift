@@ -1,0 +1,119 @@
+import HTTPMessages
+import MCPBridge
+import Testing
+
+@Suite struct `Messages on standard input` {
+    @Test(arguments: [1, 2, 3, 7, 100]) func `are the same however they are cut`(size: Int) {
+        let bytes = Array("{\"a\":1}\n\n  \r\n{\"b\":\"ü\"}\r\n{\"c\":3}".utf8)
+        var lines = JSONLines()
+        var pieces: [JSONLines.Piece] = []
+        for start in stride(from: 0, to: bytes.count, by: size) {
+            pieces += lines.append(Array(bytes[start..<min(start + size, bytes.count)]))
+        }
+        if let last = lines.finish() { pieces.append(last) }
+        #expect(
+            pieces == ["{\"a\":1}", "{\"b\":\"ü\"}\r", "{\"c\":3}"].map { .message(Array($0.utf8)) })
+    }
+
+    @Test func `are bounded, and the next line is read again`() {
+        var lines = JSONLines(limit: 4)
+        #expect(lines.append(Array("12345678".utf8)) == [])
+        #expect(lines.pending == 0)
+        #expect(lines.append(Array("9\n12\n".utf8)) == [.tooLong, .message(Array("12".utf8))])
+    }
+
+    @Test func `become one line`() {
+        #expect(JSONLines.line(of: Array("{\n\"a\":\r\n1}".utf8)) == Array("{ \"a\":  1}\n".utf8))
+    }
+
+    private func message(_ text: String) throws -> Message { try Message(parsing: Array(text.utf8)) }
+
+    @Test func `are told apart`() throws {
+        #expect(try message(#"{"id":"a","method":"ping"}"#).request != nil)
+        #expect(try message(#"{"method":"x"}"#).kind == .notification)
+        #expect(try message(#"{"id":1,"result":{}}"#).request == nil)
+        #expect(try message(#"{"id":null,"error":{"code":1,"message":""}}"#).isError)
+        let meta = #"{"method":"tools/call","id":1,"params":{"arguments":{"name":"no"},"name":"yes"}}"#
+        #expect(try message(meta).subject == "yes")
+        #expect(try message(#"{"method":"tools/list","id":1,"params":{"name":"no"}}"#).subject == nil)
+        #expect(try message(#"{"method":"resources/read","id":1,"params":{"uri":"a:b"}}"#).subject == "a:b")
+    }
+
+    @Test(arguments: [
+        "", "7", "{", "{}", #"{"id":1}"#, #"{"method":1,"id":1}"#, #"{"method":"a","method":"b"}"#,
+        #"{"id":null,"method":"a"}"#, #"{"id":{},"method":"a"}"#, #"{"method":"a"}x"#, #"{"method":"a","params":[}}"#,
+        #"{"method":"a","x":tru}"#,
+    ]) func `are refused if two readers could read them in two ways`(text: String) {
+        #expect(throws: Message.Failure.malformed) { try message(text) }
+    }
+
+    @Test func `are refused in batches`() {
+        #expect(throws: Message.Failure.batch) { try message(#" [{"id":1,"method":"ping"}]"#) }
+    }
+
+    @Test func `have ids that compare as what they mean`() throws {
+        let plain = try message(#"{"id":"A","method":"ping"}"#).request
+        #expect(try message(#"{"id":"\u0041","method":"ping"}"#).request == plain)
+        let big = try message(#"{"id":12345678901234567890,"method":"ping"}"#).request
+        #expect(try message(#"{"id":12345678901234567891,"method":"ping"}"#).request != big)
+        #expect(try message(#"{"id":"1","method":"ping"}"#).request != message(#"{"id":1,"method":"ping"}"#).request)
+    }
+}
+
+@Suite struct `What goes to an MCP server` {
+    @Test func `is a list of fields`() {
+        for name in ["Authorization", "Host", "Cookie", "Origin", "Content-Length", "Transfer-Encoding"] {
+            #expect(!FieldRules.isRequested(name))
+            #expect(!FieldRules.isReturned(name))
+        }
+        #expect(FieldRules.isRequested("MCP-Session-ID") && !FieldRules.isReturned("Set-Cookie"))
+        let line = #"{"account":"a","method":"POST","length":0,"fields":[["Cookie","x"]]}"#
+        #expect(RelayRequest(parsing: Array(line.utf8)) == nil)
+        #expect(RelayRequest(parsing: Array(line.replacing("Cookie", with: "Accept").utf8)) != nil)
+        let injected = line.replacing("[\"Cookie\",\"x\"]", with: #"["Mcp-Name","a\r\nCookie: b"]"#)
+        #expect(RelayRequest(parsing: Array(injected.utf8)) == nil)
+    }
+
+    @Test(arguments: [
+        ("count", "count"), ("", ""), ("a b", "a b"), (" a", "=?base64?IGE=?="), ("a\r\nb", "=?base64?YQ0KYg==?="),
+        ("ü", "=?base64?w7w=?="), ("=?base64?YQ==?=", "=?base64?PT9iYXNlNjQ/WVE9PT89?="),
+    ]) func `is one line of ASCII`(text: String, value: String) {
+        #expect(FieldRules.value(text) == value)
+    }
+
+    @Test(arguments: [
+        (307, "https://a.example/mcp/", true), (308, "/mcp/", true), (302, "/mcp/", false), (307, "/mcp", false),
+        (307, "https://b.example/mcp/", false), (307, "http://a.example/mcp/", false), (307, "//b.example/mcp/", false),
+        (307, "/mcp/?a=b", false), (307, "/other/", false), (307, "/mcp/#a", false), (308, "/mcp//", false),
+    ]) func `follows a redirect to the other last slash alone`(status: Int, location: String, isAllowed: Bool) throws {
+        let url = try WebURL(parsing: "https://a.example/mcp")
+        #expect(RedirectRule.allows(status, from: url, to: location) == isAllowed)
+        #expect(RedirectRule.toggled(url)?.text == "https://a.example/mcp/")
+    }
+}
+
+@Suite struct `Bridge and relay` {
+    @Test func `understand each other`() {
+        var request = RelayRequest(
+            account: "linear", method: "POST", fields: [.init("Mcp-Name", "a \"b\"")], length: 12)
+        request.rejected = String(repeating: "0a", count: 32)
+        request.signInWait = 8
+        request.togglesSlash = true
+        #expect(RelayRequest(parsing: Array(request.line.dropLast())) == request)
+        var head = RelayHead(status: 200, fields: [.init("Content-Type", "text/event-stream")])
+        head.token = "aa"
+        head.missingScope = "a"
+        let replies: [RelayReply] = [.sending, .head(head), .piece([1, 2, 10]), .piece([0]), .end]
+        var reader = RelayReplyReader()
+        var read: [RelayReply] = []
+        for byte in replies.flatMap(\.bytes) { read += reader.append([byte]) ?? [] }
+        #expect(read == replies)
+    }
+
+    @Test func `end at once when they do not`() {
+        var reader = RelayReplyReader()
+        #expect(reader.append(Array("HTTP/1.1 200 OK\n".utf8)) == nil)
+        var other = RelayReplyReader()
+        #expect(other.append(RelayReply.head(RelayHead(status: 200)).bytes + [0xFF, 0, 0, 0]) == nil)
+    }
+}
