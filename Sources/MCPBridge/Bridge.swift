@@ -1,0 +1,247 @@
+internal import RingbackClient
+
+// A bridge between a client that speaks MCP over standard input and output, and a server that speaks it over HTTP. It is
+// a value: what happens goes in, what is to be done comes out. Messages are not changed on their way.
+
+/// The state of one bridge: session, pending requests, streams.
+public struct Bridge: Sendable {
+    /// What happened.
+    public enum Event: Sendable {
+        /// The client wrote a line.
+        case line(JSONLines.Piece)
+        /// The client will write no more.
+        case inputEnded
+        /// The relay said something of an attempt.
+        case reply(Int, RelayReply)
+        /// The connection of an attempt ended before its response was whole, or was never made.
+        case broke(Int)
+        /// The time of ``Bridge/deadline`` has come.
+        case time
+    }
+
+    /// What is to be done.
+    public enum Action: Sendable, Equatable {
+        /// Send a request as attempt of this number, with this body.
+        case open(Int, RelayRequest, body: [UInt8])
+        /// Close an attempt's connection. Nothing more of it is wanted.
+        case close(Int)
+        /// Write a message to the client, with its line feed.
+        case write([UInt8])
+        /// Tell the user on standard error.
+        case note(String)
+        /// The bridge is done.
+        case exit
+    }
+
+    /// What later messages wait for.
+    enum Gate: Sendable {
+        /// The response to `initialize`.
+        case initialize
+        /// That the server took `notifications/initialized`.
+        case confirmation
+        /// A new session in place of one that the server forgot.
+        case replay
+    }
+
+    /// What is done later.
+    struct Later: Sendable {
+        var at: Duration
+        var errand: Errand
+    }
+
+    /// The longest wait for a sign-in before `initialize` gets an error, in seconds.
+    public static let signInWait = 8
+    /// Attempts in a row that bring nothing.
+    static let mostFailures = 5
+    /// Streams that the server keeps open after their response.
+    static let mostAnswered = 16
+    /// How long pending requests are waited for after the end of the input, and then the end of the session.
+    static let lastWait = (requests: Duration.seconds(5), session: Duration.seconds(1))
+
+    public let account: String
+    let signIn: @Sendable (_ scope: String?) -> String
+    var attempts: [Int: Attempt] = [:]
+    var later: [Later] = []
+    var held: [Errand] = []
+    var gate: Gate?
+    var actions: [Action] = []
+    var now = Duration.zero
+    /// The session of an older revision, and its revision.
+    var session: String?
+    var version: String?
+    var initialize: Message?
+    var initialized: Message?
+    var togglesSlash = false
+    var saysSignIn = true
+    var endsAt: Duration?
+    var isEnding = false
+    private var nextAttempt = 1
+
+    /// - Parameter signIn: the command that signs in to the account, with more scopes if some are named.
+    public init(account: String, signIn: @escaping @Sendable (_ scope: String?) -> String) {
+        self.account = account
+        self.signIn = signIn
+    }
+
+    /// Takes an event.
+    ///
+    /// - Parameter now: the time since any fixed moment.
+    /// - Returns: what is to be done, in this order.
+    public mutating func handle(_ event: Event, at now: Duration) -> [Action] {
+        self.now = now
+        switch event {
+        case .line(.message(let bytes)): take(bytes)
+        case .line(.tooLong):
+            write(
+                ErrorResponse.bytes(nil, code: -32600, message: "A message may have \(JSONLines.limit >> 20) MiB."))
+        case .inputEnded: endInput()
+        case .reply(let number, let reply): take(reply, of: number)
+        case .broke(let number):
+            if let attempt = attempts.removeValue(forKey: number) { broke(attempt) }
+        case .time: break
+        }
+        let due = later.filter { $0.at <= now }
+        later.removeAll { $0.at <= now }
+        for entry in due { launch(entry.errand) }
+        finishIfDone()
+        defer { actions = [] }
+        return actions
+    }
+
+    /// When ``Event/time`` is to be told; nil for never.
+    public var deadline: Duration? { (later.map(\.at) + (endsAt.map { [$0] } ?? [])).min() }
+
+    /// Bytes of messages that wait: while there are many, no more should be read from the client.
+    public var waitingBytes: Int {
+        held.reduce(0) { $0 + ($1.message?.bytes.count ?? 0) }
+            + later.reduce(0) { $0 + ($1.errand.message?.bytes.count ?? 0) }
+    }
+
+    // MARK: Messages of the client
+
+    private mutating func take(_ bytes: [UInt8]) {
+        let message: Message
+        do {
+            message = try Message(parsing: bytes)
+        } catch {
+            let said =
+                switch error {
+                case .batch: (-32600, "Batches of messages are not carried: send each message on a line of its own.")
+                case .malformed: (-32700, "The line is not a JSON-RPC message.")
+                }
+            return write(ErrorResponse.bytes(nil, code: said.0, message: said.1))
+        }
+        if let id = message.cancelled { return cancel(id, message) }
+        let errand = Errand(.message(message))
+        guard gate == nil else { return held.append(errand) }
+        if errand.beginsSession {
+            closeStream()
+            (initialize, initialized, session, version, gate) = (message, nil, nil, nil, .initialize)
+        } else if message.method == "notifications/initialized", !message.statesVersion {
+            initialized = message
+            gate = .confirmation
+        }
+        launch(errand)
+    }
+
+    /// The newer revisions cancel by closing the request's stream, the older ones by a message.
+    private mutating func cancel(_ id: MessageID, _ message: Message) {
+        let isWaiting = held.contains { $0.request == id } || later.contains { $0.errand.request == id }
+        held.removeAll { $0.request == id }
+        later.removeAll { $0.errand.request == id }
+        guard !isWaiting else { return }
+        let number = attempts.first { $0.value.errand.request == id && !$0.value.isAnswered }?.key
+        if let number, attempts[number]?.errand.message?.statesVersion == true {
+            attempts[number] = nil
+            return actions.append(.close(number))
+        }
+        if let number { attempts[number]?.errand.isCancelled = true }
+        guard gate == nil else { return held.append(Errand(.message(message))) }
+        launch(Errand(.message(message)))
+    }
+
+    // MARK: Attempts
+
+    /// Sends an errand, once more or for the first time.
+    mutating func launch(_ errand: Errand) {
+        var errand = errand
+        let method = errand.httpMethod
+        var fields = [RelayRequest.Field("Accept", method == "POST" ? Bridge.bothTypes : "text/event-stream")]
+        if method == "POST" { fields.append(.init("Content-Type", "application/json")) }
+        if let message = errand.message, let version = message.statedVersion {
+            fields.append(.init("MCP-Protocol-Version", FieldRules.value(version)))
+            if let method = message.method { fields.append(.init("Mcp-Method", FieldRules.value(method))) }
+            if let subject = message.subject { fields.append(.init("Mcp-Name", FieldRules.value(subject))) }
+        } else if !errand.beginsSession {
+            errand.session = session
+            if let session { fields.append(.init("Mcp-Session-Id", session)) }
+            if let version { fields.append(.init("MCP-Protocol-Version", FieldRules.value(version))) }
+        }
+        if let id = errand.lastEventID { fields.append(.init("Last-Event-ID", id)) }
+        let body = method == "POST" ? errand.message?.bytes ?? [] : []
+        var request = RelayRequest(account: account, method: method, fields: fields, length: body.count)
+        request.rejected = errand.rejected
+        request.signInWait = errand.waitsForSignIn ? Bridge.signInWait : nil
+        request.togglesSlash = togglesSlash
+        let number = nextAttempt
+        nextAttempt += 1
+        attempts[number] = Attempt(errand: errand)
+        actions.append(.open(number, request, body: body))
+    }
+
+    private static let bothTypes = "application/json, text/event-stream"
+
+    /// Sends an errand after a pause.
+    mutating func launch(_ errand: Errand, after pause: Duration) {
+        later.append(Later(at: now + pause, errand: errand))
+    }
+
+    /// Messages that waited are sent, in their order, until one of them is waited for again.
+    mutating func openGate() {
+        gate = nil
+        let waiting = held
+        held = []
+        for errand in waiting {
+            guard gate == nil else {
+                held.append(errand)
+                continue
+            }
+            if case .message(let message) = errand.purpose, message.method == "notifications/initialized",
+                !message.statesVersion, !errand.wasReplayed
+            {
+                initialized = message
+                gate = .confirmation
+            }
+            launch(errand)
+        }
+    }
+
+    mutating func write(_ message: [UInt8]) { actions.append(.write(JSONLines.line(of: message))) }
+
+    // MARK: The end
+
+    private mutating func endInput() {
+        guard endsAt == nil else { return }
+        endsAt = now + Bridge.lastWait.requests
+    }
+
+    private var hasPending: Bool {
+        !held.isEmpty || later.contains { !$0.errand.isStream }
+            || attempts.values.contains { !$0.errand.isStream && !$0.isAnswered && !$0.errand.isCancelled }
+    }
+
+    private mutating func finishIfDone() {
+        guard let endsAt else { return }
+        if isEnding {
+            guard attempts.isEmpty || endsAt <= now else { return }
+            return actions.append(.exit)
+        }
+        guard !hasPending || endsAt <= now else { return }
+        isEnding = true
+        for number in attempts.keys.sorted() { actions.append(.close(number)) }
+        (attempts, held, later) = ([:], [], [])
+        self.endsAt = now + Bridge.lastWait.session
+        guard session != nil else { return actions.append(.exit) }
+        launch(Errand(.end))
+    }
+}
