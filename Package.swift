@@ -47,6 +47,7 @@ let package = Package(
     products: [
         .executable(name: "ringbackd", targets: ["ringbackd"]),
         .executable(name: "ringback", targets: ["ringback"]),
+        .executable(name: "ringback-relay", targets: ["ringback-relay"]),
         .executable(name: "ringback-sandbox", targets: ["ringback-sandbox"]),
         .library(name: "RingbackClient", targets: ["RingbackClient"]),
     ],
@@ -152,11 +153,21 @@ let package = Package(
         .executableTarget(
             name: "ringback",
             dependencies: [
-                "Adapters", "RingbackClient", "RingbackAPI", "SchemeRegistration", "Encodings", "FilePaths",
-                "HTTPMessages", "Secrets", "StrictJSON", "Terminal", "CLinux", arguments,
+                "Adapters", "MCPBridge", "RingbackClient", "RingbackAPI", "SchemeRegistration", "Encodings",
+                "FilePaths", "HTTPMessages", "Secrets", "StrictJSON", "Terminal", "CLinux", arguments,
             ],
             swiftSettings: strict + staticExecutable.swift,
             linkerSettings: staticExecutable.linker
+        ),
+        // Only this program and the daemon have libcurl in them: `ringback` starts within a millisecond.
+        .executableTarget(
+            name: "ringback-relay",
+            dependencies: [
+                "MCPBridge", "CurlTransport", "LocalHTTP", "RingbackClient", "RingbackAPI", "OAuth", "Cryptography",
+                "HTTPMessages", "Secrets", "StrictJSON", "CLinux",
+            ],
+            swiftSettings: strict,
+            linkerSettings: hardened
         ),
         .executableTarget(
             name: "ringback-sandbox",
@@ -272,7 +283,8 @@ let package = Package(
         tests(
             "HouseTests",
             [
-                "TestSupport", "ringbackd", "ringback", "ringback-sandbox", "RingbackClient", "RingbackAPI",
+                "TestSupport", "ringbackd", "ringback", "ringback-relay", "ringback-sandbox", "RingbackClient",
+                "RingbackAPI",
                 "StrictJSON", "CLinux", "Cryptography", "Encodings",
             ]
         ),

@@ -18,6 +18,7 @@
     EACH(easy_setopt)                                                                                                  \
     EACH(easy_getinfo)                                                                                                 \
     EACH(easy_strerror)                                                                                                \
+    EACH(easy_pause)                                                                                                   \
     EACH(slist_append)                                                                                                 \
     EACH(slist_free_all)                                                                                               \
     EACH(multi_init)                                                                                                   \
@@ -49,6 +50,7 @@ bool ccurl_load(void) {
 
 CURL *ccurl_easy_init(void) { return curl.easy_init(); }
 void ccurl_easy_cleanup(CURL *easy) { curl.easy_cleanup(easy); }
+CURLcode ccurl_easy_pause(CURL *easy, int paused) { return curl.easy_pause(easy, paused); }
 const char *ccurl_easy_strerror(CURLcode code) { return curl.easy_strerror(code); }
 
 const char *ccurl_authority_file(void) {
@@ -185,6 +187,9 @@ CURLMcode ccurl_multi_remove_handle(CURLM *multi, CURL *easy) { return curl.mult
 CURLMcode ccurl_multi_perform(CURLM *multi, int *running) { return curl.multi_perform(multi, running); }
 CURLMcode ccurl_multi_poll(CURLM *multi, int milliseconds) {
     return curl.multi_poll(multi, NULL, 0, milliseconds, NULL);
+}
+CURLMcode ccurl_multi_poll_with(CURLM *multi, struct curl_waitfd *others, unsigned count, int milliseconds) {
+    return curl.multi_poll(multi, others, count, milliseconds, NULL);
 }
 CURLMcode ccurl_multi_wakeup(CURLM *multi) { return curl.multi_wakeup(multi); }
 CURLMsg *ccurl_multi_info_read(CURLM *multi, int *left) { return curl.multi_info_read(multi, left); }

@@ -142,6 +142,12 @@ internal import Secrets
         note(unsafe ccurl_set_pointer(easy, CURLOPT_WRITEDATA, context))
     }
 
+    /// The callback that gives the request's body.
+    mutating func setSender(_ context: UnsafeMutableRawPointer, body: ccurl_data_callback) {
+        note(unsafe ccurl_set_data_callback(easy, CURLOPT_READFUNCTION, body))
+        note(unsafe ccurl_set_pointer(easy, CURLOPT_READDATA, context))
+    }
+
     /// Where libcurl writes its words about a failure: `CURL_ERROR_SIZE` bytes, which must outlive the transfer.
     mutating func setErrorWords(_ words: UnsafeMutablePointer<CChar>) {
         note(unsafe ccurl_set_pointer(easy, CURLOPT_ERRORBUFFER, words))

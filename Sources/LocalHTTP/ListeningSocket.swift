@@ -15,12 +15,12 @@ public enum ServerError: Error, Sendable, Equatable {
 
 /// Opens listening sockets with plain system calls. Only this code decides which sockets exist and with which file
 /// mode.
-enum ListeningSocket {
+package enum ListeningSocket {
     /// Connections that the kernel keeps until they are accepted.
     static let backlog: Int32 = 1_024
 
     /// Opens a listening socket. Returns its descriptor and port (0 for a Unix socket).
-    static func open(_ address: ListenAddress) throws(ServerError) -> (descriptor: Int32, port: Int) {
+    package static func open(_ address: ListenAddress) throws(ServerError) -> (descriptor: Int32, port: Int) {
         switch address {
         case .descriptor(let descriptor): return (try adopt(descriptor), 0)
         case .unix(let path, let mode): return (try openUnix(path, mode), 0)

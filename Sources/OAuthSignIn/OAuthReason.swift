@@ -58,6 +58,8 @@ public enum OAuthReason: KindReason, Equatable {
 
     // MARK: MCP servers
 
+    /// The account is not at an MCP server.
+    case notMCP(AccountName)
     /// The issuer of the account's MCP server does not announce S256.
     case mcpIssuerWithoutPKCE(AccountName, issuer: String)
     /// The server does not name the configured issuer.

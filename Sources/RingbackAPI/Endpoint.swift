@@ -25,6 +25,7 @@ public enum Endpoint: String, Sendable, CaseIterable {
     case listIdentities
     case linkIdentity
     case unlinkIdentity
+    case getMCPServer
     case acknowledgeMigration
     case migrate
     case beginPasskey
@@ -101,6 +102,7 @@ public enum Endpoint: String, Sendable, CaseIterable {
         case .listIdentities: (.get, "/v1/accounts/{account}/identities", .user)
         case .linkIdentity: (.post, "/v1/accounts/{account}/identities", .user)
         case .unlinkIdentity: (.delete, "/v1/accounts/{account}/identities/{id}", .user)
+        case .getMCPServer: (.get, "/v1/accounts/{account}/mcp-server", .token)
         case .acknowledgeMigration: (.delete, "/v1/accounts/{account}/migration", .user)
         case .migrate: (.post, "/v1/accounts/{account}/migration", .user)
         case .beginPasskey: (.post, "/v1/accounts/{account}/passkey-options", .user)

@@ -90,7 +90,7 @@ extension Component {
         "Status",
         [
             .required("version", .string),
-            .required("build", .string, "The commit of which the daemon was built, as `ringbackd --version` shows it"),
+            .required("build", .string, "The commit of which the daemon was built; `development` in debug builds"),
             .required("pid", .integer), .required("uptime", .integer),
             .required("vault", .component(.vault)), .required("accounts", .map(.integer)),
             .required("listeners", .array(.string)), .required("confinement", .anyObject),

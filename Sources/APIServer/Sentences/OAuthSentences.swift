@@ -52,6 +52,7 @@ extension OAuthReason: Sentence {
                 + (isConfigured
                     ? " If it has an endpoint for that, add it to the account's endpoints as device_authorization."
                     : "")
+        case .notMCP(let name): "\(name) is not an account at an MCP server."
         case .mcpIssuerWithoutPKCE(let name, let issuer):
             "\(name) cannot sign in at \(issuer), which its MCP server names: its metadata do not say that it supports S256 "
                 + "(PKCE), which MCP requires."

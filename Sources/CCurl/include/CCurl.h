@@ -14,6 +14,13 @@ bool ccurl_load(void);
 CURL *ccurl_easy_init(void);
 void ccurl_easy_cleanup(CURL *easy);
 const char *ccurl_easy_strerror(CURLcode code);
+/// Which directions of a transfer are paused from now on; one that is not goes on at once.
+CURLcode ccurl_easy_pause(CURL *easy, int paused);
+static const int ccurl_pause_receiving = CURLPAUSE_RECV;
+static const int ccurl_pause_sending = CURLPAUSE_SEND;
+/// What a data callback returns to pause its direction.
+static const size_t ccurl_paused = CURL_WRITEFUNC_PAUSE;
+_Static_assert(CURL_WRITEFUNC_PAUSE == CURL_READFUNC_PAUSE, "one number pauses both directions");
 /// The file of certificate authorities that libcurl was built with, or NULL.
 const char *ccurl_authority_file(void);
 
@@ -49,6 +56,8 @@ CURLMcode ccurl_multi_add_handle(CURLM *multi, CURL *easy);
 CURLMcode ccurl_multi_remove_handle(CURLM *multi, CURL *easy);
 CURLMcode ccurl_multi_perform(CURLM *multi, int *running);
 CURLMcode ccurl_multi_poll(CURLM *multi, int milliseconds);
+/// The same, and until one of the other descriptors is ready (CURL_WAIT_POLLIN, CURL_WAIT_POLLOUT).
+CURLMcode ccurl_multi_poll_with(CURLM *multi, struct curl_waitfd *others, unsigned count, int milliseconds);
 CURLMcode ccurl_multi_wakeup(CURLM *multi);
 CURLMsg *ccurl_multi_info_read(CURLM *multi, int *left);
 /// The result of a finished transfer. It is a member of a union, which Swift cannot access.

@@ -2,7 +2,7 @@ import Glibc
 
 /// Runs blocking work on a thread of its own. Tasks share one thread for each core, so a long poll there would stop
 /// every task of the app.
-enum Blocking {
+package enum Blocking {
     /// Runs the work and returns its result. Cancelling the task interrupts the work, which ends with `cancelled`.
     static func run<Value: Sendable>(
         _ work: @escaping @Sendable (Interruption) throws(RingbackError) -> Value
@@ -23,7 +23,7 @@ enum Blocking {
     }
 
     /// Starts a thread: 0, or an errno.
-    static func start(_ body: @escaping @Sendable () -> Void) -> Int32 {
+    package static func start(_ body: @escaping @Sendable () -> Void) -> Int32 {
         var attributes = pthread_attr_t()
         unsafe pthread_attr_init(&attributes)
         defer { unsafe pthread_attr_destroy(&attributes) }

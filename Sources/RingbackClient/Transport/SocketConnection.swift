@@ -4,7 +4,8 @@ import Glibc
 /// A blocking stream socket on which every wait has a deadline. Before a byte is sent to a Unix socket, the kernel is
 /// asked for its server's uid: another user's server gets no request and no secret.
 package final class SocketConnection {
-    private let descriptor: Int32
+    /// For waits of who does not block here.
+    package let descriptor: Int32
     private let interruption: Interruption?
     /// When the waits of this connection end.
     package var deadline: ContinuousClock.Instant
@@ -129,6 +130,28 @@ package final class SocketConnection {
             default: throw .system("recv", failure)
             }
         }
+    }
+
+    /// Sends what the socket takes without a wait: the number of bytes, or nil if the connection is of no use any more.
+    package func sendSome(_ bytes: ArraySlice<UInt8>) -> Int? {
+        let count = unsafe bytes.withUnsafeBytes { buffer in
+            unsafe Glibc.send(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+        }
+        if count >= 0 { return count }
+        return errno == EAGAIN || errno == EINTR ? 0 : nil
+    }
+
+    /// The bytes that are there; empty if there are none, nil at the end of the stream.
+    package func receiveSome() -> [UInt8]? {
+        var count = 0
+        var failure: Int32 = 0
+        let bytes = unsafe [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, initialized in
+            count = unsafe recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
+            failure = errno
+            initialized = max(0, count)
+        }
+        if count > 0 { return bytes }
+        return count < 0 && (failure == EAGAIN || failure == EINTR) ? [] : nil
     }
 
     private func wait(for events: Int16) throws(RingbackError) {

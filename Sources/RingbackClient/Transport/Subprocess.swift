@@ -62,7 +62,7 @@ package enum Subprocess {
     /// Reads a child's exit status when it ends. Otherwise the child would stay a zombie as long as this process lives.
     ///
     /// - Returns: false if no thread could be started for that.
-    static func forget(_ pid: Int32) -> Bool { Blocking.start { _ = wait(pid) } == 0 }
+    package static func forget(_ pid: Int32) -> Bool { Blocking.start { _ = wait(pid) } == 0 }
 
     /// Waits for a child's end: its exit status, or 128 and the signal.
     @discardableResult

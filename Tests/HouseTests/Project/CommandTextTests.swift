@@ -7,11 +7,13 @@ private let exceptions: [String: String] = [
     "ringback vault systemd-credential ": "the purpose of a derived key",
     "ringback sealing key check 1": "the purpose of a derived key",
     "ringback setup 1": "the first line of a file, which names its format",
+    "ringback mcp": "the application that the relay asks for",
 ]
 private let places: [String: String] = [
     "Terminal/PathRemedy.swift": "the commands that ringback and StartAdvice print",
     "ringbackd/StartAdvice.swift": "standard error of a start that failed",
     "ringbackd/Options.swift": "the usage of ringbackd",
+    "ringback-relay/Main.swift": "the usage of ringback-relay",
     "DesktopNotices/NoticeWords.swift": "notices are shown as they are: no program adds to them",
 ]
 private let programs: Set = [

@@ -43,8 +43,12 @@ private let allowed: [String: Set<String>] = [
         "RingbackAPI", "LocalHTTP", "SessionVault", "Encodings", "HTTPMessages", "Secrets", "StrictJSON",
     ],
     "ringback": [
-        "Adapters", "RingbackClient", "RingbackAPI", "SchemeRegistration", "Encodings", "FilePaths", "HTTPMessages",
-        "Secrets", "StrictJSON", "Terminal", "CLinux", "ArgumentParser",
+        "Adapters", "MCPBridge", "RingbackClient", "RingbackAPI", "SchemeRegistration", "Encodings", "FilePaths",
+        "HTTPMessages", "Secrets", "StrictJSON", "Terminal", "CLinux", "ArgumentParser",
+    ],
+    "ringback-relay": [
+        "MCPBridge", "CurlTransport", "LocalHTTP", "RingbackClient", "RingbackAPI", "OAuth", "Cryptography",
+        "HTTPMessages", "Secrets", "StrictJSON", "CLinux",
     ],
     "ringback-sandbox": [
         "Sandbox", "LocalHTTP", "Secrets", "ArgumentParser", "ServiceLifecycle", "UnixSignals", "Logging",
@@ -56,7 +60,7 @@ private let system: Set<String> = ["FoundationEssentials", "Synchronization", "G
 
 /// The layers, from the highest to the lowest. No target imports one of a layer above its own.
 private let layers: [Set<String>] = [
-    ["ringbackd", "ringback", "ringback-sandbox"],
+    ["ringbackd", "ringback", "ringback-relay", "ringback-sandbox"],
     ["APIServer"],
     ["OAuthSignIn", "SupabaseSignIn"],
     ["DeepLinks", "DesktopNotices", "KeptFiles"],

@@ -1,0 +1,172 @@
+// Bodies flow in both directions through buffers of a limited size. libcurl pauses a direction whose buffer is full (of
+// what was received) or empty (of what is to be sent), and goes on when the owner has taken or given something.
+
+internal import CCurl
+public import HTTPMessages
+
+/// One transfer of ``CurlStreams``. Used on one thread.
+@safe public final class StreamTransfer {
+    /// How a transfer ended.
+    public enum Outcome: Sendable {
+        /// The response is whole.
+        case whole
+        /// There was no connection, so the server has got nothing of the request.
+        case notSent(HTTPClientError)
+        /// The connection ended before the response was whole.
+        case broken(HTTPClientError)
+    }
+
+    /// Bytes of each buffer: 1 MiB.
+    public static let window = 1 << 20
+
+    let easy: UnsafeMutableRawPointer
+    private let host: String
+    private var fieldList: UnsafeMutablePointer<curl_slist>?
+    private var head = ResponseHead()
+    private var sending: [UInt8] = []
+    private var received: [UInt8] = []
+    private var unsent: Int
+    private var isReceivingPaused = false
+    private var isSendingPaused = false
+    /// How it ended; nil while it goes on.
+    public internal(set) var outcome: Outcome?
+
+    /// - Parameter length: bytes of the body, which are given by ``give(_:)``; nil for a request without one.
+    init?(_ request: HTTPRequest, _ url: WebURL, proxy: HTTPProxy?, length: Int?, userAgent: String) {
+        guard let easy = unsafe ccurl_easy_init() else { return nil }
+        unsafe self.easy = easy
+        host = url.place
+        unsent = length ?? 0
+        unsafe fieldList = RequestFields.list(of: request)
+        var options = unsafe EasyOptions(easy)
+        options.setRules(for: url, limits: request.limits, keepsPartialBody: true)
+        // A stream may be silent for hours: only the connection has a time limit.
+        options.set(CURLOPT_TIMEOUT_MS, 0)
+        options.set(CURLOPT_TCP_KEEPALIVE, 1)
+        options.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
+        // A server that closes idle connections sooner is noticed by libcurl before it uses one.
+        options.set(CURLOPT_MAXAGE_CONN, 30)
+        if let proxy { options.setProxy(proxy) }
+        options.setTrust(request.trust)
+        options.set(CURLOPT_USERAGENT, userAgent)
+        let context = unsafe Unmanaged.passUnretained(self).toOpaque()
+        if let length {
+            options.set(CURLOPT_POST, 1)
+            options.set(CURLOPT_POSTFIELDSIZE, length)
+            unsafe options.setSender(context, body: sendBody)
+        } else {
+            options.set(CURLOPT_HTTPGET, 1)
+        }
+        options.set(CURLOPT_CUSTOMREQUEST, request.method)
+        unsafe options.setFields(fieldList)
+        unsafe options.setReceiver(context, head: receiveHead, body: receiveBody)
+        guard options.areAllSet else { return nil }
+    }
+
+    deinit {
+        unsafe ccurl_easy_cleanup(easy)
+        unsafe ccurl_slist_free_all(fieldList)
+    }
+
+    /// The head of the response, once it is there.
+    public var response: (status: Int, fields: HTTPFields)? {
+        guard head.isComplete else { return nil }
+        var status = 0
+        guard unsafe ccurl_get_long(easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK else { return nil }
+        return (status, head.fields)
+    }
+
+    /// How many bytes of the request's body it takes now.
+    public var room: Int { StreamTransfer.window - sending.count }
+
+    /// Gives it the next bytes of the request's body.
+    public func give(_ bytes: [UInt8]) {
+        sending += bytes
+        guard isSendingPaused, outcome == nil else { return }
+        isSendingPaused = false
+        goOn()
+    }
+
+    /// Takes what has been received of the response's body, at most so many bytes.
+    public func take(atMost count: Int) -> [UInt8] {
+        let taken = Array(received.prefix(count))
+        received.removeFirst(taken.count)
+        if isReceivingPaused, received.count <= StreamTransfer.window / 2, outcome == nil {
+            isReceivingPaused = false
+            goOn()
+        }
+        return taken
+    }
+
+    /// True if ``take(atMost:)`` has nothing to give.
+    public var isEmpty: Bool { received.isEmpty }
+
+    private func goOn() {
+        unsafe ccurl_easy_pause(
+            easy, (isReceivingPaused ? ccurl_pause_receiving : 0) | (isSendingPaused ? ccurl_pause_sending : 0))
+    }
+
+    /// The meaning of libcurl's result.
+    func end(_ result: CURLcode) {
+        guard result != CURLE_OK else {
+            outcome = head.isComplete ? .whole : .broken(.malformed(host: host))
+            return
+        }
+        let error = HTTPClientError(result, host: host, hasHead: head.isComplete)
+        switch result {
+        case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT, CURLE_SSL_CONNECT_ERROR,
+            CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_CACERT_BADFILE:
+            outcome = .notSent(error)
+        case CURLE_OPERATION_TIMEDOUT where !head.isComplete:
+            // Only the connection has a time limit.
+            outcome = .notSent(error)
+        default: outcome = .broken(error)
+        }
+    }
+
+    // MARK: Callbacks of libcurl
+
+    fileprivate func takeHead(_ line: UnsafeRawBufferPointer) -> Int {
+        unsafe head.take(line.bytes) ? line.count : 0
+    }
+
+    fileprivate func takeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
+        guard received.isEmpty || received.count + bytes.count <= StreamTransfer.window else {
+            isReceivingPaused = true
+            return ccurl_paused
+        }
+        unsafe received.append(contentsOf: bytes)
+        return bytes.count
+    }
+
+    fileprivate func giveBody(_ room: UnsafeMutableRawBufferPointer) -> Int {
+        guard unsent > 0 else { return 0 }
+        let count = min(room.count, sending.count, unsent)
+        guard count > 0 else {
+            isSendingPaused = true
+            return ccurl_paused
+        }
+        unsafe room.copyBytes(from: sending.prefix(count))
+        sending.removeFirst(count)
+        unsent -= count
+        return count
+    }
+}
+
+private let receiveHead: ccurl_data_callback = { bytes, size, count, context in
+    guard let bytes = unsafe bytes, let context = unsafe context else { return 0 }
+    let transfer = unsafe Unmanaged<StreamTransfer>.fromOpaque(context).takeUnretainedValue()
+    return unsafe transfer.takeHead(UnsafeRawBufferPointer(start: bytes, count: size * count))
+}
+
+private let receiveBody: ccurl_data_callback = { bytes, size, count, context in
+    guard let bytes = unsafe bytes, let context = unsafe context else { return 0 }
+    let transfer = unsafe Unmanaged<StreamTransfer>.fromOpaque(context).takeUnretainedValue()
+    return unsafe transfer.takeBody(UnsafeRawBufferPointer(start: bytes, count: size * count))
+}
+
+private let sendBody: ccurl_data_callback = { bytes, size, count, context in
+    guard let bytes = unsafe bytes, let context = unsafe context else { return 0 }
+    let transfer = unsafe Unmanaged<StreamTransfer>.fromOpaque(context).takeUnretainedValue()
+    return unsafe transfer.giveBody(UnsafeMutableRawBufferPointer(start: bytes, count: size * count))
+}

@@ -1,0 +1,24 @@
+public import BrokerCore
+public import HTTPMessages
+internal import OAuth
+
+/// How an account's MCP server is reached by who carries its traffic: the same way as the daemon reaches it.
+public struct MCPServerAccess: Sendable {
+    public let url: WebURL
+    public let trust: ServerTrust
+    public let route: HTTPRoute
+    /// Added to every request.
+    public let headers: [(String, String)]
+}
+
+extension Broker {
+    /// The MCP server of an account.
+    ///
+    /// - Throws: `accountNotFound`; `methodUnsupported` for an account that is not at one.
+    public func mcpServer(_ name: AccountName) async throws(BrokerError) -> MCPServerAccess {
+        let account = try await signInContext.sessions.account(name)
+        guard let kind = account.kind as? MCPAccount else { throw .methodUnsupported(.oauth(.notMCP(name))) }
+        return MCPServerAccess(
+            url: kind.server.url, trust: account.trust, route: account.route, headers: account.headers)
+    }
+}

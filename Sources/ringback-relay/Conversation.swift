@@ -1,0 +1,203 @@
+import CurlTransport
+import Glibc
+import HTTPMessages
+import MCPBridge
+import OAuth
+import Secrets
+
+/// A bridge's connection: one request and its response.
+final class Conversation {
+    private enum State {
+        /// The line of the request is awaited.
+        case line
+        /// The daemon is asked for a token.
+        case token(RelayRequest)
+        case streaming(StreamTransfer, TokenDesk.Access)
+        /// What is left is sent, then the connection is closed.
+        case closing
+    }
+
+    /// Bytes that wait for the bridge: while there are more, nothing is taken from the server.
+    private static let window = 1 << 20
+
+    let number: Int
+    let descriptor: Int32
+    private var state = State.line
+    private var input: [UInt8] = []
+    private var output: [UInt8] = []
+    private var sent = 0
+    private var hasHead = false
+    private(set) var isOver = false
+
+    init(_ descriptor: Int32, number: Int) {
+        self.descriptor = descriptor
+        self.number = number
+    }
+
+    var wantsOutput: Bool { !isOver && output.count > sent }
+
+    /// Input is also the way to learn that the bridge has gone.
+    var wantsInput: Bool {
+        switch state {
+        case .line: true
+        case .token: input.count < Conversation.window
+        case .streaming(let transfer, _): transfer.room > 0
+        case .closing: false
+        }
+    }
+
+    // MARK: From the bridge
+
+    func read(_ desk: TokenDesk) {
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        let count = unsafe recv(descriptor, &buffer, buffer.count, 0)
+        guard count > 0 else {
+            if count == 0 || (errno != EAGAIN && errno != EINTR) { isOver = true }
+            return
+        }
+        if case .streaming(let transfer, _) = state { return transfer.give(Array(buffer[..<count])) }
+        input += buffer[..<count]
+        guard case .line = state else { return }
+        guard let end = input.firstIndex(of: 10) else {
+            if input.count > RelayRequest.maxLine { refuse("invalid_request", "The request has no end.") }
+            return
+        }
+        let line = Array(input[..<end])
+        input.removeFirst(end + 1)
+        guard let request = RelayRequest(parsing: line) else {
+            return refuse("invalid_request", "The request is not one that ringback-relay sends.")
+        }
+        state = .token(request)
+        desk.ask(request, for: number)
+    }
+
+    // MARK: From the daemon
+
+    func take(_ answer: TokenDesk.Answer, _ streams: CurlStreams) {
+        guard case .token(let request) = state, !isOver else { return }
+        switch answer.result {
+        case .failure(let refusal): refuse(refusal)
+        case .success(let access): start(request, access, streams)
+        }
+    }
+
+    private func start(_ asked: RelayRequest, _ access: TokenDesk.Access, _ streams: CurlStreams) {
+        let url = asked.togglesSlash ? RedirectRule.toggled(access.url) ?? access.url : access.url
+        var fields = HTTPFields()
+        for (name, value) in access.headers { fields.set(name, value) }
+        for field in asked.fields { fields.set(field.name, field.value) }
+        let request = HTTPRequest(
+            method: asked.method, url: url.text, fields: fields, authorization: access.authorization,
+            trust: access.trust)
+        guard
+            let transfer = streams.start(
+                request, length: asked.method == "POST" ? asked.length : nil, proxy: access.proxy)
+        else { return refuse("server_unreachable", "\(url.place) cannot be asked: libcurl refuses the request.") }
+        var access = access
+        access.url = url
+        output += RelayReply.sending.bytes
+        state = .streaming(transfer, access)
+        let body = input
+        input = []
+        if !body.isEmpty { transfer.give(body) }
+    }
+
+    // MARK: From the server
+
+    /// Passes on what has come, as far as the bridge takes it.
+    func pump() {
+        var moves = true
+        while moves, !isOver {
+            moves = collect()
+            if flush() { moves = true }
+        }
+    }
+
+    /// True if something was added to the output.
+    private func collect() -> Bool {
+        guard case .streaming(let transfer, let access) = state else { return false }
+        let before = output.count
+        if !hasHead, let response = transfer.response {
+            hasHead = true
+            output += RelayReply.head(head(response.status, response.fields, access)).bytes
+        }
+        while hasHead, output.count - sent < Conversation.window {
+            let piece = transfer.take(atMost: RelayReply.maxPiece)
+            guard !piece.isEmpty else { break }
+            output += RelayReply.prefix(piece.count)
+            output += piece
+        }
+        if let outcome = transfer.outcome, transfer.isEmpty { end(outcome, of: access) }
+        return output.count > before
+    }
+
+    private func end(_ outcome: StreamTransfer.Outcome, of access: TokenDesk.Access) {
+        state = .closing
+        switch outcome {
+        case .whole: output += RelayReply.end.bytes
+        case .notSent(let error) where !hasHead: refuse("server_unreachable", Conversation.sentence(error))
+        // The bridge sees that the response is not whole.
+        case .notSent, .broken: break
+        }
+    }
+
+    private func head(_ status: Int, _ fields: HTTPFields, _ access: TokenDesk.Access) -> RelayHead {
+        var head = RelayHead(status: status)
+        head.fields = fields.lines.filter { FieldRules.isReturned($0.name) && FieldRules.isValue($0.value) }
+            .map { RelayRequest.Field($0.name, $0.value) }
+        head.token = access.digest
+        if let location = fields["location"] {
+            head.movesSlash = RedirectRule.allows(status, from: access.url, to: location)
+        }
+        if status == 403, let challenge = BearerChallenge(in: fields), challenge.demandsScopes {
+            head.missingScope = challenge.scopes.joined(separator: " ")
+        }
+        return head
+    }
+
+    private static func sentence(_ error: HTTPClientError) -> String {
+        switch error {
+        case .unreachable(let host, let reason, _): "\(host) cannot be reached: \(reason)."
+        case .untrusted(let host, let reason): "\(host) is not trusted: \(reason)."
+        case .timedOut(let host): "\(host) did not accept a connection in time."
+        default: "The MCP server cannot be reached."
+        }
+    }
+
+    // MARK: To the bridge
+
+    private func refuse(_ code: String, _ detail: String) { refuse(RelayRefusal(code: code, detail: detail)) }
+
+    private func refuse(_ refusal: RelayRefusal) {
+        state = .closing
+        output += RelayReply.refusal(refusal).bytes
+    }
+
+    /// Sends what the socket takes now. True if it took something.
+    private func flush() -> Bool {
+        var hasMoved = false
+        while sent < output.count {
+            let count = unsafe output.withUnsafeBytes { buffer in
+                unsafe send(
+                    descriptor, buffer.baseAddress.map { unsafe $0 + sent }, buffer.count - sent, Int32(MSG_NOSIGNAL))
+            }
+            guard count > 0 else {
+                if errno == EINTR { continue }
+                if errno != EAGAIN { isOver = true }
+                return hasMoved
+            }
+            sent += count
+            hasMoved = true
+        }
+        output.removeAll(keepingCapacity: true)
+        sent = 0
+        if case .closing = state { isOver = true }
+        return hasMoved
+    }
+
+    /// Closes the connection, and ends the transfer.
+    func end(_ streams: CurlStreams) {
+        if case .streaming(let transfer, _) = state { streams.cancel(transfer) }
+        close(descriptor)
+    }
+}

@@ -1,0 +1,106 @@
+import CLinux
+import Glibc
+import LocalHTTP
+
+/// The program that carries the traffic of MCP accounts: from bridges (`ringback mcp`) to the servers and back. It gets
+/// access tokens from the daemon for each request and keeps none. It ends by itself when nothing has used it for a while.
+@main
+enum Main {
+    static let version = "0.1.0"
+
+    static func main() {
+        _ = clinux_refuse_dumps()
+        umask(0o077)
+        signal(SIGPIPE, SIG_IGN)
+        let options = Options.read(CommandLine.arguments)
+        cleanEnvironment()
+        _ = unsafe chdir("/")
+        // Of several that are started at once, one serves.
+        let lock = unsafe open(options.socket + ".lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard lock >= 0 else { stop("cannot open \(options.socket).lock: \(reason(errno))", 1) }
+        guard flock(lock, LOCK_EX | LOCK_NB) == 0 else { exit(0) }
+        let listener: Int32
+        do throws(ServerError) {
+            listener = try ListeningSocket.open(.unix(path: options.socket)).descriptor
+        } catch {
+            stop("cannot listen at \(options.socket): \(error)", 1)
+        }
+        guard let server = RelayServer(listener, options) else { stop("libcurl cannot be loaded", 1) }
+        // Who started it waits for this line.
+        say("listening", STDOUT_FILENO)
+        server.run()
+        _exit(0)
+    }
+
+    /// No library is to be led elsewhere by what the client that started the bridge has in its environment.
+    private static func cleanEnvironment() {
+        let name = "RINGBACK_SERVER_UID"
+        let owner = unsafe getenv(name).map { unsafe String(cString: $0) }
+        clearenv()
+        if let owner { unsafe setenv(name, owner, 1) }
+    }
+
+    private static func reason(_ number: Int32) -> String { unsafe String(cString: strerror(number)) }
+
+    static func stop(_ reason: String, _ status: Int32) -> Never {
+        say("ringback-relay: \(reason)", STDERR_FILENO)
+        exit(status)
+    }
+
+    private static func say(_ line: String, _ descriptor: Int32) {
+        let bytes = Array((line + "\n").utf8)
+        _ = unsafe write(descriptor, bytes, bytes.count)
+    }
+}
+
+/// The command line.
+struct Options {
+    var socket = ""
+    /// The daemon's socket.
+    var daemon = ""
+    /// How long it stays without a connection.
+    var idle = Duration.seconds(60)
+
+    static let usage = """
+        Usage: ringback-relay --socket PATH --daemon PATH [--idle SECONDS]
+
+        Carries the traffic of MCP accounts. `ringback mcp` starts it when it is needed.
+
+          --socket PATH     where it listens
+          --daemon PATH     the daemon's socket
+          --idle SECONDS    how long it stays without a connection (60)
+          --version         print the version
+          --help            print this text
+        """
+
+    static func read(_ arguments: [String]) -> Options {
+        var options = Options()
+        var rest = arguments.dropFirst()
+        while let word = rest.popFirst() {
+            switch word {
+            case "--help":
+                print(usage)
+                exit(0)
+            case "--version":
+                print("ringback-relay \(Main.version) (\(unsafe String(cString: clinux_commit())))")
+                exit(0)
+            case "--socket", "--daemon", "--idle":
+                guard let value = rest.popFirst(), !value.isEmpty else { Main.stop("\(word) needs a value", 64) }
+                switch word {
+                case "--socket": options.socket = value
+                case "--daemon": options.daemon = value
+                default:
+                    guard let seconds = Int(value), (1...86_400).contains(seconds) else {
+                        Main.stop("--idle is a number of seconds, from 1 to 86400", 64)
+                    }
+                    options.idle = .seconds(seconds)
+                }
+            default: Main.stop("unknown argument \(word); see --help", 64)
+            }
+        }
+        guard options.socket.hasPrefix("/"), options.daemon.hasPrefix("/") else {
+            Main.stop("--socket and --daemon are needed, as absolute paths", 64)
+        }
+        return options
+    }
+}

@@ -1,0 +1,109 @@
+import Cryptography
+import CurlTransport
+import HTTPMessages
+import MCPBridge
+import RingbackAPI
+import RingbackClient
+import Secrets
+import StrictJSON
+import Synchronization
+
+/// Asks the daemon where an account's server is and for a token, on a thread for each question. A token is asked for anew
+/// for each request: the daemon has one that is valid.
+final class TokenDesk: Sendable {
+    /// What a request needs.
+    struct Access: Sendable {
+        var url: WebURL
+        let authorization: Secret
+        /// The SHA-256 of the token, in hexadecimal digits.
+        let digest: String
+        let trust: ServerTrust
+        let proxy: HTTPProxy?
+        let headers: [(String, String)]
+    }
+
+    /// The answer for a conversation, by its number: a descriptor may be another connection's by then.
+    struct Answer: Sendable {
+        let conversation: Int
+        let result: Result<Access, RelayRefusal>
+    }
+
+    private let daemon: String
+    private let waker: CurlStreams.Waker
+    private let ready = Mutex<[Answer]>([])
+
+    init(daemon: String, waker: CurlStreams.Waker) {
+        self.daemon = daemon
+        self.waker = waker
+    }
+
+    /// Begins to ask. The answer is among ``answers()`` later.
+    func ask(_ request: RelayRequest, for conversation: Int) {
+        let failure = Blocking.start { [self] in
+            give(Answer(conversation: conversation, result: access(request)))
+        }
+        if failure != 0 {
+            let refusal = RelayRefusal(code: "system_error", detail: "No thread could be started.")
+            give(Answer(conversation: conversation, result: .failure(refusal)))
+        }
+    }
+
+    /// The answers since the last call.
+    func answers() -> [Answer] {
+        ready.withLock { answers in
+            defer { answers = [] }
+            return answers
+        }
+    }
+
+    private func give(_ answer: Answer) {
+        ready.withLock { $0.append(answer) }
+        waker.wake()
+    }
+
+    private func access(_ request: RelayRequest) -> Result<Access, RelayRefusal> {
+        let calls = BrokerCalls(socket: daemon, application: "ringback mcp")
+        do throws(RingbackError) {
+            let server = try calls.call(.getMCPServer, [request.account])
+            if let rejected = request.rejected {
+                _ = try calls.call(.refresh, [request.account], body: ["rejected_sha256": .string(rejected)])
+            }
+            var question = SessionRequest(account: request.account)
+            if let wait = request.signInWait {
+                question.waitsForSignIn = true
+                question.timeout = wait
+            }
+            return .success(try Access(server, try Session(reading: try calls.session(question))))
+        } catch {
+            return .failure(
+                RelayRefusal(
+                    code: error.kind.rawValue, detail: error.detail, needsSignIn: error.recovery == .signIn))
+        }
+    }
+}
+
+extension TokenDesk.Access {
+    init(_ server: JSON, _ session: Session) throws(RingbackError) {
+        guard let text = server["url"]?.string, let url = try? WebURL(parsing: text) else {
+            throw RingbackError(.badResponse, "The daemon's response has no “url”.")
+        }
+        self.url = url
+        authorization = Secret(session.authorization)
+        digest = Digest.hex(Digest.sha256(session.accessToken))
+        trust = ServerTrust(
+            certificateAuthorities: server["certificate_authorities"]?.string.map { Array($0.utf8) },
+            pinnedPublicKeys: (server["pinned_public_keys"]?.array ?? []).compactMap(\.string))
+        headers = (server["headers"]?.array ?? []).compactMap { entry in
+            guard let name = entry["name"]?.string, let value = entry["value"]?.string else { return nil }
+            return (name, value)
+        }
+        guard let proxy = server["proxy"]?["url"]?.string.flatMap({ try? WebURL(parsing: $0) }) else {
+            self.proxy = nil
+            return
+        }
+        let user = server["proxy"]?["user"]?.string
+        let password = server["proxy"]?["password"]?.string
+        self.proxy = HTTPProxy(
+            url: proxy, credentials: user.map { .init(user: $0, password: Secret(password ?? "")) })
+    }
+}
