@@ -105,6 +105,7 @@ test-mcp: ## MCP servers: the scenarios of the specification, and accounts at re
 	@Scripts/needs api
 	@Scripts/release >/dev/null
 	@Campaigns/mcp_scenarios.py --bin "$(RELEASE)"
+	@Campaigns/mcp_bridge.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 	@Campaigns/mcp.py --bin "$(RELEASE)"
 
 test-api: ## hold the daemon to its OpenAPI document with schemathesis (PyPI); SECONDS=30 for each of three variants

@@ -49,12 +49,18 @@ class Party:
                 request = Request(self.command, self.path, self.headers, self.rfile.read(length))
                 party.requests.append(request)
                 status, headers, content = party.respond(request)
-                if not isinstance(content, bytes):
+                # What writes a body piece by piece.
+                stream = content if callable(content) else None
+                if stream is None and not isinstance(content, bytes):
                     content = json.dumps(content).encode()
                     headers = {"Content-Type": "application/json"} | headers
                 self.send_response(status)
                 for name, value in headers.items():
                     self.send_header(name, value)
+                if callable(stream):
+                    self.close_connection = True
+                    self.end_headers()
+                    return stream(self.wfile)
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
                 self.wfile.write(content)
@@ -254,6 +260,10 @@ class MCPServer(Party):
         self.resource = resource or self.url
         # The scope that `tools/call` needs; "never" is one that no token has.
         self.needed = None
+        # The older revisions: `initialize` begins a session.
+        self.has_sessions = False
+        self.sessions = set()
+        self.endless_ended = threading.Event()
         self.mistakes = []
 
     def challenge(self, scope, error=None):
@@ -289,12 +299,27 @@ class MCPServer(Party):
             if token:
                 self.mistakes.append("a token of another server")
             return 401, {"WWW-Authenticate": self.challenge(self.challenged)}, {"error": "invalid_token"}
+        if request.method == "GET":
+            return self.resumed(request)
+        if request.method == "DELETE":
+            self.sessions.discard(request.headers.get("Mcp-Session-Id"))
+            return 200, {}, {}
         body = request.json
+        if self.has_sessions:
+            if body.get("method") == "initialize":
+                return self.session(body)
+            if request.headers.get("Mcp-Session-Id") not in self.sessions:
+                return 404, {}, {"jsonrpc": "2.0", "error": {"code": -32001, "message": "no such session"}}
+            if "id" not in body:
+                return 202, {}, b""
         version = request.headers.get("MCP-Protocol-Version")
         if body.get("method") != "initialize" and version is None:
             self.mistakes.append("no MCP-Protocol-Version")
         if body.get("method") == "tools/call" and self.needed and self.needed not in held:
             return 403, {"WWW-Authenticate": self.challenge(self.needed, "insufficient_scope")}, {}
+        special = getattr(self, "tool_" + str((body.get("params") or {}).get("name")), None)
+        if body.get("method") == "tools/call" and special:
+            return special(body)
         return 200, {}, {"jsonrpc": "2.0", "id": body.get("id"), "result": self.result(body)}
 
     def result(self, body):
@@ -304,3 +329,52 @@ class MCPServer(Party):
             numbers = body["params"]["arguments"]
             return {"content": [{"type": "text", "text": str(numbers["a"] + numbers["b"])}]}
         return {}
+
+    # MARK: sessions and streams
+
+    EVENTS = {"Content-Type": "text/event-stream"}
+
+    def session(self, body):
+        session = secrets.token_hex(8)
+        self.sessions.add(session)
+        result = {"protocolVersion": body["params"]["protocolVersion"], "capabilities": {}, "serverInfo": {"name": "s"}}
+        return 200, {"Mcp-Session-Id": session}, {"jsonrpc": "2.0", "id": body["id"], "result": result}
+
+    @staticmethod
+    def event(message, number=None):
+        return (f"id: {number}\n" if number else "").encode() + b"data: " + json.dumps(message).encode() + b"\n\n"
+
+    PROGRESS = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}}
+
+    def resumed(self, request):
+        """A GET: the rest of a stream that was cut, or none of its own."""
+        if request.headers.get("Last-Event-ID") != "e1":
+            return 405, {}, b""
+        done = {"jsonrpc": "2.0", "id": self.cut_request, "result": {"content": []}}
+        return 200, self.EVENTS, lambda body: body.write(self.event(done, "e2"))
+
+    def tool_slow(self, body):
+        done = {"jsonrpc": "2.0", "id": body["id"], "result": {"content": []}}
+        return 200, self.EVENTS, lambda out: out.write(self.event(self.PROGRESS) + self.event(done))
+
+    def tool_cut(self, body):
+        self.cut_request = body["id"]
+        return 200, self.EVENTS, lambda out: out.write(b"retry: 100\n" + self.event(self.PROGRESS, "e1"))
+
+    def tool_echo(self, body):
+        return 200, {}, {"jsonrpc": "2.0", "id": body["id"], "result": body["params"]["arguments"]}
+
+    def tool_elsewhere(self, body):
+        return 307, {"Location": self.origin + "/stolen"}, b""
+
+    def tool_endless(self, body):
+        def write(out):
+            try:
+                while True:
+                    out.write(self.event(self.PROGRESS))
+                    out.flush()
+                    # As long as the client listens, in small steps.
+                    threading.Event().wait(0.02)
+            except OSError:
+                self.endless_ended.set()
+        return 200, self.EVENTS, write

@@ -71,7 +71,7 @@ class Walk:
         self.expect(self.daemons() == "0", "nothing was started")
         files = self.system.as_root("find", "/home", "/root", "-name", "*ringback*", "-mindepth", "2").stdout
         self.expect(not files, "and nothing is written in a home directory", files)
-        for page in ["ringback", "ringbackd", "ringback.toml", "ringback-sandbox"]:
+        for page in ["ringback", "ringbackd", "ringback.toml", "ringback-relay", "ringback-sandbox"]:
             done = self.system.run("man", "--where", page)
             self.expect(done.returncode == 0, f"man {page}", done)
 

@@ -20,7 +20,7 @@ from unit_claims import Claims  # noqa: E402
 from unit_walk import Walk  # noqa: E402
 from user_manager import UserManager  # noqa: E402
 
-PROGRAMS = ["ringbackd", "ringback", "ringback-sandbox"]
+PROGRAMS = ["ringbackd", "ringback", "ringback-relay", "ringback-sandbox"]
 # How each shell reads a script without running it.
 SHELLS = {"bash": ["bash", "-n"], "zsh": ["zsh", "-n"], "fish": ["fish", "--no-execute"]}
 

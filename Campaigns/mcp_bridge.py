@@ -1,0 +1,365 @@
+#!/usr/bin/env python3
+"""Bridges: what `ringback mcp` carries between clients on standard input and output and a server of each generation.
+
+The client writes lines and reads lines; the server notes every request. Each step says what must have happened at both.
+"""
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+sys.dont_write_bytecode = True
+from house import House, stop  # noqa: E402
+from mcp import ringback  # noqa: E402
+from mcp_parties import REVISION, Issuer, MCPServer  # noqa: E402
+from report import Report, could_not_run, options, table  # noqa: E402
+from stage import Trouble, tcp_request  # noqa: E402
+
+ACCOUNT = "notes"
+BRIDGES = 50
+
+
+class Client:
+    """A program that has started `ringback mcp`."""
+
+    def __init__(self, house, account=ACCOUNT):
+        self.errors = open(house.place("bridge.log"), "ab+")
+        self.start = self.errors.tell()
+        self.process = subprocess.Popen(
+            [os.path.join(house.binaries, "ringback"), "mcp", account], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=self.errors, env=house.environment | {"RINGBACK_CONFIG": house.configuration})
+        self.lines = queue.Queue()
+        self.strays = []
+        self.number = 0
+        threading.Thread(target=self.listen, daemon=True).start()
+
+    def listen(self):
+        for line in self.process.stdout:
+            try:
+                self.lines.put(json.loads(line))
+            except ValueError:
+                self.strays.append(line)
+        self.lines.put(None)
+
+    def write(self, message):
+        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def message(self, method, modern=True, **params):
+        self.number += 1
+        if modern:
+            params["_meta"] = {
+                "io.modelcontextprotocol/protocolVersion": REVISION, "io.modelcontextprotocol/clientCapabilities": {}}
+        return {"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}
+
+    def read(self, seconds=20):
+        """The next message; None if there is none in time, or the bridge has ended."""
+        try:
+            return self.lines.get(timeout=seconds)
+        except queue.Empty:
+            return None
+
+    def ask(self, method, modern=True, seconds=20, **params):
+        """A request, and its response; what comes before it is kept in `before`."""
+        message = self.message(method, modern, **params)
+        self.write(message)
+        self.before = []
+        while True:
+            found = self.read(seconds)
+            if found is None or found.get("id") == message["id"]:
+                return found or {}
+            self.before.append(found)
+
+    def begin(self, version="2025-06-18"):
+        """The handshake of the older revisions."""
+        found = self.ask("initialize", modern=False, protocolVersion=version, capabilities={}, clientInfo={"name": "c"})
+        self.write({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return found
+
+    @property
+    def said(self):
+        """Its standard error."""
+        with open(self.errors.name, errors="replace") as file:
+            file.seek(self.start)
+            return file.read()
+
+    def memory(self):
+        """Kilobytes of anonymous memory."""
+        with open(f"/proc/{self.process.pid}/status") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("RssAnon"))
+
+    def close(self):
+        """The client is done. The bridge's exit status."""
+        try:
+            self.process.stdin.close()
+            status = self.process.wait(timeout=15)
+        except (OSError, subprocess.TimeoutExpired):
+            stop(self.process)
+            status = None
+        self.errors.close()
+        return status
+
+
+class Run:
+    def __init__(self, house, report, is_short):
+        self.house, self.report, self.is_short = house, report, is_short
+        self.issuer = Issuer()
+        self.server = MCPServer([self.issuer], listed=["mcp:basic"])
+        ringback(house, "account", "add", ACCOUNT, "--mcp", self.server.url, "--offline")
+
+    def note(self, is_right, what, why=""):
+        self.report.note(is_right, what, str(why))
+
+    def sign_in(self, **body):
+        flow = self.house.api("POST", f"/v1/accounts/{ACCOUNT}/sign-in", body)[1]
+        if "authorization_url" not in flow:
+            raise Trouble(f"no sign-in: {flow}")
+        tcp_request(tcp_request(flow["authorization_url"])[1]["Location"])
+        found = self.house.api("GET", f"/v1/flows/{flow['id']}?wait=20")[1]
+        if found.get("status") != "completed":
+            raise Trouble(f"no sign-in: {found}")
+
+    @property
+    def pages(self):
+        return self.issuer.count(self.issuer.endpoint("authorize"))
+
+    @property
+    def refreshes(self):
+        sent = self.issuer.sent(self.issuer.endpoint("token"))
+        return sum(1 for seen in sent if seen.form.get("grant_type") == "refresh_token")
+
+    def messages(self, method=None):
+        """The requests at the server that it took, by the message's method."""
+        seen = [request for request in self.server.requests if request.path == "/mcp" and request.method == "POST"]
+        return [request for request in seen if method in (None, request.json.get("method"))]
+
+    # MARK: steps
+
+    def without_sign_in(self):
+        client = Client(self.house)
+        began = time.monotonic()
+        found = client.begin()
+        lasted = time.monotonic() - began
+        text = json.dumps(found.get("error", {}))
+        self.note("error" in found and f"ringback login {ACCOUNT}" in text, "nobody signed in: an error with the command", found)
+        self.note(lasted < 12, "it comes within the client's patience", f"{lasted:.1f} s")
+        self.note(f"ringback login {ACCOUNT}" in client.said, "standard error has the command", client.said)
+        self.note(not client.strays, "nothing but messages is on standard output", client.strays)
+        client.close()
+
+    def modern(self):
+        client = Client(self.house)
+        found = client.ask("tools/list")
+        self.note(found.get("result", {}).get("tools", [{}])[0].get("name") == "add_numbers", "tools/list", found)
+        found = client.ask("tools/call", name="add_numbers", arguments={"a": 2, "b": 3})
+        self.note(found.get("result", {}).get("content", [{}])[0].get("text") == "5", "tools/call", found)
+        sent = self.messages("tools/call")[-1]
+        self.note(sent.headers.get("Mcp-Method") == "tools/call", "Mcp-Method", sent.headers)
+        self.note(sent.headers.get("Mcp-Name") == "add_numbers", "Mcp-Name", sent.headers)
+        self.note(sent.headers.get("MCP-Protocol-Version") == REVISION, "MCP-Protocol-Version", sent.headers)
+        self.note(sent.headers.get("Mcp-Session-Id") is None, "no session", sent.headers)
+        found = client.ask("tools/call", name="naïve\r\nX-Evil: 1", arguments={"a": 1, "b": 1})
+        sent = self.messages("tools/call")[-1]
+        self.note(
+            sent.headers.get("X-Evil") is None and sent.headers.get("Mcp-Name", "").startswith("=?base64?"),
+            "a name with a line break is one encoded field", sent.headers)
+        self.note(not self.server.mistakes, "the server saw no mistake", self.server.mistakes)
+        self.note(client.close() == 0, "the bridge ends with its client")
+
+    def older(self):
+        self.server.has_sessions = True
+        client = Client(self.house)
+        found = client.begin()
+        self.note(found.get("result", {}).get("protocolVersion") == "2025-06-18", "initialize", found)
+        found = client.ask("tools/list", modern=False)
+        self.note("result" in found, "a request of the session", found)
+        sent = self.messages("tools/list")[-1]
+        self.note(sent.headers.get("Mcp-Session-Id") in self.server.sessions, "it has the session's id", sent.headers)
+        before = len(self.messages("initialize"))
+        self.server.sessions.clear()
+        found = client.ask("tools/list", modern=False)
+        self.note("result" in found and not client.before, "a forgotten session is begun again", (found, client.before))
+        self.note(len(self.messages("initialize")) == before + 1, "with one initialize")
+        found = client.ask("tools/call", modern=False, name="slow", arguments={"a": 1, "b": 2})
+        self.note(
+            "result" in found and [seen.get("method") for seen in client.before] == ["notifications/progress"],
+            "a stream is passed on in order", (client.before, found))
+        found = client.ask("tools/call", modern=False, name="cut", arguments={"a": 1, "b": 2})
+        resumed = [seen.headers.get("Last-Event-ID") for seen in self.server.requests if seen.method == "GET"]
+        self.note("result" in found and "e1" in resumed, "a stream that broke is resumed", (found, resumed))
+        client.close()
+        self.note(self.server.count("/mcp", "DELETE") == 1, "the session is ended")
+        self.server.has_sessions = False
+
+    def restart(self):
+        """A daemon that has refreshed nothing yet: a token that is only seconds old is not refreshed again."""
+        self.house.kill()
+        self.house.start()
+
+    def refused_token(self):
+        self.restart()
+        before = self.refreshes
+        client = Client(self.house)
+        self.issuer.tokens.clear()
+        self.server.mistakes.clear()
+        found = client.ask("tools/list")
+        self.note("result" in found, "a refused token: the message is sent again", found)
+        self.note(self.refreshes == before + 1, "after one refresh", self.refreshes - before)
+        client.close()
+
+    def many(self, count):
+        self.restart()
+        clients = [Client(self.house) for _ in range(count)]
+        for client in clients:
+            client.ask("tools/list")
+        before, pages = self.refreshes, self.pages
+        self.issuer.tokens.clear()
+        messages = [client.message("tools/list") for client in clients]
+        for client, message in zip(clients, messages):
+            client.write(message)
+        found = [client.read(30) or {} for client in clients]
+        answered = sum(1 for answer in found if "result" in answer)
+        self.note(answered == count, f"{count} bridges with one refused token: all answered", answered)
+        self.note(self.refreshes == before + 1, "one refresh for all of them", self.refreshes - before)
+        self.note(self.pages == pages, "no page", self.pages - pages)
+        memory = max(client.memory() for client in clients)
+        self.note(memory <= 6 * 1024, "a bridge has 6 MB at most", f"{memory} kB")
+        self.memory = memory
+        for client in clients:
+            client.close()
+
+    def more_scopes(self):
+        pages = self.pages
+        self.server.needed = "mcp:write"
+        client = Client(self.house)
+        for _ in range(5):
+            found = client.ask("tools/call", name="add_numbers", arguments={"a": 1, "b": 1})
+        text = json.dumps(found.get("error", {}))
+        self.note("mcp:write" in text and f"ringback login {ACCOUNT}" in text, "missing scopes: the command is said", found)
+        self.note(self.pages == pages, "no page by itself", self.pages - pages)
+        self.sign_in(scopes="mcp:write")
+        asked = set(self.issuer.sent(self.issuer.endpoint("authorize"))[-1].query["scope"].split())
+        self.note(asked == {"mcp:basic", "mcp:write"}, "the sign-in requests the union", asked)
+        found = client.ask("tools/call", name="add_numbers", arguments={"a": 1, "b": 1})
+        self.note("result" in found, "the same bridge goes on", found)
+        self.server.needed = None
+        client.close()
+
+    def sizes(self):
+        client = Client(self.house)
+        text = "x" * (8 << 20)
+        found = client.ask("tools/call", seconds=60, name="echo", arguments={"text": text})
+        self.note(found.get("result", {}).get("text") == text, "8 MiB there and back", str(found)[:200])
+        client.write({"jsonrpc": "2.0", "id": "big", "method": "x", "params": {"text": "x" * (17 << 20)}})
+        found = client.read(60) or {}
+        self.note("error" in found, "a message beyond 16 MiB is an error", str(found)[:200])
+        self.note("result" in client.ask("tools/list"), "and the bridge goes on")
+        memory = client.memory()
+        client.close()
+        self.note(self.relay_memory() <= 64 * 1024, "the relay's memory is bounded", self.relay_memory())
+        return memory
+
+    def hostile(self):
+        client = Client(self.house)
+        found = client.ask("tools/call", name="elsewhere", arguments={})
+        self.note("error" in found and self.server.count("/stolen") == 0, "no redirect to another path", found)
+        client.write(client.message("tools/call", name="endless", arguments={}))
+        first = client.read()
+        self.note((first or {}).get("method") == "notifications/progress", "an endless stream begins", first)
+        client.write({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": client.number}})
+        self.note(self.server.endless_ended.wait(20), "a cancelled request closes its stream")
+        found = client.ask("tools/list")
+        self.note("result" in found, "and the bridge goes on", found)
+        self.note(not client.strays, "nothing but messages is on standard output", client.strays)
+        client.close()
+
+    # MARK: what ends in the middle
+
+    def relays(self):
+        """The process numbers of this house's relays."""
+        found = []
+        for name in os.listdir("/proc"):
+            if not name.isdigit():
+                continue
+            try:
+                with open(f"/proc/{name}/cmdline", "rb") as file:
+                    words = file.read().split(b"\0")
+            except OSError:
+                continue
+            if words[0].endswith(b"ringback-relay") and self.house.socket.encode() in words:
+                found.append(int(name))
+        return found
+
+    def relay_memory(self):
+        with open(f"/proc/{self.relays()[0]}/status") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("RssAnon"))
+
+    def killed(self):
+        client = Client(self.house)
+        client.ask("tools/list")
+        self.note(len(self.relays()) == 1, "one relay for all bridges", self.relays())
+        message = client.message("tools/call", name="endless", arguments={})
+        client.write(message)
+        client.read()
+        for relay in self.relays():
+            os.kill(relay, signal.SIGKILL)
+        found = client.read() or {}
+        while found.get("method"):
+            found = client.read() or {}
+        self.note(found.get("id") == message["id"] and "error" in found, "relay killed: one error for the request", found)
+        self.note("result" in client.ask("tools/list"), "the next one goes through a new relay")
+        self.house.kill()
+        found = client.ask("tools/list")
+        self.note("error" in found, "no daemon: an error", found)
+        self.house.start()
+        found = client.ask("tools/list")
+        self.note("result" in found, "the daemon is back: the same bridge goes on", found)
+        client.close()
+
+    def all(self):
+        self.without_sign_in()
+        self.sign_in()
+        self.modern()
+        self.older()
+        self.refused_token()
+        self.many(10 if self.is_short else BRIDGES)
+        self.more_scopes()
+        self.sizes()
+        self.hostile()
+        self.killed()
+        self.note(not [line for line in self.server.mistakes if "token" not in line], "no mistake at the server", self.server.mistakes)
+        table("Bridges", ["what", "kB"], [["anonymous memory, the largest of them", self.memory]])
+
+    def close(self):
+        for relay in self.relays():
+            os.kill(relay, signal.SIGTERM)
+        self.issuer.close()
+        self.server.close()
+
+
+def main():
+    wanted = options(__doc__.splitlines()[0])
+    report = Report()
+    house = House(wanted.bin, accounts=[], shimmed=False)
+    run = None
+    try:
+        house.configure()
+        house.start()
+        run = Run(house, report, wanted.short)
+        run.all()
+    except Trouble as trouble:
+        return could_not_run(trouble, house)
+    finally:
+        if run:
+            run.close()
+        house.close(wanted.keep)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
