@@ -112,7 +112,8 @@ extension Bridge {
         let errand = attempt.errand
         switch attempt.kind {
         case .json where errand.message?.request == nil && !errand.isStream:
-            if !attempt.body.isEmpty { _ = deliver(attempt.body, of: errand) }
+            // What is no message, such as an empty object, only says that the notification was taken.
+            if (try? Message(parsing: attempt.body)) != nil { _ = deliver(attempt.body, of: errand) }
             accepted(errand)
         case .json: if !deliver(attempt.body, of: errand) { unanswered(attempt) }
         case .events where errand.message?.request == nil && !errand.isStream: accepted(errand)

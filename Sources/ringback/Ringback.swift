@@ -48,7 +48,7 @@ struct Ringback: ParsableCommand {
             CommandGroup(
                 name: "Called by tools",
                 subcommands: [
-                    GitCredentialVerb.self, KubectlCredentialVerb.self, DockerCredentialVerb.self,
+                    MCPVerb.self, GitCredentialVerb.self, KubectlCredentialVerb.self, DockerCredentialVerb.self,
                     CargoCredentialVerb.self, GoAuthVerb.self, BazelCredentialVerb.self, TerraformCredentialVerb.self,
                     KeyringVerb.self, GoogleCredentialVerb.self, OIDCTokenVerb.self,
                 ]),

@@ -5,14 +5,24 @@ request:
     {"issuers": ["https://..."], "scopes": ["a"], "challenge": "scope of the challenge", "resource": "another identifier"}
 
 All members but `issuers` may be left out. It says 401 to a request without a bearer token, and a list of no tools to
-every other one. Prints its port, then a line for each request: method, path, and "token" or "none".
+every other one. Prints its port, then a line for each request: method, path, "token" or "none", and the method of the
+message or the event that a stream is resumed after.
+
+For bridges, mcp.json may have: "session", the id of the only session that it knows; "refuse": true, the next token is
+refused from then on; "slash": true, /mcp redirects to /mcp/. The tools: `echo` gives its arguments back, `size` their size;
+`wait` says that it has begun and answers when `release` is called; `cut` breaks its stream after the first event, and
+answers when it is resumed.
 
     mcp_server.py DIRECTORY"""
 
+import hashlib
 import http.server
 import json
 import sys
+import threading
 
+released = threading.Event()
+refused = set()
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_):
@@ -28,14 +38,57 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(text)
 
-    def say(self):
-        has_token = (self.headers.get("Authorization") or "").startswith("Bearer ")
-        print(self.command, self.path, "token" if has_token else "none", flush=True)
+    def say(self, what=""):
+        token = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
+        print(self.command, self.path, "token" if token else "none", what, flush=True)
         with open(sys.argv[1] + "/mcp.json") as file:
-            return json.load(file), has_token
+            announced = json.load(file)
+        digest = hashlib.sha256(token.encode()).digest()
+        if announced.get("refuse") and token and not refused:
+            refused.add(digest)
+        return announced, bool(token) and digest not in refused
+
+    def do_DELETE(self):
+        self.say()
+        self.answer(200, {})
+
+    def event(self, message, number=None):
+        self.wfile.write(((f"id: {number}\n" if number else "") + f"data: {json.dumps(message)}\n\n").encode())
+        self.wfile.flush()
+
+    def stream(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+
+    def call(self, request):
+        """A tool's answer."""
+        name, arguments = request["params"]["name"], request["params"].get("arguments", {})
+        result = {"jsonrpc": "2.0", "id": request["id"], "result": arguments}
+        progress = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": 1}}
+        if name == "size":
+            return self.answer(200, result | {"result": {"size": len(arguments["text"])}})
+        if name == "release":
+            released.set()
+        if name == "wait":
+            self.stream()
+            self.event(progress)
+            released.wait(30)
+            return self.event(result)
+        if name == "cut":
+            self.stream()
+            self.wfile.write(b"retry: 20\n")
+            return self.event(progress, json.dumps(request["id"]))
+        self.answer(200, result)
 
     def do_GET(self):
-        announced, _ = self.say()
+        announced, has_token = self.say(self.headers.get("Last-Event-ID") or "")
+        if self.path.startswith("/mcp") and has_token:
+            if not self.headers.get("Last-Event-ID"):
+                return self.answer(405, {})
+            self.stream()
+            number = json.loads(self.headers["Last-Event-ID"])
+            return self.event({"jsonrpc": "2.0", "id": number, "result": {"resumed": True}}, "last")
         if self.path != "/.well-known/oauth-protected-resource/mcp":
             return self.answer(404, {"error": "not found"})
         body = {"resource": announced.get("resource", origin() + "/mcp"), "authorization_servers": announced["issuers"]}
@@ -44,17 +97,32 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.answer(200, body)
 
     def do_POST(self):
-        announced, has_token = self.say()
         length = int(self.headers.get("Content-Length") or 0)
         request = json.loads(self.rfile.read(length) or b"{}")
-        if self.path != "/mcp":
+        announced, has_token = self.say(request.get("method", "response"))
+        if self.path not in ("/mcp", "/mcp/"):
             return self.answer(404, {"error": "not found"})
+        if has_token and announced.get("slash") and self.path == "/mcp":
+            return self.answer(307, {}, [("Location", "/mcp/")])
         if has_token:
-            return self.answer(200, {"jsonrpc": "2.0", "id": request.get("id"), "result": {"tools": []}})
+            return self.respond(request, announced.get("session"))
         challenge = f'Bearer resource_metadata="{origin()}/.well-known/oauth-protected-resource/mcp"'
         if "challenge" in announced:
             challenge += f', scope="{announced["challenge"]}"'
         self.answer(401, {"error": "invalid_token"}, [("WWW-Authenticate", challenge)])
+
+    def respond(self, request, session):
+        if request.get("method") == "initialize":
+            fields = [("Mcp-Session-Id", session)] if session else []
+            result = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "t", "version": "1"}}
+            return self.answer(200, {"jsonrpc": "2.0", "id": request["id"], "result": result}, fields)
+        if session and self.headers.get("Mcp-Session-Id") != session:
+            return self.answer(404, {"error": "no such session"})
+        if "id" not in request or "method" not in request:
+            return self.answer(202, {})
+        if request["method"] == "tools/call":
+            return self.call(request)
+        self.answer(200, {"jsonrpc": "2.0", "id": request["id"], "result": {"tools": []}})
 
 
 def origin():

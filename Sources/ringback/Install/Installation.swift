@@ -19,8 +19,8 @@ struct Installation {
         }
     }
 
-    private static let programs = ["ringbackd", "ringback", "ringback-sandbox"]
-    private static let pages = ["ringback.1", "ringback.toml.5", "ringbackd.8"]
+    private static let programs = ["ringbackd", "ringback", "ringback-relay", "ringback-sandbox"]
+    private static let pages = ["ringback.1", "ringback-relay.1", "ringback.toml.5", "ringbackd.8"]
     private static let completions: [(CompletionShell, path: String)] = [
         (.bash, "bash-completion/completions/ringback"), (.zsh, "zsh/site-functions/_ringback"),
         (.fish, "fish/vendor_completions.d/ringback.fish"),

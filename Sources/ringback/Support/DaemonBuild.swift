@@ -24,7 +24,9 @@ struct DaemonBuild {
 
     /// What differs, in one sentence; nil if both are of one version and commit.
     var difference: String? {
-        guard status.version != Ringback.version || (!isRestricted && status.build != Ringback.build) else { return nil }
+        guard status.version != Ringback.version || (!isRestricted && status.build != Ringback.build) else {
+            return nil
+        }
         let own = DaemonBuild.name(Ringback.version, isRestricted ? nil : Ringback.build)
         let other = status.build == nil && !isRestricted ? "\(name), of an earlier commit" : name
         return "ringback is \(own), the daemon that runs is \(other)."

@@ -7,7 +7,7 @@ private let areReleases = Programs.variable("RINGBACK_TEST_BIN").map { !$0.isEmp
 @Suite(.enabled(if: areReleases, "RINGBACK_TEST_BIN names no release executables"))
 struct `The release executables` {
     /// ICU's functions, its data, and the libraries that bring it: one careless call into full Foundation adds 36 MB.
-    @Test(arguments: ["ringbackd", "ringback", "ringback-sandbox"])
+    @Test(arguments: ["ringbackd", "ringback", "ringback-relay", "ringback-sandbox"])
     func `carry no ICU`(name: String) throws {
         let file = try ExecutableFile(Programs.path(name))
         for sign in ["ucal_", "icudt", "libicu", "lib_FoundationICU", "libFoundation.so"] {
@@ -21,7 +21,7 @@ struct `The release executables` {
         #expect(file.segments(ExecutableFile.dynamic).isEmpty)
     }
 
-    @Test(arguments: ["ringbackd", "ringback-sandbox"])
+    @Test(arguments: ["ringbackd", "ringback-relay", "ringback-sandbox"])
     func `have the Swift library inside, and look for no library beside themselves`(name: String) throws {
         let file = try ExecutableFile(Programs.path(name))
         let needed = file.needed
@@ -32,7 +32,7 @@ struct `The release executables` {
     }
 
     /// Addresses differ from start to start, and the tables of the dynamic linker are read-only from the first line on.
-    @Test(arguments: ["ringbackd", "ringback-sandbox"])
+    @Test(arguments: ["ringbackd", "ringback-relay", "ringback-sandbox"])
     func `are position-independent and bound at once`(name: String) throws {
         let file = try ExecutableFile(Programs.path(name))
         #expect(file.isPositionIndependent)

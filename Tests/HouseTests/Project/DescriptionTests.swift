@@ -127,6 +127,9 @@ private final class Reader {
         try await reader.ask(byIssuer, query: "?issuer=https://none.example", status: 404)
         try await reader.ask(byIssuer, status: 400)
         try await reader.ask("GET /v1/accounts/{account}", "work", status: 200)
+        let server = "GET /v1/accounts/{account}/mcp-server"
+        try await reader.ask(server, "work", status: 400)
+        try await reader.ask(server, "none", status: 404)
         try await askOfLookups(reader)
         try await reader.ask(refresh, "work", body: ["force": true], status: 200)
         try await reader.ask(refresh, "work", body: ["rejected_sha256": "x"], status: 400)

@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ["ringback", "ringbackd", "ringback-sandbox"])
+    @Test(arguments: ["ringback", "ringbackd", "ringback-relay", "ringback-sandbox"])
     func `its options are those of the programs`(program: String) async throws {
         let page = program == "ringbackd" ? "ringbackd.8" : "\(program).1"
         let text = try Document(path: "man/\(page)").text.replacing("\\-", with: "-")
@@ -167,10 +167,12 @@ import Testing
             #expect(
                 try await stage.run("/usr/bin/find", [destination, "-type", "f", "-printf", "/%P %m\n"]).lines.sorted()
                     == [
-                        "/usr/bin/ringback 755", "/usr/bin/ringback-sandbox 755", "/usr/bin/ringbackd 755",
+                        "/usr/bin/ringback 755", "/usr/bin/ringback-relay 755", "/usr/bin/ringback-sandbox 755",
+                        "/usr/bin/ringbackd 755",
                         "/usr/lib/systemd/user/ringback.service 644", "/usr/lib/systemd/user/ringback.socket 644",
                         "/usr/share/bash-completion/completions/ringback 644",
                         "/usr/share/fish/vendor_completions.d/ringback.fish 644",
+                        "/usr/share/man/man1/ringback-relay.1 644",
                         "/usr/share/man/man1/ringback-sandbox.1 644", "/usr/share/man/man1/ringback.1 644",
                         "/usr/share/man/man5/ringback.toml.5 644", "/usr/share/man/man8/ringbackd.8 644",
                         "/usr/share/ringback/50-ringback.conf 644",
@@ -186,7 +188,7 @@ import Testing
 }
 
 private enum Manual {
-    static let pages = ["ringback.1", "ringback-sandbox.1", "ringback.toml.5", "ringbackd.8"]
+    static let pages = ["ringback.1", "ringback-relay.1", "ringback-sandbox.1", "ringback.toml.5", "ringbackd.8"]
     static let hasGroff = unsafe access("/usr/bin/groff", X_OK) == 0
 
     /// The table of keys, as its source has it: section and name.

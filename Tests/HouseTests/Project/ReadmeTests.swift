@@ -82,7 +82,9 @@ private let pagePaths =
     ].map { "docs/\($0).md" }
 
 /// The verbs of `ringback` that have verbs below them.
-private let verbsWithVerbs: Set<String> = ["account", "config", "vault", "supabase", "scheme", "expose", "origin"]
+private let verbsWithVerbs: Set<String> = [
+    "account", "config", "vault", "supabase", "scheme", "expose", "origin", "mcp",
+]
 
 @Suite struct `README and docs` {
     let readme: Document

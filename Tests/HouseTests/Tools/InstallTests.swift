@@ -12,11 +12,11 @@ import Testing
         }
         let copied = try await stage.run("/bin/cp", [Programs.path("ringback"), "\(archive)/bin/ringback"])
         #expect(copied.status == 0, "\(copied)")
-        for name in ["ringbackd", "ringback-sandbox"] {
+        for name in ["ringbackd", "ringback-relay", "ringback-sandbox"] {
             try stage.write("#!/bin/sh\necho \(name)\n", to: "\(archive)/bin/\(name)", mode: 0o755)
             FileTree.setMode(0o755, of: "\(archive)/bin/\(name)")
         }
-        for page in ["ringback.1", "ringback.toml.5", "ringbackd.8"] {
+        for page in ["ringback.1", "ringback-relay.1", "ringback.toml.5", "ringbackd.8"] {
             let text = try Document(path: "man/\(page)").text
             try stage.write(text, to: "\(archive)/share/man/man\(page.suffix(1))/\(page)")
         }
@@ -37,9 +37,11 @@ import Testing
 
     private static let installed = [
         ".config/systemd/user/ringback.service 644", ".config/systemd/user/ringback.socket 644",
-        ".local/bin/ringback 755", ".local/bin/ringback-sandbox 755", ".local/bin/ringbackd 755",
+        ".local/bin/ringback 755", ".local/bin/ringback-relay 755", ".local/bin/ringback-sandbox 755",
+        ".local/bin/ringbackd 755",
         ".local/share/bash-completion/completions/ringback 644",
         ".local/share/fish/vendor_completions.d/ringback.fish 644",
+        ".local/share/man/man1/ringback-relay.1 644",
         ".local/share/man/man1/ringback.1 644", ".local/share/man/man5/ringback.toml.5 644",
         ".local/share/man/man8/ringbackd.8 644", ".local/share/ringback/installed 600",
         ".local/share/zsh/site-functions/_ringback 644",
@@ -148,7 +150,8 @@ import Testing
             let prefix = "\(stage.directory)/50% \"of\" $HOME"
             let done = try await stage.run(program, ["install", "--prefix", prefix])
             #expect(done.status == 0, "\(done)")
-            #expect(FileTree.names(in: "\(prefix)/bin") == ["ringback", "ringback-sandbox", "ringbackd"])
+            #expect(
+                FileTree.names(in: "\(prefix)/bin") == ["ringback", "ringback-relay", "ringback-sandbox", "ringbackd"])
             let unit = "\(stage.directory)/home/.config/systemd/user/ringback.service"
             let word = "\"\(stage.directory)/50%% \\\"of\\\" $$HOME/bin/ringback"
             let text = FileTree.text(of: unit) ?? ""

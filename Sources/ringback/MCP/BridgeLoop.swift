@@ -1,0 +1,223 @@
+import Glibc
+import MCPBridge
+import RingbackClient
+import Terminal
+
+/// The input and output of a bridge, on one thread: the client on standard input and output, a connection to the relay for
+/// each request.
+final class BridgeLoop {
+    /// A request on its way through the relay.
+    private final class Exchange {
+        let connection: SocketConnection
+        var unsent: ArraySlice<UInt8>
+        var reader = RelayReplyReader()
+
+        init(_ connection: SocketConnection, _ bytes: [UInt8]) {
+            self.connection = connection
+            unsent = bytes[...]
+        }
+    }
+
+    /// Bytes for a client that does not read: while there are more, nothing is taken from the servers.
+    private static let window = 1 << 20
+
+    private var bridge: Bridge
+    private let relay: RelayPlace
+    private let interruption: Interruption
+    private let start = ContinuousClock.now
+    private var exchanges: [Int: Exchange] = [:]
+    private var lines = JSONLines()
+    private var isInputOver = false
+    private var output = ClientOutput()
+    private var isDone = false
+
+    init(_ bridge: Bridge, _ relay: RelayPlace, _ interruption: Interruption) {
+        self.bridge = bridge
+        self.relay = relay
+        self.interruption = interruption
+    }
+
+    /// Runs until the client has ended its output or reads no more, or a signal asks for the end.
+    ///
+    /// - Returns: the exit status.
+    func run() -> Int32 {
+        while !isDone || output.isPending {
+            guard wait() else { return 0 }
+            guard output.flush() else { return 0 }
+        }
+        return 0
+    }
+
+    // MARK: Waiting
+
+    private enum Source {
+        case interruption
+        case input
+        case output
+        case exchange(Int)
+    }
+
+    /// Waits for the next thing to happen and handles it. False if a signal asks for the end.
+    private func wait() -> Bool {
+        var sources: [Source] = [.interruption]
+        var entries = [pollfd(fd: interruption.descriptor, events: Int16(POLLIN), revents: 0)]
+        if !isInputOver, backlog < JSONLines.limit {
+            sources.append(.input)
+            entries.append(pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0))
+        }
+        if output.isPending {
+            sources.append(.output)
+            entries.append(pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0))
+        }
+        let takesMore = output.count < BridgeLoop.window
+        // One that is closed would be ready at once, whatever is waited for: so one that is not read is left out.
+        for (number, exchange) in exchanges where takesMore || !exchange.unsent.isEmpty {
+            let events = (takesMore ? POLLIN : 0) | (exchange.unsent.isEmpty ? 0 : POLLOUT)
+            sources.append(.exchange(number))
+            entries.append(pollfd(fd: exchange.connection.descriptor, events: Int16(events), revents: 0))
+        }
+        let ready = unsafe poll(&entries, nfds_t(entries.count), milliseconds)
+        if let deadline = bridge.deadline, deadline <= now { perform(bridge.handle(.time, at: now)) }
+        guard ready > 0 else { return true }
+        for (source, entry) in zip(sources, entries) where entry.revents != 0 {
+            switch source {
+            case .interruption: return false
+            case .input: readInput()
+            case .output: break
+            case .exchange(let number): advance(number, takesMore: takesMore)
+            }
+        }
+        return true
+    }
+
+    private var now: Duration { ContinuousClock.now - start }
+
+    private var milliseconds: Int32 {
+        guard let deadline = bridge.deadline else { return -1 }
+        return Int32(max(0, min((deadline - now) / .milliseconds(1), 60_000))) + 1
+    }
+
+    /// Bytes of the client's messages that the relay has not taken.
+    private var backlog: Int { exchanges.values.reduce(bridge.waitingBytes + lines.pending) { $0 + $1.unsent.count } }
+
+    // MARK: The client
+
+    private func readInput() {
+        var failure: Int32 = 0
+        var count = 0
+        let bytes = unsafe [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, initialized in
+            count = unsafe read(STDIN_FILENO, buffer.baseAddress, buffer.count)
+            failure = errno
+            initialized = max(0, count)
+        }
+        if count < 0, failure == EINTR || failure == EAGAIN { return }
+        for piece in lines.append(bytes) { perform(bridge.handle(.line(piece), at: now)) }
+        guard count <= 0 else { return }
+        isInputOver = true
+        if let piece = lines.finish() { perform(bridge.handle(.line(piece), at: now)) }
+        perform(bridge.handle(.inputEnded, at: now))
+    }
+
+    // MARK: The relay
+
+    private func advance(_ number: Int, takesMore: Bool) {
+        guard let exchange = exchanges[number] else { return }
+        if !exchange.unsent.isEmpty {
+            // If the relay takes no more, reading shows what it said before.
+            let count = exchange.connection.sendSome(exchange.unsent) ?? exchange.unsent.count
+            exchange.unsent = exchange.unsent.dropFirst(count)
+        }
+        guard takesMore else { return }
+        guard let bytes = exchange.connection.receiveSome() else { return lose(number) }
+        guard let replies = exchange.reader.append(bytes) else { return lose(number) }
+        for reply in replies {
+            guard exchanges[number] != nil else { return }
+            if case .end = reply { exchanges[number] = nil }
+            if case .refusal = reply { exchanges[number] = nil }
+            perform(bridge.handle(.reply(number, reply), at: now))
+        }
+    }
+
+    private func lose(_ number: Int) {
+        exchanges[number] = nil
+        perform(bridge.handle(.broke(number), at: now))
+    }
+
+    private func open(_ number: Int, _ request: RelayRequest, _ body: [UInt8]) {
+        do throws(RingbackError) {
+            exchanges[number] = Exchange(try relay.connect(), request.line + body)
+        } catch {
+            let refusal = RelayRefusal(code: error.kind.rawValue, detail: error.detail)
+            perform(bridge.handle(.reply(number, .refusal(refusal)), at: now))
+        }
+    }
+
+    private func perform(_ actions: [Bridge.Action]) {
+        for action in actions {
+            switch action {
+            case .open(let number, let request, let body): open(number, request, body)
+            case .close(let number): exchanges[number] = nil
+            case .write(let bytes): output.append(bytes)
+            case .note(let sentence): Output.note("ringback: " + Sanitizer.line(sentence, limit: 1_000))
+            case .exit: isDone = true
+            }
+        }
+    }
+}
+
+/// What the client has not read yet. Writing never waits: a client that does not read must not keep its own messages from
+/// being read.
+struct ClientOutput {
+    private var bytes: [UInt8] = []
+    private var written = 0
+    private let isSocket: Bool
+
+    init() {
+        var status = stat()
+        isSocket = unsafe fstat(STDOUT_FILENO, &status) == 0 && status.st_mode & S_IFMT == S_IFSOCK
+    }
+
+    var count: Int { bytes.count - written }
+    var isPending: Bool { count > 0 }
+
+    mutating func append(_ message: [UInt8]) { bytes += message }
+
+    /// Writes what the client takes now. False if it reads no more.
+    mutating func flush() -> Bool {
+        while isPending {
+            let result = isSocket ? sendSome() : writeSome()
+            guard let result else { return false }
+            guard result > 0 else { return true }
+            written += result
+        }
+        bytes.removeAll(keepingCapacity: bytes.count <= 65_536)
+        written = 0
+        return true
+    }
+
+    private func sendSome() -> Int? {
+        let taken = unsafe bytes.withUnsafeBytes { buffer in
+            unsafe send(
+                STDOUT_FILENO, buffer.baseAddress.map { unsafe $0 + written }, count,
+                Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+        }
+        return ClientOutput.result(taken)
+    }
+
+    /// A pipe that is ready takes PIPE_BUF bytes without a wait (pipe(7)). Its mode is not changed: other programs may
+    /// have the same pipe.
+    private func writeSome() -> Int? {
+        var entry = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
+        guard unsafe poll(&entry, 1, 0) > 0 else { return 0 }
+        let taken = unsafe bytes.withUnsafeBytes { buffer in
+            unsafe write(STDOUT_FILENO, buffer.baseAddress.map { unsafe $0 + written }, min(count, 4_096))
+        }
+        return ClientOutput.result(taken)
+    }
+
+    /// Bytes that were taken; nil if the client has gone.
+    private static func result(_ count: Int) -> Int? {
+        if count >= 0 { return count }
+        return errno == EAGAIN || errno == EINTR ? 0 : nil
+    }
+}

@@ -1,0 +1,109 @@
+import Glibc
+import StrictJSON
+import Testing
+
+/// `ringback mcp` and `ringback-relay` with a played client and a server of the tests (Tests/Programs/mcp_server.py).
+@Suite struct `ringback mcp` {
+    private static let begin = [
+        #"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}"#,
+        #"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+    ]
+
+    private static func call(_ id: Int, _ tool: String, _ arguments: String = "{}") -> String {
+        #"{"jsonrpc":"2.0","id":\#(id),"method":"tools/call","params":{"name":"\#(tool)","arguments":\#(arguments)}}"#
+    }
+
+    /// A stage with an account at the server; `mcp.json` has these members beside the issuers.
+    private func play(
+        _ members: String = "", signsIn: Bool = true, _ test: (Stage, Program) async throws -> Void
+    ) async throws {
+        try await Stage.play("") { stage in
+            try write(stage, members)
+            let server = try stage.start(
+                "/usr/bin/env", ["python3", "-B", "\(Document.root)/Tests/Programs/mcp_server.py", stage.directory])
+            let url = "http://127.0.0.1:\(try await server.line("the port of the MCP server"))/mcp"
+            let added = try await stage.ringback("account", "add", "linear", "--mcp", url)
+            #expect(added.status == 0, "\(added)")
+            if signsIn { try await stage.signIn("linear") }
+            try await test(stage, server)
+        }
+    }
+
+    private func write(_ stage: Stage, _ members: String) throws {
+        let text = #"{"issuers":["\#(stage.sandbox.origin)"]\#(members.isEmpty ? "" : ",")\#(members)}"#
+        try stage.write(text, to: "\(stage.directory)/mcp.json")
+    }
+
+    /// Runs a bridge to the end of its input. Gives what it wrote, by id.
+    private func bridge(_ stage: Stage, _ lines: [String]) async throws -> (output: Output, answers: [Int: JSON]) {
+        let program = try Program(
+            "ringback", ["mcp", "linear"], environment: stage.environment,
+            stdin: lines.joined(separator: "\n") + "\n")
+        let output = try await program.end()
+        var answers: [Int: JSON] = [:]
+        for line in output.lines {
+            // Nothing else may be on standard output.
+            let json = try JSON(parsing: Array(line.utf8))
+            #expect(json["jsonrpc"] == "2.0")
+            if let id = json["id"]?.integer { answers[id] = json }
+        }
+        return (output, answers)
+    }
+
+    @Test func `carries requests, responses and streams in a session`() async throws {
+        try await play(#""session":"s1""#) { stage, server in
+            let (output, answers) = try await bridge(
+                stage,
+                Self.begin + [
+                    Self.call(1, "echo", #"{"a":"ü"}"#), Self.call(2, "cut"), Self.call(3, "wait"),
+                    Self.call(4, "release"),
+                ])
+            #expect(output.status == 0 && output.err.isEmpty, "\(output)")
+            #expect(answers[0]?["result"]?["protocolVersion"] == "2025-06-18")
+            #expect(answers[1]?["result"]?["a"] == "ü")
+            #expect(answers[2]?["result"]?["resumed"] == true)
+            #expect(answers[3]?["result"] != nil && answers[4]?["result"] != nil)
+            #expect(output.lines.count { $0.contains("notifications/progress") } == 2)
+            _ = try await server.line("the end of the session") { $0.hasPrefix("DELETE /mcp token") }
+        }
+    }
+
+    @Test func `refreshes a refused token, and the server gets the message again`() async throws {
+        try await play(#""refuse":true"#) { stage, _ in
+            let before = try await stage.token("linear")
+            let (output, answers) = try await bridge(stage, Self.begin + [Self.call(1, "echo", #"{"a":1}"#)])
+            #expect(answers[1]?["result"]?["a"] == 1, "\(output)")
+            #expect(try await stage.token("linear") != before)
+        }
+    }
+
+    @Test func `carries large messages, and follows the last slash`() async throws {
+        try await play(#""slash":true"#) { stage, server in
+            let text = String(repeating: "x", count: 48 << 10)
+            let (output, answers) = try await bridge(
+                stage, Self.begin + [Self.call(1, "size", #"{"text":"\#(text)"}"#)])
+            #expect(answers[1]?["result"]?["size"] == 49_152, "\(output)")
+            #expect(server.output.value.text.contains("POST /mcp/ token tools/call"))
+        }
+    }
+
+    @Test func `says how to sign in, and answers all the same`() async throws {
+        try await play(signsIn: false) { stage, _ in
+            let (output, answers) = try await bridge(
+                stage, [#"{"jsonrpc":"2.0","id":7,"method":"tools/list"}"#])
+            #expect(answers[7]?["error"]?["data"]?["command"] == "ringback login linear", "\(output)")
+            #expect(output.err.contains("Run: ringback login linear"))
+        }
+    }
+
+    @Test func `is for accounts at MCP servers, by name or URL`() async throws {
+        try await Stage.play { stage in
+            let work = try await stage.ringback("mcp", "work")
+            #expect(
+                work.status == 1 && work.out.isEmpty && work.err.contains("not an account at an MCP server"), "\(work)")
+            let none = try await stage.ringback("mcp", "https://mcp.example.com/mcp")
+            #expect(
+                none.out.isEmpty && none.err.contains("account add NAME --mcp https://mcp.example.com/mcp"), "\(none)")
+        }
+    }
+}
