@@ -104,13 +104,15 @@ final class Conversation {
 
     // MARK: From the server
 
-    /// Passes on what has come, as far as the bridge takes it.
-    func pump() {
-        var moves = true
+    /// Passes on what has come, as far as the bridge takes it. True if there was something.
+    func pump() -> Bool {
+        var (moves, hasMoved) = (true, false)
         while moves, !isOver {
             moves = collect()
             if flush() { moves = true }
+            hasMoved = hasMoved || moves
         }
+        return hasMoved
     }
 
     /// True if something was added to the output.

@@ -26,6 +26,8 @@ final class RelayServer {
 
     /// Returns when nothing has used it for a while.
     func run() {
+        // What was passed on lets a paused transfer go on, which nothing else would announce.
+        var hasMoved = false
         while true {
             var watched = conversations.values.map {
                 CurlStreams.Watched($0.descriptor, input: $0.wantsInput, output: $0.wantsOutput)
@@ -36,7 +38,8 @@ final class RelayServer {
             }
             let left = options.idle - (ContinuousClock.now - idleSince)
             streams.wait(
-                &watched, atMost: conversations.isEmpty ? Int(max(0, left / .milliseconds(1))) + 1 : 60_000)
+                &watched,
+                atMost: hasMoved ? 0 : conversations.isEmpty ? Int(max(0, left / .milliseconds(1))) + 1 : 60_000)
             for entry in watched where entry.hasInput {
                 entry.descriptor == listener ? accept() : conversations[entry.descriptor]?.read(desk)
             }
@@ -44,15 +47,14 @@ final class RelayServer {
                 conversations.values.first { $0.number == answer.conversation }?.take(answer, streams)
             }
             streams.advance()
+            hasMoved = false
             for conversation in Array(conversations.values) {
-                conversation.pump()
+                if conversation.pump() { hasMoved = true }
                 guard conversation.isOver else { continue }
                 conversation.end(streams)
                 conversations[conversation.descriptor] = nil
                 idleSince = .now
             }
-            // What was taken from a paused transfer lets it go on.
-            streams.advance()
             if conversations.isEmpty, ContinuousClock.now - idleSince >= options.idle, isDone() { return }
         }
     }

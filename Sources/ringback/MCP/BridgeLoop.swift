@@ -97,8 +97,9 @@ final class BridgeLoop {
         return Int32(max(0, min((deadline - now) / .milliseconds(1), 60_000))) + 1
     }
 
-    /// Bytes of the client's messages that the relay has not taken.
-    private var backlog: Int { exchanges.values.reduce(bridge.waitingBytes + lines.pending) { $0 + $1.unsent.count } }
+    /// Bytes of the client's whole messages that the relay has not taken. What is there of the next one does not count: it
+    /// could reach the limit only with more input.
+    private var backlog: Int { exchanges.values.reduce(bridge.waitingBytes) { $0 + $1.unsent.count } }
 
     // MARK: The client
 
