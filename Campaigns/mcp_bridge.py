@@ -17,7 +17,7 @@ sys.dont_write_bytecode = True
 from house import House, stop  # noqa: E402
 from mcp import ringback  # noqa: E402
 from mcp_parties import REVISION, Issuer, MCPServer  # noqa: E402
-from report import Report, could_not_run, options, table  # noqa: E402
+from report import Report, could_not_run, options, progress, table  # noqa: E402
 from stage import Trouble, tcp_request  # noqa: E402
 
 ACCOUNT = "notes"
@@ -322,15 +322,25 @@ class Run:
         client.close()
 
     def all(self):
+        progress("without sign in")
         self.without_sign_in()
+        progress("sign in")
         self.sign_in()
+        progress("modern")
         self.modern()
+        progress("older")
         self.older()
+        progress("refused token")
         self.refused_token()
+        progress("many")
         self.many(10 if self.is_short else BRIDGES)
+        progress("more scopes")
         self.more_scopes()
+        progress("sizes")
         self.sizes()
+        progress("hostile")
         self.hostile()
+        progress("killed")
         self.killed()
         self.note(not [line for line in self.server.mistakes if "token" not in line], "no mistake at the server", self.server.mistakes)
         table("Bridges", ["what", "kB"], [["anonymous memory, the largest of them", self.memory]])

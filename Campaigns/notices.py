@@ -315,7 +315,7 @@ def apps(arguments, report):
         until("the manager on the bus", lambda: "true" in manager.run(
             "busctl", "--user", "call", "org.freedesktop.DBus", "/", "org.freedesktop.DBus", "NameHasOwner", "s",
             "org.freedesktop.systemd1", DBUS_SESSION_BUS_ADDRESS=bus).stdout)
-        for name in ["ringbackd", "ringback"]:
+        for name in ["ringbackd", "ringback", "ringback-relay"]:
             shutil.copy(os.path.join(arguments.bin, name), os.path.join(place, name))
             os.chmod(os.path.join(place, name), 0o755)
         app = manager.write("app", APP, 0o700)
