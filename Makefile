@@ -132,8 +132,9 @@ test-ssh: ## a restricted socket over ssh -R and a sign-in over ssh -L, with a r
 	@Scripts/release >/dev/null
 	@Campaigns/ssh.py --bin "$(RELEASE)"
 
-test-tools: ## git, kubectl, skopeo, mail programs, rclone and curl get their tokens from Ringback; SHORT=1 for a part
+test-tools: ## git, kubectl, docker, podman, skopeo, mail programs, rclone and curl get their tokens from Ringback; SHORT=1 for a part
 	@Scripts/needs tools
+	@Scripts/needs images
 	@Scripts/needs mail
 	@Scripts/release >/dev/null
 	@Campaigns/tools.py --bin "$(RELEASE)" $(if $(SHORT),--short)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Real tools get their tokens from Ringback, each in its own way, at servers on loopback: git, kubectl, skopeo and curl,
-and what tools_packages.py names.
+and what tools_packages.py and tools_registry.py name.
 
 git fetches from git-http-backend, fifty at once, at the moment the token has expired, and after the provider has revoked
 it: each time the provider may see one refresh request. The token expires by the campaign's clock (herd.py).
@@ -23,6 +23,7 @@ from report import Report, could_not_run, options, progress, table  # noqa: E402
 from shim import NoCompiler  # noqa: E402
 from stage import Trouble  # noqa: E402
 from tools_packages import Packages, Server  # noqa: E402
+from tools_registry import Registry  # noqa: E402
 
 GITS = 50
 NAMES = ["git-credential-ringback", "kubectl-ringback", "docker-credential-ringback", "cargo-credential-ringback"]
@@ -80,6 +81,10 @@ class Tools:
         with open(os.path.join(self.environment["HOME"], ".gitconfig")) as file:
             left = file.read()
         self.note("credential" not in left, "ringback setup git --undo", left)
+
+    def revoke(self):
+        """The provider takes the account's present token no more."""
+        revoke(self.house, self.ringback("token", "work"))
 
     def note(self, is_right, where, why=""):
         self.report.note(is_right, where, why)
@@ -146,7 +151,7 @@ def try_git_basic(tools, server, rounds):
         tools.note(made == 1, f"{GITS} fetches at expiry {number}", f"{made} refresh requests")
         tools.note(server.text.count("refused") == refused, f"{GITS} fetches at expiry {number}", "an old token was sent")
         before = requests(house)
-        revoke(house, tools.ringback("token", "work"))
+        tools.revoke()
         # git asks once more after a refusal only from some version on: the first round may fail.
         run_at_once(tools, clones)
         failed = run_at_once(tools, clones)
@@ -227,10 +232,11 @@ def main():
             servers.append(Server(house, *arguments))
         basic, bearer, web = servers
         packages = Packages(tools, userinfo, chosen.short)
-        servers += packages.servers
+        registry = Registry(tools, userinfo)
+        servers += packages.servers + registry.servers
         house.configure("".join(
             f'[[origin]]\nurl = "{scheme}://127.0.0.1:{server.port}/*"\naccount = "work"\n'
-            for scheme, server in [("http", basic), ("http", bearer), ("https", web)]) + packages.configuration())
+            for scheme, server in [("http", basic), ("http", bearer), ("https", web)]) + packages.configuration() + registry.configuration())
         house.start()
         must(house.sign_in(), "the sign-in")
         if not house.clock.asked:
@@ -245,6 +251,9 @@ def main():
         try_skopeo(tools, web)
         try_curl(tools, web)
         packages.run()
+        registry.run()
+        tools.ringback("logout", "work")
+        registry.signed_out()
     except NoCompiler as trouble:
         return could_not_run(trouble)
     except (Trouble, Died, OSError, subprocess.TimeoutExpired) as trouble:
