@@ -16,9 +16,10 @@ import socket
 import struct
 import sys
 import time
+import urllib.parse
 
 sys.dont_write_bytecode = True
-from house import Died, House  # noqa: E402
+from house import Died, House, tcp_request  # noqa: E402
 from operations import must  # noqa: E402
 from report import Report, could_not_run, options, progress, table  # noqa: E402
 from shim import NoCompiler, build  # noqa: E402
@@ -103,6 +104,14 @@ class Client:
 def requests(house):
     """Refresh requests that the provider has had."""
     return house.sandbox.counters["token_requests"].get("refresh_token", 0)
+
+
+def revoke(house, token):
+    body = urllib.parse.urlencode(
+        {"token": token, "token_type_hint": "access_token", "client_id": "ringback-demo"})
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    if tcp_request(house.sandbox.issuer + "/revoke", "POST", body, headers)[0] != 200:
+        raise Trouble("the sandbox revokes no token")
 
 
 def ask_all(clients):

@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-from herd import STEP, Clock, ClockedHouse, requests  # noqa: E402
+from herd import STEP, Clock, ClockedHouse, requests, revoke  # noqa: E402
 from house import Died  # noqa: E402
 from mail_git import gits  # noqa: E402
 from mail_place import LIMIT, REFUSED_LIMIT, STRACE, Place  # noqa: E402
@@ -27,7 +27,7 @@ from operations import must  # noqa: E402
 from report import Report, could_not_run, options, progress, table  # noqa: E402
 from shim import NoCompiler  # noqa: E402
 from stage import Trouble  # noqa: E402
-from tools import Tools, revoke  # noqa: E402
+from tools import Tools  # noqa: E402
 
 # Programs without OAuth in the versions that were tried: what they say then, and the reason.
 WITHOUT = [

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Real tools get their tokens from Ringback, each in its own way, at servers on loopback: git, kubectl, skopeo and curl,
-and what tools_packages.py and tools_registry.py name.
+and what tools_packages.py, tools_registry.py and tools_readers.py name.
 
 git fetches from git-http-backend, fifty at once, at the moment the token has expired, and after the provider has revoked
 it: each time the provider may see one refresh request. The token expires by the campaign's clock (herd.py).
@@ -13,16 +13,16 @@ import re
 import shutil
 import subprocess
 import sys
-import urllib.parse
 
 sys.dont_write_bytecode = True
-from herd import STEP, Clock, ClockedHouse, requests  # noqa: E402
-from house import Died, tcp_request  # noqa: E402
+from herd import STEP, Clock, ClockedHouse, requests, revoke  # noqa: E402
+from house import Died  # noqa: E402
 from operations import must  # noqa: E402
 from report import Report, could_not_run, options, progress, table  # noqa: E402
 from shim import NoCompiler  # noqa: E402
 from stage import Trouble  # noqa: E402
 from tools_packages import Packages, Server  # noqa: E402
+from tools_readers import Readers  # noqa: E402
 from tools_registry import Registry  # noqa: E402
 
 GITS = 50
@@ -106,14 +106,6 @@ def run_at_once(tools, clones):
     processes = [tools.start("git", "-C", clone, "fetch", "-q") for clone in clones]
     outputs = [process.communicate(timeout=120)[0] for process in processes]
     return [said for process, said in zip(processes, outputs) if process.returncode != 0]
-
-
-def revoke(house, token):
-    body = urllib.parse.urlencode(
-        {"token": token, "token_type_hint": "access_token", "client_id": "ringback-demo"})
-    headers = {"Content-Type": "application/x-www-form-urlencoded"}
-    if tcp_request(house.sandbox.issuer + "/revoke", "POST", body, headers)[0] != 200:
-        raise Trouble("the sandbox revokes no token")
 
 
 def repositories(tools):
@@ -233,10 +225,13 @@ def main():
         basic, bearer, web = servers
         packages = Packages(tools, userinfo, chosen.short)
         registry = Registry(tools, userinfo)
+        readers = Readers(tools, packages, basic, web)
         servers += packages.servers + registry.servers
-        house.configure("".join(
+        configuration = "".join(
             f'[[origin]]\nurl = "{scheme}://127.0.0.1:{server.port}/*"\naccount = "work"\n'
-            for scheme, server in [("http", basic), ("http", bearer), ("https", web)]) + packages.configuration() + registry.configuration())
+            for scheme, server in [("http", basic), ("http", bearer), ("https", web)])
+        configuration += packages.configuration() + registry.configuration()
+        house.configure(configuration)
         house.start()
         must(house.sign_in(), "the sign-in")
         if not house.clock.asked:
@@ -252,6 +247,7 @@ def main():
         try_curl(tools, web)
         packages.run()
         registry.run()
+        readers.run(configuration)
         tools.ringback("logout", "work")
         registry.signed_out()
     except NoCompiler as trouble:

@@ -105,6 +105,10 @@ class Packages:
     def program(self, name):
         return os.path.join(self.venv, name)
 
+    def version(self, name):
+        """Of a package that is installed for this."""
+        return next(package for package in PACKAGES if package.startswith(name + "==")).partition("==")[2]
+
     def served(self, path):
         return f"{path} 200 with a token" in self.registry.text
 
@@ -251,7 +255,7 @@ class Packages:
         status, said = self.python("google", GOOGLE, path, GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES="1")
         self.note(status == 0 and "exchanged" in said and self.exchanged("/sts/v1/token"),
                   "google-auth exchanges the ID token", said)
-        self.tools.rows.append(["google-auth", PACKAGES[7].partition("==")[2]])
+        self.tools.rows.append(["google-auth", self.version("google-auth")])
 
     def try_aws(self):
         """moto takes any token; what is shown is that boto3 reads the kept file and sends it."""
@@ -266,7 +270,7 @@ class Packages:
             self.note(status == 0 and "assumed-role/work/ada" in said, "boto3 assumes a role with the kept file", said)
         finally:
             stop(moto)
-        self.tools.rows.append(["boto3", PACKAGES[5].partition("==")[2]])
+        self.tools.rows.append(["boto3", self.version("boto3")])
 
     def port_of_moto(self):
         log = self.house.place("moto.log")
@@ -283,4 +287,4 @@ class Packages:
             AZURE_CLIENT_ID="client", AZURE_TENANT_ID="tenant")
         self.note(status == 0 and "exchanged" in said and self.exchanged("/tenant/oauth2/v2.0/token"),
                   "azure-identity exchanges the kept file", said)
-        self.tools.rows.append(["azure-identity", PACKAGES[9].partition("==")[2]])
+        self.tools.rows.append(["azure-identity", self.version("azure-identity")])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Registries over HTTPS, to who has a Bearer token that the provider's userinfo endpoint takes: a sparse index of cargo
-with one crate, a proxy of Go modules with one module, and a mirror of Terraform providers with one. Below /sts and /tenant, a token service of
-Google's kind and one of Azure's, which take an ID token as it is. Prints its port, then a line for each request: the
+with one crate, a proxy of Go modules with one module, a mirror of Terraform providers with one, and the version of a
+Kubernetes server. Below /sts and /tenant, a token service of Google's kind and one of Azure's, which take a token as it is. Prints its port, then a line for each request: the
 path, and what became of it. Its certificate is in DIRECTORY/server.pem.
 
     registry_server.py DIRECTORY USERINFO-URL"""
@@ -63,6 +63,9 @@ def pages(place):
         proxy + "v1.0.0.mod": "module example.org/ringed\n",
         proxy + "v1.0.0.zip": packed(
             {f"{MODULE}/go.mod": "module example.org/ringed\n", f"{MODULE}/ringed.go": "package ringed\n"}),
+        "/version": json.dumps({
+            "major": "1", "minor": "35", "gitVersion": "v1.35.0-ringed", "gitCommit": "0", "gitTreeState": "clean",
+            "buildDate": "2026-01-02T03:04:05Z", "goVersion": "go1.25", "compiler": "gc", "platform": "linux/amd64"}),
         "/providers/example.org/team/ringed/index.json": json.dumps({"versions": {"1.0.0": {}}}),
         "/providers/example.org/team/ringed/1.0.0.json": json.dumps(
             {"archives": {"linux_amd64": {"url": "/open/ringed.zip"}, "linux_arm64": {"url": "/open/ringed.zip"}}}),
@@ -96,6 +99,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         place, path = self.headers.get("Host", ""), self.path.partition("?")[0]
+        path = path.rstrip("/") if path == "/version/" else path
         if path == "/open/ringed.zip":
             return self.answer(200, packed({"terraform-provider-ringed_v1.0.0": "#!/bin/sh\n"}))
         if path.startswith("/tenant/"):
@@ -106,7 +110,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             more = ', error="invalid_token"' if token else ""
             return self.answer(401, said="refused" if token else "without a token", WWW_Authenticate=f'Bearer realm="a"{more}')
         found = pages(place).get(path)
-        kind = "application/json" if path.endswith(".json") else "application/octet-stream"
+        kind = "application/json" if path.endswith((".json", "/version")) else "application/octet-stream"
         return self.answer(404) if found is None else self.answer(200, found, "with a token", Content_Type=kind)
 
     def do_POST(self):
