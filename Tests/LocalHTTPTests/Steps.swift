@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 import Synchronization
+import TestSupport
 
 @testable import LocalHTTP
 
@@ -8,7 +9,7 @@ import Synchronization
 final class Steps: Sendable {
     let loop: EventLoop
     let rules: ConnectionRules
-    let place: TestServer.Place
+    let place: SocketPlace
     /// Nanoseconds.
     let time: Counter64
     /// How many calls of `accept4` fail for want of a descriptor.

@@ -4,6 +4,7 @@
 import Glibc
 import StrictJSON
 import Synchronization
+import TestSupport
 import Testing
 
 final class Stage: Sendable {
