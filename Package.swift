@@ -105,7 +105,8 @@ let package = Package(
             ["OAuth", "SupabaseAuth", "Encodings", "FilePaths", "HTTPMessages", "Secrets", "StrictJSON"]
         ),
         library(
-            "BrokerCore", ["SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON", log]
+            "BrokerCore",
+            ["SessionVault", "Cryptography", "FilePaths", "HTTPMessages", "Secrets", "StrictJSON", log]
         ),
         // Level 5: what stands on the broker beside its API.
         library("DeepLinks", ["BrokerCore", "HTTPMessages", "Secrets", "StrictJSON"]),
@@ -133,7 +134,8 @@ let package = Package(
             "APIServer",
             [
                 "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "KeptFiles", "SupabaseAuth", "Records",
-                "RingbackAPI", "LocalHTTP", "SessionVault", "Encodings", "HTTPMessages", "Secrets", "StrictJSON",
+                "RingbackAPI", "LocalHTTP", "SessionVault", "Encodings", "FilePaths", "HTTPMessages", "Secrets",
+                "StrictJSON",
             ]
         ),
         // Level 7: the executables, the only places where parts are joined.
@@ -229,7 +231,8 @@ let package = Package(
         ),
         tests("SessionVaultTests", ["SessionVault", "Cryptography", "Secrets", "StrictJSON", "CLinux"]),
         tests(
-            "ConfigurationTests", ["Configuration", "SupabaseAuth", "HTTPMessages", "OAuth", "Secrets", "StrictJSON"]
+            "ConfigurationTests",
+            ["Configuration", "SupabaseAuth", "FilePaths", "HTTPMessages", "OAuth", "Secrets", "StrictJSON"]
         ),
         // A broker with a fake provider, vault and clock, for the tests of what stands on it. It has no tests.
         tests(

@@ -1,3 +1,4 @@
+internal import FilePaths
 internal import HTTPMessages
 internal import OAuth
 public import StrictJSON
@@ -100,17 +101,18 @@ public struct ConfigurationReport: Sendable, Equatable {
     /// the tables of schemes as `"schemes":[{"name","source","command"?,"notes"}]`, those of restricted sockets as
     /// `"exposes":[{"name","accounts","source","notes"}]`, the table of origins as `"origins":[{"url","account",
     /// "kind","headers","source"…}]`, and the kept files as `"kept_files":[{"path","account","format","source"}]`.
+    /// Each `source` is `{"file","line"}`.
     public var json: String {
         let accounts = accounts.map { account -> JSON in
             [
                 "name": .string(account.name), "provider": .string(account.provider),
-                "source": .string(account.source.description), "redirect_uri": .string(account.redirectURI),
+                "source": account.source.json, "redirect_uri": .string(account.redirectURI),
                 "registration": .string(account.registration), "notes": .array(account.notes.map { .string($0) }),
             ]
         }
         let schemes = schemes.map { scheme -> JSON in
             var object = JSONObject([
-                .init("name", .string(scheme.name)), .init("source", .string(scheme.source.description)),
+                .init("name", .string(scheme.name)), .init("source", scheme.source.json),
             ])
             object["command"] = scheme.command.map { .array($0.map { .string($0) }) }
             object["notes"] = .array(scheme.notes.map { .string($0) })
@@ -119,7 +121,7 @@ public struct ConfigurationReport: Sendable, Equatable {
         let exposes = exposes.map { expose -> JSON in
             [
                 "name": .string(expose.name), "accounts": .array(expose.accounts.map { .string($0) }),
-                "source": .string(expose.source.description), "notes": .array(expose.notes.map { .string($0) }),
+                "source": expose.source.json, "notes": .array(expose.notes.map { .string($0) }),
             ]
         }
         var document = JSONObject([

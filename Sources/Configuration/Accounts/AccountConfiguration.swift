@@ -1,6 +1,7 @@
 public import HTTPMessages
 public import OAuth
 public import Secrets
+internal import StrictJSON
 
 /// A configured account: provider, client and scopes. All values are checked.
 public struct AccountConfiguration: Sendable, Equatable {
@@ -92,6 +93,8 @@ public struct ConfigurationSource: Sendable, Equatable, CustomStringConvertible 
     public let line: Int
 
     public var description: String { "\(file):\(line)" }
+    /// For the report of the configuration.
+    var json: JSON { ["file": .string(file), "line": .integer(line)] }
 }
 
 /// An account's provider, and where its endpoints come from.
