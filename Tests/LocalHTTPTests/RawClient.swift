@@ -17,7 +17,7 @@ final class RawClient: Sendable {
 
     let descriptor: Int32
 
-    init(_ place: SocketPlace) throws {
+    init(_ place: ServerPlace) throws {
         descriptor = try place.connect()
         var bound = timeval(tv_sec: 60, tv_usec: 0)
         unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &bound, socklen_t(MemoryLayout<timeval>.size))
@@ -47,7 +47,7 @@ final class RawClient: Sendable {
     }
 
     /// Returns when nobody listens at the place any more.
-    static func waitUntilRefused(_ place: SocketPlace) async throws {
+    static func waitUntilRefused(_ place: ServerPlace) async throws {
         try await onThread {
             let clock = ContinuousClock()
             let end = clock.now + .seconds(60)

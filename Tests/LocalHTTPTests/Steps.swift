@@ -9,7 +9,7 @@ import TestSupport
 final class Steps: Sendable {
     let loop: EventLoop
     let rules: ConnectionRules
-    let place: SocketPlace
+    let place: ServerPlace
     /// Nanoseconds.
     let time: Counter64
     /// How many calls of `accept4` fail for want of a descriptor.

@@ -7,7 +7,7 @@ import TestSupport
 /// A server that runs for the time of a test, at a place of its own.
 struct TestServer: Sendable {
     let server: HTTPServer
-    let place: SocketPlace
+    let place: ServerPlace
 
     func client() throws -> RawClient { try RawClient(place) }
 

@@ -6,21 +6,36 @@ package enum SocketPlace {
     /// - Parameter stated: the path the caller named, which goes before the environment.
     /// - Throws: `no_daemon` if neither `RINGBACK_SOCK` nor `XDG_RUNTIME_DIR` says where.
     package static func path(stated: String? = nil) throws(RingbackError) -> String {
-        try path(stated: stated, environment: variable)
+        try path(stated: stated, environment: variable, ofLogin: "/run/user/\(getuid())")
     }
 
-    static func path(stated: String?, environment: (String) -> String?) throws(RingbackError) -> String {
+    /// - Parameter ofLogin: the runtime directory that systemd makes at login. Its socket, if there is one, is used where
+    ///   the variable is missing, since many programs start others without it (MCP clients, cron), and where it names a
+    ///   directory in this one that has no socket (Snap).
+    static func path(
+        stated: String?, environment: (String) -> String?, ofLogin: String
+    ) throws(RingbackError) -> String {
         if let stated, !stated.isEmpty { return stated }
         if let path = environment("RINGBACK_SOCK"), !path.isEmpty { return path }
         // The base directory specification wants an absolute path and has a relative one ignored.
-        if let directory = environment("XDG_RUNTIME_DIR"), directory.hasPrefix("/") {
-            return usualPath(in: directory)
-        }
+        let directory = environment("XDG_RUNTIME_DIR").flatMap { $0.hasPrefix("/") ? $0 : nil }
+        let named = directory.map(usualPath)
+        if let named, unsafe access(named, F_OK) == 0 { return named }
+        let login = usualPath(in: ofLogin)
+        if directory?.hasPrefix(ofLogin + "/") ?? true, isOwn(ofLogin), unsafe access(login, F_OK) == 0 { return login }
+        if let named { return named }
         throw RingbackError(
             .noDaemon,
             "There is no place for the daemon's socket: XDG_RUNTIME_DIR is not set. \(advice(hasSystemd: hasSystemd)) "
                 + "Or name the socket with RINGBACK_SOCK.",
             recovery: .fixConfiguration)
+    }
+
+    /// True for a directory of this user that others cannot write to.
+    private static func isOwn(_ directory: String) -> Bool {
+        var status = stat()
+        guard unsafe lstat(directory, &status) == 0 else { return false }
+        return status.st_mode & S_IFMT == S_IFDIR && status.st_uid == getuid() && status.st_mode & 0o022 == 0
     }
 
     /// The owner of the runtime directory, if it is another user and the path is the usual one in it: sudo and su keep

@@ -10,10 +10,10 @@ final class Connection: Sendable {
     private let rest = Watched<[UInt8]>([])
 
     /// - Throws: ``SystemError`` with `ECONNREFUSED` and the like.
-    init(to place: SocketPlace) throws(SystemError) { descriptor = try place.connect() }
+    init(to place: ServerPlace) throws(SystemError) { descriptor = try place.connect() }
 
     /// Connects in the first instant in which somebody listens there.
-    static func first(to place: SocketPlace, within bound: Duration = Bound.usual) async throws -> Connection {
+    static func first(to place: ServerPlace, within bound: Duration = Bound.usual) async throws -> Connection {
         let end = ContinuousClock.now + bound
         return try await onThread {
             while ContinuousClock.now < end {

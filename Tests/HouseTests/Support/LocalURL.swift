@@ -24,7 +24,7 @@ struct LocalURL: Sendable, CustomStringConvertible {
     }
 
     var description: String { text }
-    var place: SocketPlace { authority.hasPrefix("[") ? .ipv6(port) : .ipv4(port) }
+    var place: ServerPlace { authority.hasPrefix("[") ? .ipv6(port) : .ipv4(port) }
     var path: String { String(target.prefix { $0 != "?" }) }
 
     /// The parameters as they stand, not unescaped.

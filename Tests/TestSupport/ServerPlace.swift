@@ -14,7 +14,7 @@ public struct SystemError: Error, CustomStringConvertible {
 }
 
 /// Where a server listens.
-public enum SocketPlace: Sendable {
+public enum ServerPlace: Sendable {
     case unix(String)
     /// 127.0.0.1
     case ipv4(Int)
@@ -50,19 +50,19 @@ public enum SocketPlace: Sendable {
             var address = sockaddr_un()
             address.sun_family = sa_family_t(AF_UNIX)
             unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: path.utf8.prefix(107)) }
-            return unsafe SocketPlace.withRebound(&address, body)
+            return unsafe ServerPlace.withRebound(&address, body)
         case .ipv4(let port):
             var address = sockaddr_in()
             address.sin_family = sa_family_t(AF_INET)
             address.sin_port = in_port_t(truncatingIfNeeded: port).bigEndian
             address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
-            return unsafe SocketPlace.withRebound(&address, body)
+            return unsafe ServerPlace.withRebound(&address, body)
         case .ipv6(let port):
             var address = sockaddr_in6()
             address.sin6_family = sa_family_t(AF_INET6)
             address.sin6_port = in_port_t(truncatingIfNeeded: port).bigEndian
             address.sin6_addr = in6addr_loopback
-            return unsafe SocketPlace.withRebound(&address, body)
+            return unsafe ServerPlace.withRebound(&address, body)
         }
     }
 
