@@ -238,7 +238,7 @@ enum Main {
         do throws(StateLockError) {
             lock = try StateLock(directory: places.state)
         } catch {
-            if case .held = error { stop("\(error)", ExitStatus.stateHeld) }
+            if case .held = error { stop(error.text, ExitStatus.stateHeld) }
             stop(StartAdvice.text(error), ExitStatus.failed)
         }
         do throws(PlaceError) {

@@ -183,11 +183,11 @@ struct LeaseKeeper: Service {
     func run() async throws {
         await cancelWhenGracefulShutdown {
             while (try? await Task.sleep(for: StateLock.renewalInterval)) != nil {
-                do {
+                do throws(StateLockError) {
                     try lock.renew()
                 } catch {
                     // Two daemons with the same refresh tokens would end the sessions of both.
-                    logger.critical("\(error)")
+                    logger.critical("\(error.text)")
                     kill(getpid(), SIGTERM)
                     return
                 }

@@ -1,3 +1,4 @@
+import Glibc
 import HTTPMessages
 import KeptFiles
 import RingbackAPI
@@ -222,8 +223,17 @@ import Testing
                 "/run/t was written by another program. It is neither overwritten nor removed."
             ),
             (
-                .folderOpenToOthers(path: "/a/t", folder: "/a", cause: "can be written by others"),
-                "/a/t is not kept: /a can be written by others."
+                .folderOpenToOthers(path: "/a/t", .init(path: "/a", reason: .writableByOthers)),
+                "/a/t is not kept: /a can be written by others, who could replace what is in it."
+            ),
+            (
+                .folderOpenToOthers(path: "/a/t", .init(path: "/a", reason: .foreignOwner(uid: 4_711))),
+                "/a/t is not kept: /a belongs to uid 4711, neither you (uid \(geteuid())) nor root, who could replace "
+                    + "what is in it."
+            ),
+            (
+                .folderOpenToOthers(path: "/a/t", .init(path: "/a", reason: .danglingLink)),
+                "/a/t is not kept: /a is a link whose target does not exist. Remove it."
             ),
             (
                 .recordNotWritten(.unwritable(reason: "The disk is full.")),

@@ -73,7 +73,10 @@ import Testing
                 let second = try await stage.run(
                     "ringbackd", ["--config", stage.configuration, "--socket", socket, "--state", stage.state])
                 #expect(second.status == 69 && second.out.isEmpty, "\(second)")
-                #expect(second.err.contains("pid \(holder.pid)"), "\(second)")
+                let sentence =
+                    ", pid \(holder.pid), uses the state directory \(stage.state); stop it, or give this one a directory of "
+                    + "its own with --state"
+                #expect(second.err.contains(sentence), "\(second)")
             }
             // The first is not disturbed.
             #expect(FileTree.names(in: "\(stage.directory)/run") == ["ringback.sock"])
