@@ -157,7 +157,8 @@ struct DiagnosticsResource: Resource {
                 }
             var finding = Finding(
                 .vault, .wrong,
-                .stated("The vault is locked: no session is served. \(status.reason ?? "")".trimmedEnd), cause)
+                .stated("The vault is locked: no session is served. \(status.reason?.sentence ?? "")".trimmedEnd), cause
+            )
             finding.path = path
             return [finding]
         }
@@ -167,11 +168,14 @@ struct DiagnosticsResource: Resource {
                     .vault, .warning,
                     .stated(
                         "Sessions are in memory only, and lost when the daemon ends. "
-                            + (status.reason ?? "Set key_source = \"key-file\" below [vault], and restart the daemon.")),
+                            + (status.reason?.sentence
+                                ?? "Set key_source = \"key-file\" below [vault], and restart the daemon.")),
                     .vaultInMemory, setting: "vault.key_source")
             ]
         }
-        return [Finding(.vault, .ok, .stated("The key comes from \(status.keySource.word): \(status.protects)."))]
+        return [
+            Finding(.vault, .ok, .stated("The key comes from \(status.keySource.word): \(status.protection.sentence)."))
+        ]
     }
 
     private func check(_ finding: Finding, of account: AccountName?) -> JSON {

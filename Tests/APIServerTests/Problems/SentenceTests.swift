@@ -67,8 +67,9 @@ import Testing
                 "The provider gave work no refresh token, so a downscoped token cannot be requested. Ask."
             ),
             (
-                .noRoom(cause: "The disk is full."),
-                "The session was not refreshed, since a new refresh token could not be kept safe: The disk is full."
+                .noRoom(cause: .folderNotOpened(path: "/state/vault")),
+                "The session was not refreshed, since a new refresh token could not be kept safe: Cannot open "
+                    + "/state/vault."
             ),
             (
                 .endpointMoved(work, origin: "https://id.example"),
@@ -236,17 +237,12 @@ import Testing
                 "/a/t is not kept: /a is a link whose target does not exist. Remove it."
             ),
             (
-                .recordNotWritten(.unwritable(reason: "The disk is full.")),
-                "The record of the kept files cannot be written: The disk is full."
+                .recordNotWritten(.unwritable(.folderNotOpened(path: "/state"))),
+                "The record of the kept files cannot be written: Cannot open /state."
             ),
         ] as [(FileReason, String)])
     func `a kept file's reason`(reason: FileReason, sentence: String) {
         #expect(Reason.kind(KindFact(reason)).sentence == sentence)
-    }
-
-    @Test func `what the vault says is passed on`() {
-        #expect(Reason.vault(.unwritable(reason: "The disk is full.")).sentence == "The disk is full.")
-        #expect(Reason.vault(.locked(reason: "It is locked.")).sentence == "It is locked.")
     }
 
     @Test func `a user without an address or a subject is called unnamed`() {

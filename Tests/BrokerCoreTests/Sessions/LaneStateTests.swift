@@ -14,7 +14,7 @@ private let aliceInMemory = laneSession("alice", .memory)
 private let bob = laneSession("bob")
 private let configured = laneSession("bob", .configuration)
 private let down = BrokerError.provider(.unavailable(status: 503, retryAfter: 600))
-private let full = BrokerError.vaultFailed(.vault(.unwritable(reason: "The disk is full.")))
+private let full = BrokerError.vaultFailed(.vault(.unwritable(.diskFull)))
 
 @Suite struct `The state of an account's lane` {
     /// What leads to each presence, as it does in a daemon.
@@ -143,7 +143,7 @@ private let full = BrokerError.vaultFailed(.vault(.unwritable(reason: "The disk 
 
     @Test func `a reload clears a problem for which nothing is retried, and changes nothing else`() {
         for problem: BrokerError in [
-            down, full, .vaultLocked(.vault(.locked(reason: "Locked."))), .sessionRanOut(name, advice: nil),
+            down, full, .vaultLocked(.vault(.locked(.locked))), .sessionRanOut(name, advice: nil),
         ] {
             for backsOff in [false, true] {
                 var state = reached(held())

@@ -150,9 +150,11 @@ private let fewestWords = 3
         #expect(starters.map(\.name) == ["Work"])
     }
 
-    /// Errors and findings of the broker are facts: their sentences are in `APIServer/Sentences`.
-    @Test func `the broker and the kinds of account have no sentences`() {
-        let files = ["BrokerCore", "KeptFiles", "OAuthSignIn", "SupabaseSignIn"].flatMap { tree.files(of: $0) }
+    /// Errors and findings of the broker and the vault are facts: their sentences are in `APIServer/Sentences`.
+    @Test func `the broker, the kinds of account and the vault have no sentences`() {
+        let files = ["BrokerCore", "KeptFiles", "OAuthSignIn", "SessionVault", "SupabaseSignIn"].flatMap {
+            tree.files(of: $0)
+        }
         let sentences = files.map { file in
             (file.path, file.source.strings.count { $0.split(separator: " ").count >= fewestWords })
         }
