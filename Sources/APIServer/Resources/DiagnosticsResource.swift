@@ -109,7 +109,7 @@ struct DiagnosticsResource: Resource {
         return names.map { ($0, found[$0] ?? []) }
     }
 
-    /// It is no problem if an account is not signed in.
+    /// It is no problem if an account is not signed in. That the vault is locked is said once, of the vault.
     private func sessionFinding(_ name: AccountName) async -> Finding? {
         guard let view = try? await broker.account(name) else { return nil }
         guard let error = view.error else {
@@ -121,6 +121,7 @@ struct DiagnosticsResource: Resource {
                 .session, .warning,
                 .stated("The access token has expired, and the provider cannot be reached."), .sessionStale)
         }
+        if case .vaultLocked = error { return nil }
         let problem = Problem(error, language: .english)
         return Finding(
             .session, .warning, .stated(problem.detail ?? problem.title),
