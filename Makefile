@@ -118,7 +118,8 @@ test-postgres: ## run what `ringback supabase sql` prints in a real PostgreSQL, 
 	@Scripts/release >/dev/null
 	@Campaigns/postgres.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 
-pictures: ## draw the demo on a terminal, from a real run, and the sequence of a sign-in as SVG, in .build/pictures
+pictures: ## the demo on a terminal, from a real run, the sequence of a sign-in, the sign-in page in Chromium: in .build/pictures
+	@Scripts/needs pictures
 	@Scripts/release >/dev/null
 	@Campaigns/pictures.py --bin "$(RELEASE)"
 
