@@ -119,7 +119,8 @@ def picture(lines):
     box = (max(COLUMNS, longest) * width + 40, len(lines) * height + 60)
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {box[0]:.0f} {box[1]:.0f}" role="img" '
-        'aria-label="ringback demo on a terminal" font-family="DejaVu Sans Mono, monospace" font-size="14" '
+        'aria-label="ringback demo on a terminal" xml:space="preserve" font-family="DejaVu Sans Mono, monospace" '
+        'font-size="14" '
         'fill="#d3d0c8">',
         '<rect width="100%" height="100%" rx="8" fill="#2d2d2d"/>',
         '<text x="20" y="30" fill="#99cc99">$ ringback demo</text>',
