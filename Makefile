@@ -101,12 +101,13 @@ test-real: ## sign in at canaille, oidc-provider-mock and, by device, django-oau
 	@Scripts/release >/dev/null
 	@Campaigns/real/run --bin "$(RELEASE)"
 
-test-mcp: ## MCP servers: the scenarios of the specification, and accounts at real ones (PyPI: mcp, fastmcp)
+test-mcp: ## MCP servers: scenarios, real servers and clients (PyPI: mcp, fastmcp), busy bridges; SECONDS=600
 	@Scripts/needs api
 	@Scripts/release >/dev/null
 	@Campaigns/mcp_scenarios.py --bin "$(RELEASE)"
 	@Campaigns/mcp_bridge.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 	@Campaigns/mcp.py --bin "$(RELEASE)"
+	@Campaigns/mcp_soak.py --bin "$(RELEASE)" --seconds $(or $(SECONDS),600)
 
 test-api: ## hold the daemon to its OpenAPI document with schemathesis (PyPI); SECONDS=30 for each of three variants
 	@Scripts/needs api
