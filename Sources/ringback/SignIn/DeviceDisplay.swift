@@ -12,7 +12,7 @@ enum DeviceDisplay {
         // The page is the provider's: the daemon serves none that takes such a code.
         func introduction(_ code: String) -> String {
             """
-            To sign in to \(name), open the provider's page\(host) on any device with a browser:
+            To sign in to \(name), open the provider's page\(host) on any device:
               \(Sanitizer.line(address, limit: 2_048))
             and enter the code:  \(code)
             """
