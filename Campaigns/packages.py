@@ -230,7 +230,8 @@ def try_sources(report, directory):
     os.rename(before, after)
     alone = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--user", "--net"]
     swift = os.environ.get("SWIFT", "swift")
-    cache = ["--cache-path", os.path.join(directory, "cache")]
+    # The package manager keeps nothing of these for the user.
+    cache = ["--cache-path", os.path.join(directory, "cache"), "--security-path", os.path.join(directory, "security")]
     done = run(*alone, swift, "package", *cache, "resolve", where=after)
     report.note(done.returncode == 0, "the sources in a moved checkout without network", done.stderr[-800:])
     done = run(*alone, swift, "build", *cache, "--target", "ArgumentParserToolInfo", where=after)
