@@ -83,7 +83,7 @@ let package = Package(
         library("SchemeRegistration", ["HTTPMessages"]),
         library("Records", ["CLinux", "Encodings", "StrictJSON"]),
         library("NetworkWatch", ["CLinux"]),
-        library("Adapters", ["Encodings", "HTTPMessages", "StrictJSON"]),
+        library("Adapters", ["Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
         // Level 2
         library("MCPBridge", ["RingbackClient", "HTTPMessages", "Encodings", "StrictJSON"]),
         library("OAuth", ["Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
@@ -194,7 +194,7 @@ let package = Package(
         tests("RingbackClientTests", ["RingbackClient", "RingbackAPI", "StrictJSON"]),
         tests("DesktopBusTests", ["DesktopBus", "Secrets"]),
         tests("LauncherTests", ["Launcher", "DesktopBus", "Secrets", "StrictJSON", "CLinux"]),
-        tests("AdaptersTests", ["Adapters", "HTTPMessages", "StrictJSON"]),
+        tests("AdaptersTests", ["Adapters", "HTTPMessages", "Secrets", "StrictJSON"]),
         tests("TerminalTests", ["Terminal"]),
         tests("MCPBridgeTests", ["MCPBridge", "HTTPMessages", "StrictJSON"]),
         tests("SchemeRegistrationTests", ["SchemeRegistration", "HTTPMessages"]),

@@ -5,7 +5,7 @@ import Testing
 private let allowed: [String: Set<String>] = [
     "Secrets": [], "StrictJSON": [], "Encodings": [], "FilePaths": [], "HTTPMessages": ["Encodings", "Secrets"],
     "RingbackAPI": ["StrictJSON"], "Terminal": [],
-    "SchemeRegistration": ["HTTPMessages"], "Adapters": ["Encodings", "HTTPMessages", "StrictJSON"],
+    "SchemeRegistration": ["HTTPMessages"], "Adapters": ["Encodings", "HTTPMessages", "Secrets", "StrictJSON"],
     "Cryptography": ["COpenSSL", "Encodings", "Secrets"],
     "CurlTransport": ["CCurl", "HTTPMessages", "Secrets"],
     "LocalHTTP": ["CLinux", "HTTPMessages", "ServiceLifecycle"],
