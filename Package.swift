@@ -118,6 +118,7 @@ let package = Package(
                 "StrictJSON",
             ]
         ),
+        library("CloudCredentials", ["BrokerCore", "Adapters", "Cryptography", "HTTPMessages", "Secrets"]),
         library(
             "OAuthSignIn",
             ["BrokerCore", "OAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]
@@ -133,16 +134,17 @@ let package = Package(
         library(
             "APIServer",
             [
-                "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "KeptFiles", "SupabaseAuth", "Records",
-                "RingbackAPI", "LocalHTTP", "SessionVault", "Encodings", "FilePaths", "HTTPMessages", "Secrets",
-                "StrictJSON",
+                "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "KeptFiles", "CloudCredentials", "Adapters",
+                "SupabaseAuth", "Records", "RingbackAPI", "LocalHTTP", "SessionVault", "Encodings", "FilePaths",
+                "HTTPMessages", "Secrets", "StrictJSON",
             ]
         ),
         // Level 7: the executables, the only places where parts are joined.
         .executableTarget(
             name: "ringbackd",
             dependencies: [
-                "APIServer", "BrokerCore", "CallbackListener", "CErasedHeap", "CLinux", "Configuration",
+                "Adapters", "APIServer", "BrokerCore", "CallbackListener", "CErasedHeap", "CLinux", "CloudCredentials",
+                "Configuration",
                 "CurlTransport", "DeepLinks", "DesktopBus", "DesktopNotices", "FilePaths", "KeptFiles", "Launcher",
                 "OAuthSignIn", "SupabaseSignIn",
                 "LocalHTTP", "NetworkWatch", "OAuth", "Records", "SessionVault", "StrictJSON", "Secrets",
@@ -206,6 +208,13 @@ let package = Package(
             ]
         ),
         tests("DesktopNoticesTests", ["DesktopNotices", "BrokerCore", "OAuthSignIn", "DesktopBus", "HTTPMessages"]),
+        tests(
+            "CloudCredentialsTests",
+            [
+                "BrokerTestSupport", "CloudCredentials", "Adapters", "BrokerCore", "Encodings", "HTTPMessages",
+                "Secrets",
+            ]
+        ),
         tests("RecordsTests", ["Records", "StrictJSON", "CLinux"]),
         tests("NetworkWatchTests", ["NetworkWatch", "CLinux"]),
         tests(

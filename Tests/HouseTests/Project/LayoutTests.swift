@@ -38,9 +38,11 @@ private let allowed: [String: Set<String>] = [
     "KeptFiles": [
         "BrokerCore", "SessionVault", "Adapters", "CLinux", "Cryptography", "Encodings", "Secrets", "StrictJSON",
     ],
+    "CloudCredentials": ["BrokerCore", "Adapters", "Cryptography", "HTTPMessages", "Secrets"],
     "APIServer": [
-        "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "KeptFiles", "SupabaseAuth", "Records",
-        "RingbackAPI", "LocalHTTP", "SessionVault", "Encodings", "FilePaths", "HTTPMessages", "Secrets", "StrictJSON",
+        "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "KeptFiles", "CloudCredentials", "Adapters",
+        "SupabaseAuth", "Records", "RingbackAPI", "LocalHTTP", "SessionVault", "Encodings", "FilePaths",
+        "HTTPMessages", "Secrets", "StrictJSON",
     ],
     "ringback": [
         "Adapters", "MCPBridge", "RingbackClient", "RingbackAPI", "SchemeRegistration", "Encodings", "FilePaths",
@@ -63,7 +65,7 @@ private let layers: [Set<String>] = [
     ["ringbackd", "ringback", "ringback-relay", "ringback-sandbox"],
     ["APIServer"],
     ["OAuthSignIn", "SupabaseSignIn"],
-    ["DeepLinks", "DesktopNotices", "KeptFiles"],
+    ["CloudCredentials", "DeepLinks", "DesktopNotices", "KeptFiles"],
     ["BrokerCore", "Configuration"],
     ["OAuth", "SupabaseAuth", "SessionVault", "Records", "Sandbox", "MCPBridge"],
     [
