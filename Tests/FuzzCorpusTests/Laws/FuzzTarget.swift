@@ -54,6 +54,7 @@ public struct FuzzTarget: Sendable {
         FuzzTarget(name: "mcp-server", check: MCPServerLaw.check),
         FuzzTarget(name: "mcp-message", check: MCPMessageLaw.check),
         FuzzTarget(name: "mcp-relay", check: MCPRelayLaw.check),
+        FuzzTarget(name: "mcp-tools", check: MCPToolsLaw.check),
         FuzzTarget(name: "accept-language", check: AcceptLanguageLaw.check),
     ]
 }
