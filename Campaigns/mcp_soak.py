@@ -12,7 +12,7 @@ import time
 
 sys.dont_write_bytecode = True
 from house import House  # noqa: E402
-from mcp_bridge import ACCOUNT, Client, Run  # noqa: E402
+from mcp_bridge import ACCOUNT, Client, Run, relays  # noqa: E402
 from report import Report, could_not_run, options, progress, table  # noqa: E402
 from stage import Trouble  # noqa: E402
 
@@ -137,7 +137,7 @@ def soak(house, run, report, seconds):
 
 def look(house, run, workers):
     return {
-        "daemon": memory(house.daemon.pid), "relay": memory(run.relays()[0]),
+        "daemon": memory(house.daemon.pid), "relay": memory(relays(house)[0]),
         "largest bridge": max(worker.client.memory() for worker in workers)}
 
 
