@@ -1,7 +1,7 @@
-/// An array of strings as it is written in TOML, on one line or several, with comments. It is read to remove one string; all
-/// else stays as it is.
-struct TOMLStringArray {
-    private struct Element {
+/// An array of strings as it is written in TOML, on one line or several, with comments. It is read to add or to remove
+/// one string; all else stays as it is.
+public struct TOMLStringArray: Sendable {
+    private struct Element: Sendable {
         let range: Range<Int>
         /// Without the quotes; nil for a string with escapes.
         let text: String?
@@ -10,12 +10,14 @@ struct TOMLStringArray {
     }
 
     private let bytes: [UInt8]
+    private let start: Int
     private var elements: [Element] = []
 
     /// - Parameter start: where the value begins, with `[`.
     /// - Returns: nil if it is no array of strings.
-    init?(in bytes: [UInt8], from start: Int) {
+    public init?(in bytes: [UInt8], from start: Int) {
         self.bytes = bytes
+        self.start = start
         guard bytes.indices.contains(start), bytes[start] == UInt8(ascii: "[") else { return nil }
         var place = start + 1
         while place < bytes.count {
@@ -43,10 +45,23 @@ struct TOMLStringArray {
         return nil
     }
 
+    /// The strings; nil in the place of one with escapes.
+    public var texts: [String?] { elements.map(\.text) }
+
+    /// The bytes with one more string at the end of the array. It has no quotes, backslashes and control characters.
+    public func adding(_ text: String) -> [UInt8] {
+        let place = elements.last?.range.upperBound ?? start + 1
+        return Array(bytes[..<place]) + Array("\(elements.isEmpty ? "" : ", ")\"\(text)\"".utf8) + bytes[place...]
+    }
+
     /// The bytes without the string, its comma, and the line that only it was in; nil if the array does not have it.
-    func removing(_ text: String) -> [UInt8]? {
-        guard let index = elements.firstIndex(where: { $0.text == text }) else { return nil }
+    public func removing(_ text: String) -> [UInt8]? {
+        guard let index = elements.lastIndex(where: { $0.text == text }) else { return nil }
         var range = elements[index].range
+        // As it was added: what follows it follows the one before again.
+        if index > 0, bytes[elements[index - 1].range.upperBound..<range.lowerBound].elementsEqual(", ".utf8) {
+            return Array(bytes[..<elements[index - 1].range.upperBound]) + bytes[range.upperBound...]
+        }
         if let comma = elements[index].comma {
             // Nothing but spaces may be between the two: a comment stays.
             guard bytes[range.upperBound..<comma].allSatisfy(Self.isSpace) else { return nil }
