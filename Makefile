@@ -101,12 +101,13 @@ test-real: ## sign in at canaille, oidc-provider-mock and, by device, django-oau
 	@Scripts/release >/dev/null
 	@Campaigns/real/run --bin "$(RELEASE)"
 
-test-mcp: ## MCP servers: the scenarios of the specification, and accounts at real ones (PyPI: mcp, fastmcp)
+test-mcp: ## MCP servers: scenarios, real servers and clients (PyPI: mcp, fastmcp), busy bridges; SECONDS=600
 	@Scripts/needs api
 	@Scripts/release >/dev/null
 	@Campaigns/mcp_scenarios.py --bin "$(RELEASE)"
 	@Campaigns/mcp_bridge.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 	@Campaigns/mcp.py --bin "$(RELEASE)"
+	@Campaigns/mcp_soak.py --bin "$(RELEASE)" --seconds $(or $(SECONDS),600)
 
 test-api: ## hold the daemon to its OpenAPI document with schemathesis (PyPI); SECONDS=30 for each of three variants
 	@Scripts/needs api
@@ -118,7 +119,8 @@ test-postgres: ## run what `ringback supabase sql` prints in a real PostgreSQL, 
 	@Scripts/release >/dev/null
 	@Campaigns/postgres.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 
-pictures: ## draw the demo on a terminal, from a real run, and the sequence of a sign-in as SVG, in .build/pictures
+pictures: ## the demo on a terminal, from a real run, the sequence of a sign-in, the sign-in page in Chromium: in .build/pictures
+	@Scripts/needs pictures
 	@Scripts/release >/dev/null
 	@Campaigns/pictures.py --bin "$(RELEASE)"
 

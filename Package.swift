@@ -83,7 +83,7 @@ let package = Package(
         library("SchemeRegistration", ["HTTPMessages"]),
         library("Records", ["CLinux", "Encodings", "StrictJSON"]),
         library("NetworkWatch", ["CLinux"]),
-        library("Adapters", ["Encodings", "HTTPMessages", "StrictJSON"]),
+        library("Adapters", ["Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
         // Level 2
         library("MCPBridge", ["RingbackClient", "HTTPMessages", "Encodings", "StrictJSON"]),
         library("OAuth", ["Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
@@ -105,7 +105,8 @@ let package = Package(
             ["OAuth", "SupabaseAuth", "Encodings", "FilePaths", "HTTPMessages", "Secrets", "StrictJSON"]
         ),
         library(
-            "BrokerCore", ["SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON", log]
+            "BrokerCore",
+            ["SessionVault", "Cryptography", "FilePaths", "HTTPMessages", "Secrets", "StrictJSON", log]
         ),
         // Level 5: what stands on the broker beside its API.
         library("DeepLinks", ["BrokerCore", "HTTPMessages", "Secrets", "StrictJSON"]),
@@ -117,6 +118,7 @@ let package = Package(
                 "StrictJSON",
             ]
         ),
+        library("CloudCredentials", ["BrokerCore", "Adapters", "Cryptography", "HTTPMessages", "Secrets"]),
         library(
             "OAuthSignIn",
             ["BrokerCore", "OAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]
@@ -132,15 +134,17 @@ let package = Package(
         library(
             "APIServer",
             [
-                "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "KeptFiles", "SupabaseAuth", "Records",
-                "RingbackAPI", "LocalHTTP", "SessionVault", "Encodings", "HTTPMessages", "Secrets", "StrictJSON",
+                "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "KeptFiles", "CloudCredentials", "Adapters",
+                "SupabaseAuth", "Records", "RingbackAPI", "LocalHTTP", "SessionVault", "Encodings", "FilePaths",
+                "HTTPMessages", "Secrets", "StrictJSON",
             ]
         ),
         // Level 7: the executables, the only places where parts are joined.
         .executableTarget(
             name: "ringbackd",
             dependencies: [
-                "APIServer", "BrokerCore", "CallbackListener", "CErasedHeap", "CLinux", "Configuration",
+                "Adapters", "APIServer", "BrokerCore", "CallbackListener", "CErasedHeap", "CLinux", "CloudCredentials",
+                "Configuration",
                 "CurlTransport", "DeepLinks", "DesktopBus", "DesktopNotices", "FilePaths", "KeptFiles", "Launcher",
                 "OAuthSignIn", "SupabaseSignIn",
                 "LocalHTTP", "NetworkWatch", "OAuth", "Records", "SessionVault", "StrictJSON", "Secrets",
@@ -192,7 +196,7 @@ let package = Package(
         tests("RingbackClientTests", ["RingbackClient", "RingbackAPI", "StrictJSON"]),
         tests("DesktopBusTests", ["DesktopBus", "Secrets"]),
         tests("LauncherTests", ["Launcher", "DesktopBus", "Secrets", "StrictJSON", "CLinux"]),
-        tests("AdaptersTests", ["Adapters", "HTTPMessages", "StrictJSON"]),
+        tests("AdaptersTests", ["Adapters", "HTTPMessages", "Secrets", "StrictJSON"]),
         tests("TerminalTests", ["Terminal"]),
         tests("MCPBridgeTests", ["MCPBridge", "HTTPMessages", "StrictJSON"]),
         tests("SchemeRegistrationTests", ["SchemeRegistration", "HTTPMessages"]),
@@ -204,6 +208,13 @@ let package = Package(
             ]
         ),
         tests("DesktopNoticesTests", ["DesktopNotices", "BrokerCore", "OAuthSignIn", "DesktopBus", "HTTPMessages"]),
+        tests(
+            "CloudCredentialsTests",
+            [
+                "BrokerTestSupport", "CloudCredentials", "Adapters", "BrokerCore", "Encodings", "HTTPMessages",
+                "Secrets",
+            ]
+        ),
         tests("RecordsTests", ["Records", "StrictJSON", "CLinux"]),
         tests("NetworkWatchTests", ["NetworkWatch", "CLinux"]),
         tests(
@@ -229,7 +240,8 @@ let package = Package(
         ),
         tests("SessionVaultTests", ["SessionVault", "Cryptography", "Secrets", "StrictJSON", "CLinux"]),
         tests(
-            "ConfigurationTests", ["Configuration", "SupabaseAuth", "HTTPMessages", "OAuth", "Secrets", "StrictJSON"]
+            "ConfigurationTests",
+            ["Configuration", "SupabaseAuth", "FilePaths", "HTTPMessages", "OAuth", "Secrets", "StrictJSON"]
         ),
         // A broker with a fake provider, vault and clock, for the tests of what stands on it. It has no tests.
         tests(

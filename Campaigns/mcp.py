@@ -2,11 +2,13 @@
 """Accounts at real MCP servers, each from its URL alone.
 
 The servers are those of the PyPI packages mcp and fastmcp, each with its own authorization server. A client of fastmcp then
-calls a tool there with the token of `ringback token`. Every step is seen from both sides.
+calls a tool there with the token of `ringback token`. Clients of both packages start `ringback mcp` and use every tool of
+both servers through it, in both generations of the protocol. Every step is seen from both sides.
 """
 
 import filecmp
 import http.client
+import json
 import os
 import shutil
 import socket
@@ -67,6 +69,11 @@ class Server:
         with open(self.log) as log:
             return sum(1 for line in log if line.split()[1:2] == [path] and line.split()[2][:1] in "23")
 
+    def lines(self, start):
+        """How many lines of the log begin so."""
+        with open(self.log) as log:
+            return sum(1 for line in log if line.startswith(start))
+
 
 def ringback(house, *words):
     """`ringback`: (status, standard output, standard error)."""
@@ -100,6 +107,38 @@ def notes(url, token):
     return done.stdout.strip() or done.stderr[-300:]
 
 
+def use(house, server, report, kind, name):
+    """Clients of both packages start `ringback mcp`, and use the server's tools through it."""
+    for package in ["mcp", "fastmcp"]:
+        for mode in ["auto", "legacy"]:
+            what = f"{kind}: a client of {package}, {mode}"
+            # A token that is only seconds old is not refreshed again: the daemon forgets when it was made.
+            house.kill()
+            house.start()
+            before, lines = server.count("/token"), server.lines("TOOL forever")
+            done = subprocess.run(
+                [PYTHON, "-I", os.path.join(HERE, "mcp_servers.py"), "stdio", package, mode,
+                 os.path.join(house.binaries, "ringback"), "mcp", name],
+                env=house.environment | {"RINGBACK_CONFIG": house.configuration}, capture_output=True, text=True,
+                timeout=90)
+            try:
+                found = json.loads(done.stdout)
+            except ValueError:
+                report.note(False, what, done.stdout[-500:] + done.stderr[-1500:])
+                continue
+            version = found.pop("version")
+            report.note((version == "2026-07-28") == (mode == "auto"), f"{what}: the protocol's version", version)
+            expected = {
+                "tools": ["ask", "count", "forever", "forget_tokens", "slow"], "count": "3", "slow": "3",
+                "steps": [[1, 3], [2, 3], [3, 3]], "ask": "Ada", "forgotten": True, "after": "3"}
+            for key, value in expected.items():
+                report.note(found.get(key) == value, f"{what}: {key}", found.get(key))
+            until("the tool ends", lambda: server.lines("TOOL forever cancelled") == lines // 2 + 1, seconds=20)
+            report.note(True, f"{what}: a cancelled call ends at the server")
+            made = server.count("/token") - before
+            report.note(made == 1, f"{what}: one refresh for the refused token", made)
+
+
 def walk(house, report, kind):
     """From the URL to a tool that is called, a refresh, and the end."""
     server = Server(house, kind)
@@ -126,6 +165,7 @@ def walk(house, report, kind):
         found = sign_in(house, name)
         report.note(
             found == "completed" and server.count("/register") == 1, f"{kind}: the client signs in again", found)
+        use(house, server, report, kind, name)
         last = ringback(house, "token", name)[1].strip()
         status, _, errors = ringback(house, "logout", name)
         report.note(status == 0 and server.count("/revoke") > 0, f"{kind}: the sign-out revokes", errors)

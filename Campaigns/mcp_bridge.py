@@ -104,6 +104,22 @@ class Client:
         return status
 
 
+def relays(house):
+    """The process numbers of a house's relays."""
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")
+        except OSError:
+            continue
+        if words[0].endswith(b"ringback-relay") and house.socket.encode() in words:
+            found.append(int(name))
+    return found
+
+
 class Run:
     def __init__(self, house, report, is_short):
         self.house, self.report, self.is_short = house, report, is_short
@@ -276,33 +292,18 @@ class Run:
 
     # MARK: what ends in the middle
 
-    def relays(self):
-        """The process numbers of this house's relays."""
-        found = []
-        for name in os.listdir("/proc"):
-            if not name.isdigit():
-                continue
-            try:
-                with open(f"/proc/{name}/cmdline", "rb") as file:
-                    words = file.read().split(b"\0")
-            except OSError:
-                continue
-            if words[0].endswith(b"ringback-relay") and self.house.socket.encode() in words:
-                found.append(int(name))
-        return found
-
     def relay_memory(self):
-        with open(f"/proc/{self.relays()[0]}/status") as file:
+        with open(f"/proc/{relays(self.house)[0]}/status") as file:
             return next(int(line.split()[1]) for line in file if line.startswith("RssAnon"))
 
     def killed(self):
         client = Client(self.house)
         client.ask("tools/list")
-        self.note(len(self.relays()) == 1, "one relay for all bridges", self.relays())
+        self.note(len(relays(self.house)) == 1, "one relay for all bridges", relays(self.house))
         message = client.message("tools/call", name="endless", arguments={})
         client.write(message)
         client.read()
-        for relay in self.relays():
+        for relay in relays(self.house):
             os.kill(relay, signal.SIGKILL)
         found = client.read() or {}
         while found.get("method"):
@@ -342,7 +343,7 @@ class Run:
         table("Bridges", ["what", "kB"], [["anonymous memory, the largest of them", self.memory]])
 
     def close(self):
-        for relay in self.relays():
+        for relay in relays(self.house):
             os.kill(relay, signal.SIGTERM)
         self.issuer.close()
         self.server.close()

@@ -43,6 +43,8 @@ class Party:
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            # A head and its body are two writes: the second must not wait for the first one's acknowledgement.
+            disable_nagle_algorithm = True
 
             def serve(self):
                 length = int(self.headers.get("Content-Length", 0))

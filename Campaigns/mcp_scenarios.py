@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What a client of MCP servers must do, scenario by scenario: where metadata are, which client, which scopes, which issuer.
+"""What a client of MCP servers must do, scenario by scenario: where metadata are, which client, which scopes, which issuer,
+and what stands in the requests of a bridge (mcp_messages.py).
 
 Each scenario has an MCP server and an authorization server of its own, both made here, and says what must have happened there
 and what must not.
@@ -12,6 +13,7 @@ import sys
 sys.dont_write_bytecode = True
 from house import House  # noqa: E402
 from mcp import ringback  # noqa: E402
+from mcp_messages import Messages  # noqa: E402
 from mcp_parties import REVISION, Issuer, MCPServer  # noqa: E402
 from report import Report, could_not_run, options  # noqa: E402
 from stage import Trouble, tcp_request  # noqa: E402
@@ -333,6 +335,7 @@ class Run:
         self.no_pkce()
         self.without_resource_metadata(has_metadata=True)
         self.without_resource_metadata(has_metadata=False)
+        Messages(self).all()
 
 
 def server_path(path):

@@ -40,7 +40,13 @@ def installed(binaries, directory):
     return {os.path.relpath(os.path.join(place, name), root) for place, _, names in os.walk(root) for name in names}
 
 
+# Who packages it, for the programs of Debian.
+PACKAGER = {"DEBFULLNAME": "A Packager", "DEBEMAIL": "packages@example.org"}
+
+
 def check_package(report, package, binaries, directory):
+    maintainer = run("dpkg-deb", "-f", package, "Maintainer").stdout.strip()
+    report.note(maintainer == "A Packager <packages@example.org>", "the maintainer is who packages it", maintainer)
     place = os.path.join(directory, "contents")
     run("dpkg-deb", "-R", package, place)
     files = {os.path.relpath(os.path.join(at, name), place) for at, _, names in os.walk(place) for name in names}
@@ -92,7 +98,7 @@ def check_paths(report, place, what):
 
 def check_lintian(report, package):
     if shutil.which("lintian") is None:
-        report.skip("lintian", "it is not installed")
+        report.note(False, "lintian", "it is not installed: run Scripts/needs packages")
         return
     done = run("lintian", "--allow-root", "--fail-on=error,warning", package)
     complaints = [line for line in done.stdout.splitlines() if line[:2] in ("E:", "W:")]
@@ -138,18 +144,25 @@ def check_tarball(report, path, directory):
                 [name for _, _, names in os.walk(prefix) for name in names], "a changed file is refused", done)
 
 
-def with_version(package, version, directory):
-    """The same package under another version, as a former build."""
-    place = os.path.join(directory, "former")
-    run("dpkg-deb", "-R", package, place)
-    control = os.path.join(place, "DEBIAN/control")
-    with open(control) as file:
-        text = re.sub(r"(?m)^Version: .*$", f"Version: {version}", file.read())
-    with open(control, "w") as file:
-        file.write(text)
-    path = os.path.join(directory, f"ringback_{version}_former.deb")
-    done = run("dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "-b", place, path)
-    shutil.rmtree(place)
-    if done.returncode != 0:
-        raise OSError(done.stderr)
-    return path
+COMMIT = re.compile(rb"commit ([0-9a-f]{9})")
+
+
+def of_another_commit(binaries, directory):
+    """Copies of the executables that say that they are of another commit, and both commits."""
+    place = os.path.join(directory, "former-executables")
+    os.mkdir(place)
+    commits = set()
+    for name in ["ringback", "ringbackd", "ringback-relay", "ringback-sandbox"]:
+        with open(os.path.join(binaries, name), "rb") as file:
+            content = file.read()
+        found = COMMIT.findall(content)
+        if len(found) != 1:
+            raise ValueError(f"{name} has {len(found)} names of commits, not one: it is not of Scripts/release")
+        [commit] = found
+        other = commit[:-1] + (b"1" if commit.endswith(b"0") else b"0")
+        commits.add((commit.decode(), other.decode()))
+        with open(os.path.join(place, name), "wb") as file:
+            file.write(content.replace(b"commit " + commit, b"commit " + other))
+        os.chmod(file.name, 0o755)
+    [(commit, other)] = commits
+    return place, commit, other

@@ -2,7 +2,9 @@
 """Installs, upgrades, removes and purges the Debian package in a Debian 12 made by debootstrap, and signs in there.
 
 First what is in the package and in the tarball. Then, without network and without Swift: the first token with the sandbox,
-as a user with a user manager and as root; an upgrade under a daemon that runs, whose session must stay; removal and purge.
+as a user with a user manager and as root; an upgrade from a build of another commit under daemons that run, whose sessions
+must stay, and the command that `ringback` shows for a restart; removal and purge. Last the sources of the dependencies, kept
+by `make vendor`, in a checkout that is moved, without network.
 --short is the first part alone. Needs root for the rest, and network once, to make the Debian 12.
 """
 
@@ -16,7 +18,8 @@ import time
 
 sys.dont_write_bytecode = True
 from house import ROOT, put_away  # noqa: E402
-from package_contents import check_lintian, check_package, check_tarball, make, with_version  # noqa: E402
+from package_contents import (PACKAGER, check_lintian, check_package, check_tarball, make,  # noqa: E402
+                              of_another_commit)
 from package_root import RootedManager, base  # noqa: E402
 from report import Report, options, progress  # noqa: E402
 from stage import Trouble  # noqa: E402
@@ -27,9 +30,10 @@ BROWSER = "curl -sSL -o /dev/null"
 
 
 class Walk:
-    def __init__(self, report, system, former, package, tarball):
+    def __init__(self, report, system, former, package, tarball, commits):
         self.report, self.system = report, system
         self.former, self.package, self.tarball = former, package, tarball
+        self.commit, self.former_commit = commits
 
     def expect(self, is_right, what, why=""):
         self.report.note(bool(is_right), what, str(why)[:800])
@@ -97,8 +101,51 @@ class Walk:
         print(f"from dpkg -i to the first token: {time.monotonic() - self.began:.1f} s", flush=True)
 
     def as_root(self):
-        done = self.system.as_root("ringback", "demo", timeout=90)
+        """A daemon that root has started by hand, with a place of its own for the sessions."""
+        system = self.system
+        done = system.as_root("ringback", "demo", timeout=90)
         self.expect(done.returncode == 0, "ringback demo as root", done)
+        system.as_root("sh", "-c", "ringbackd --state /root/sessions >/root/ringbackd.log 2>&1 &")
+        system.until("root's daemon", lambda: system.as_root("ringback", "status").returncode == 0)
+        done = system.as_root("ringback", "account", "add", "play", "--issuer", "http://127.0.0.1:8123", "--client-id",
+                              "ringback-demo")
+        self.expect(done.returncode == 0, "ringback account add as root", done)
+        done = system.as_root("env", f"BROWSER={BROWSER}", "ringback", "login", "play")
+        self.expect(done.returncode == 0 and "alice@example.org" in done.stdout + done.stderr, "ringback login as root",
+                    done)
+        done = system.as_root("ringback", "token", "play")
+        self.expect(done.returncode == 0 and done.stdout.strip(), "root has a token", done)
+        there = os.listdir(system.path("/root/sessions"))
+        self.expect("vault" in there, "and its session in its place", there)
+
+    @staticmethod
+    def daemon_of(run):
+        return json.loads(run("ringback", "status", "--json").stdout)
+
+    def overview(self, run):
+        """What `ringback` shows on a terminal, and the command that restarts the daemon, if it shows one."""
+        done = run("script", "-qec", "env NO_COLOR=1 ringback", "/dev/null")
+        lines = [line.strip() for line in done.stdout.replace("\r", "").splitlines()]
+        shown = [line.removeprefix("→ ").removeprefix("Next: ") for line in lines]
+        commands = [line for line in shown if line.startswith(("kill ", "systemctl --user restart "))]
+        return done.stdout, commands[0] if commands else ""
+
+    def restart(self, run, who, wanted):
+        """Daemon and command line differ; the command that is shown mends that."""
+        before = self.daemon_of(run)
+        text, command = self.overview(run)
+        self.expect(self.commit in text and self.former_commit in text, f"{who}: ringback names both commits", text)
+        self.expect(command.startswith(wanted) and (wanted != "kill " or "--state /root/sessions" in command),
+                    f"{who}: and the command that restarts the daemon", command or text)
+        done = run("sh", "-c", f"exec >/dev/null 2>&1; {command}")
+        self.expect(done.returncode == 0, f"{who}: the command works", done)
+        self.system.until("the new daemon", lambda: run("ringback", "status").returncode == 0)
+        after = self.daemon_of(run)
+        self.expect(after["pid"] != before["pid"] and self.commit in after["build"], f"{who}: it is the new daemon", after)
+        text, command = self.overview(run)
+        self.expect(not command and self.former_commit not in text, f"{who}: nothing differs any more", text)
+        done = run("ringback", "token", "play")
+        self.expect(done.returncode == 0 and done.stdout.strip(), f"{who}: the session is there in the new daemon", done)
 
     def upgrade(self):
         before = self.daemon
@@ -107,10 +154,11 @@ class Walk:
         self.expect(before != "0" and self.daemon == before and self.system.show(SERVICE, "NRestarts") == "0",
                     "restarts no daemon", f"{before} {self.daemon}")
         self.expect_token("during the upgrade's daemon")
-        done = self.system.systemctl("daemon-reload")
-        self.system.systemctl("restart", SERVICE)
+        self.system.systemctl("daemon-reload")
+        self.restart(self.system.run, "a user", f"systemctl --user restart {SERVICE}")
         self.expect(self.daemon not in ("0", before), "a restart is the new daemon", self.daemon)
-        self.expect_token("in the new daemon")
+        self.restart(self.system.as_root, "root", "kill ")
+        self.system.as_root("kill", str(self.daemon_of(self.system.as_root)["pid"]))
         accounts = json.loads(self.system.run("ringback", "accounts", "--json").stdout)["accounts"]
         self.expect([each["name"] for each in accounts] == ["play"], "and so is the account", accounts)
 
@@ -156,7 +204,41 @@ class Walk:
         self.expect(done.returncode == 0 and done.stdout.strip(), "its daemon has the session", done)
 
 
-def try_in_debian(report, directory, package, tarball, debian):
+def try_sources(report, directory):
+    """`make vendor` in a checkout, which is then moved; from there the sources come without network."""
+    before, after = os.path.join(directory, "checkout"), os.path.join(directory, "moved")
+
+    def run(*words, where):
+        # With a cache of its own: what this machine has fetched before is not used.
+        return subprocess.run(words, cwd=where, capture_output=True, text=True, timeout=900,
+                              env=os.environ | {"XDG_CACHE_HOME": os.path.join(directory, "cache")})
+
+    done = run("git", "clone", "--quiet", "--no-hardlinks", ROOT, before, where=directory)
+    for name in ["Package.resolved", "vendor"]:
+        source = os.path.join(ROOT, name)
+        if os.path.isdir(source):
+            shutil.copytree(source, os.path.join(before, name))
+        elif os.path.exists(source):
+            shutil.copy(source, before)
+    # What was fetched for this checkout serves as the network, if it is there.
+    fetched = os.path.join(ROOT, ".build/repositories")
+    if os.path.isdir(fetched):
+        shutil.copytree(fetched, os.path.join(before, ".build/repositories"))
+    done = run("Scripts/vendor", where=before)
+    report.note(done.returncode == 0, "make vendor", done.stderr[-800:])
+    shutil.rmtree(os.path.join(before, ".build"), ignore_errors=True)
+    os.rename(before, after)
+    alone = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--user", "--net"]
+    swift = os.environ.get("SWIFT", "swift")
+    # The package manager keeps nothing of these for the user.
+    cache = ["--cache-path", os.path.join(directory, "cache"), "--security-path", os.path.join(directory, "security")]
+    done = run(*alone, swift, "package", *cache, "resolve", where=after)
+    report.note(done.returncode == 0, "the sources in a moved checkout without network", done.stderr[-800:])
+    done = run(*alone, swift, "build", *cache, "--target", "ArgumentParserToolInfo", where=after)
+    report.note(done.returncode == 0, "are built there", (done.stdout + done.stderr)[-800:])
+
+
+def try_in_debian(report, directory, package, tarball, binaries, debian):
     system = None
     if os.geteuid() != 0:
         report.skip("the package in a Debian 12", "only root can make one")
@@ -169,8 +251,9 @@ def try_in_debian(report, directory, package, tarball, debian):
     try:
         system = RootedManager(directory, debian)
         system.start()
-        former = with_version(package, "0.0.9", directory)
-        Walk(report, system, former, package, tarball).go()
+        executables, *commits = of_another_commit(binaries, directory)
+        former = make("deb", executables, directory, VERSION="0.0.9", COMPRESSION="-Zgzip -z1")
+        Walk(report, system, former, package, tarball, commits).go()
     finally:
         if system is not None:
             system.close()
@@ -183,13 +266,14 @@ def main():
     directory = tempfile.mkdtemp(prefix="ringback-packages-")
     try:
         # Packed quickly: what is tried here is not kept.
-        package = make("deb", binaries, directory, COMPRESSION="-Zgzip -z1")
+        package = make("deb", binaries, directory, COMPRESSION="-Zgzip -z1", **PACKAGER)
         check_package(report, package, binaries, directory)
         tarball = make("dist", binaries, directory, COMPRESS="gzip -1")
         check_tarball(report, tarball, directory)
         if not chosen.short:
             check_lintian(report, package)
-            try_in_debian(report, directory, package, tarball, chosen.base)
+            try_sources(report, directory)
+            try_in_debian(report, directory, package, tarball, binaries, chosen.base)
     except (Trouble, OSError, ValueError, subprocess.SubprocessError) as trouble:
         report.note(False, "the stage", f"{type(trouble).__name__} {trouble}")
     finally:

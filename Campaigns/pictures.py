@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Draws pictures (SVG): what the demo shows on a terminal, from a real run of it, and who sends what to whom in a sign-in.
+"""Makes pictures: what the demo shows on a terminal, from a real run of it (SVG, as docs/demo.svg), who sends what to whom
+in a sign-in (SVG), and the sign-in page in Chromium (PNG, which is kept out of the repository).
 
     Campaigns/pictures.py --bin DIRECTORY [--out DIRECTORY]
 
@@ -20,6 +21,10 @@ import sys
 import tempfile
 import termios
 import time
+
+sys.dont_write_bytecode = True
+from house import House  # noqa: E402
+from pages import Headless  # noqa: E402
 
 COLUMNS, ROWS = 100, 60
 LIMIT = 120  # seconds
@@ -114,7 +119,8 @@ def picture(lines):
     box = (max(COLUMNS, longest) * width + 40, len(lines) * height + 60)
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {box[0]:.0f} {box[1]:.0f}" role="img" '
-        'aria-label="ringback demo on a terminal" font-family="DejaVu Sans Mono, monospace" font-size="14" '
+        'aria-label="ringback demo on a terminal" xml:space="preserve" font-family="DejaVu Sans Mono, monospace" '
+        'font-size="14" '
         'fill="#d3d0c8">',
         '<rect width="100%" height="100%" rx="8" fill="#2d2d2d"/>',
         '<text x="20" y="30" fill="#99cc99">$ ringback demo</text>',
@@ -158,6 +164,42 @@ def sequence():
     return "\n".join(out + ["</svg>", ""])
 
 
+PROJECT = """
+[accounts.app]
+provider = "supabase"
+url = "{issuer}/supabase"
+api_key = "sb_publishable_sandbox"
+"""
+
+
+def photographs(binaries, out):
+    """The sign-in page that the daemon serves for an account at a Supabase project, light and dark; their paths."""
+    house, browser, paths = House(binaries, shimmed=False), None, []
+    try:
+        with open(os.open(house.configuration, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+            file.write(PROJECT.format(issuer=house.sandbox.issuer))
+        house.start()
+        status, flow = house.api("POST", "/v1/accounts/app/sign-in", {"method": "page"})[:2]
+        if status != 201:
+            raise SystemExit(f"pictures: no sign-in page: {flow}")
+        browser = Headless(house, "chromium")
+        browser.begin()
+        browser.wear(900, 1150, "light", "en")
+        # The start address works once, and leads to the page.
+        seen = browser.visit(flow["open_url"])
+        if "Sign in" not in seen["text"]:
+            raise SystemExit(f"pictures: this is no sign-in page: {seen}")
+        for scheme in ["light", "dark"]:
+            browser.wear(900, 1150, scheme, "en")
+            paths.append(os.path.join(out, f"sign-in-page-{scheme}.png"))
+            browser.photograph(paths[-1])
+        return paths
+    finally:
+        if browser is not None:
+            browser.quit()
+        house.close(False)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--bin", required=True, help="where the executables are")
@@ -174,6 +216,7 @@ def main():
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
         print(path)
+    print("\n".join(photographs(options.bin, options.out)))
 
 
 if __name__ == "__main__":

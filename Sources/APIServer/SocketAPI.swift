@@ -1,4 +1,5 @@
 public import BrokerCore
+public import CloudCredentials
 public import DeepLinks
 internal import Glibc
 public import HTTPMessages
@@ -44,6 +45,8 @@ public struct SocketAPI: Sendable {
         public var origins: OriginRegistry?
         /// The files in which tokens are kept.
         public var keptFiles: @Sendable () -> [KeptFileView] = { [] }
+        /// The credentials of AWS roles. If this is nil there are none.
+        public var roles: RoleKeeper?
         public var exposedAt: @Sendable (ExposedSocket) -> ExposedPlace? = { _ in nil }
         /// Shows the result of a callback on the user's desktop. True if a notice shows it.
         public var tellOfCallback: CallbackTeller = { _, _, _ in false }

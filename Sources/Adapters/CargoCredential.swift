@@ -10,17 +10,18 @@ public struct CargoCredential: Sendable, Equatable {
 
     /// Why there is no token, as the protocol names it.
     public enum Refusal: Sendable, Equatable {
-        /// No origin is configured for the registry.
-        case notFound
-        /// The URL of the registry is not one that a token may be sent to.
+        /// No origin is configured for the registry, or its URL is not one that a token may be sent to. cargo asks
+        /// the next provider.
         case urlNotSupported
-        /// `cargo login`, `cargo logout` and what later versions add.
+        /// `cargo login`, `cargo logout` and what later versions add. cargo asks no other provider.
         case operationNotSupported
         /// A sentence for the user.
         case other(String)
     }
 
     public let request: AdapterRequest
+    /// False for `cargo login`, `cargo logout` and what later versions add.
+    public let wantsToken: Bool
 
     /// Why a request gets no token.
     public struct Refused: Error, Sendable, Equatable {
@@ -41,7 +42,7 @@ public struct CargoCredential: Sendable, Equatable {
         guard json["v"]?.integer == 1 else {
             throw Refused(refusal: .other("The request has a version of the protocol that is not known."))
         }
-        guard json["kind"] == "get" else { throw Refused(refusal: .operationNotSupported) }
+        wantsToken = json["kind"] == "get"
         guard let index = json["registry"]?["index-url"]?.string else {
             throw Refused(refusal: .other("The request names no registry."))
         }
@@ -70,7 +71,6 @@ public struct CargoCredential: Sendable, Equatable {
     public static func answer(_ refusal: Refusal) -> [UInt8] {
         let error: JSON =
             switch refusal {
-            case .notFound: ["kind": "not-found"]
             case .urlNotSupported: ["kind": "url-not-supported"]
             case .operationNotSupported: ["kind": "operation-not-supported"]
             case .other(let text): ["kind": "other", "message": .string(text), "caused-by": []]

@@ -1,3 +1,5 @@
+public import FilePaths
+
 /// An error in the configuration: where it is, what is wrong and what is allowed.
 ///
 /// Messages never repeat a value, because a secret may be under the wrong key.
@@ -38,19 +40,10 @@ public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConver
 
 /// A file or directory of the configuration with which other users may do what they must not.
 public struct UnsafePath: Sendable, Equatable {
-    /// The words of the socket API.
-    public enum Trouble: String, Sendable {
-        case writableByOthers = "writable_by_others"
-        /// It has a secret.
-        case readableByOthers = "readable_by_others"
-        /// It belongs neither to the user nor to root.
-        case foreignOwner = "foreign_owner"
-    }
-
     public let path: String
-    public let trouble: Trouble
+    public let trouble: PathTrouble
 
-    public init(_ path: String, _ trouble: Trouble) {
+    public init(_ path: String, _ trouble: PathTrouble) {
         self.path = path
         self.trouble = trouble
     }

@@ -1,3 +1,4 @@
+internal import FilePaths
 internal import HTTPMessages
 internal import OAuth
 public import StrictJSON
@@ -16,6 +17,8 @@ public struct ConfigurationReport: Sendable, Equatable {
         public let registration: String
         /// Hints for the user, one sentence each.
         public let notes: [String]
+        /// The AWS role whose credentials a token of the account is exchanged for; nil if there is none.
+        public let awsRole: String?
     }
 
     /// A restricted socket.
@@ -68,7 +71,7 @@ public struct ConfigurationReport: Sendable, Equatable {
             Account(
                 name: account.name, provider: account.provider.word, source: account.source,
                 redirectURI: account.redirectURIsToRegister.joined(separator: " "),
-                registration: account.registration, notes: account.notes
+                registration: account.registration, notes: account.notes, awsRole: account.aws?.roleARN
             )
         }
         let exposes = configuration.exposes.map { expose in
@@ -96,21 +99,26 @@ public struct ConfigurationReport: Sendable, Equatable {
         self.files = files
     }
 
-    /// `{"valid","accounts":[{"name","provider","source","redirect_uri","registration","notes"}],"errors":[…]}`, with
+    /// `{"valid","accounts":[{"name","provider","source","redirect_uri","registration","notes","aws_role"?}],"errors":[…]}`, with
     /// the tables of schemes as `"schemes":[{"name","source","command"?,"notes"}]`, those of restricted sockets as
     /// `"exposes":[{"name","accounts","source","notes"}]`, the table of origins as `"origins":[{"url","account",
     /// "kind","headers","source"…}]`, and the kept files as `"kept_files":[{"path","account","format","source"}]`.
+    /// Each `source` is `{"file","line"}`.
     public var json: String {
         let accounts = accounts.map { account -> JSON in
-            [
-                "name": .string(account.name), "provider": .string(account.provider),
-                "source": .string(account.source.description), "redirect_uri": .string(account.redirectURI),
-                "registration": .string(account.registration), "notes": .array(account.notes.map { .string($0) }),
-            ]
+            var object = JSONObject([
+                .init("name", .string(account.name)), .init("provider", .string(account.provider)),
+                .init("source", account.source.json),
+                .init("redirect_uri", .string(account.redirectURI)),
+                .init("registration", .string(account.registration)),
+                .init("notes", .array(account.notes.map { .string($0) })),
+            ])
+            object["aws_role"] = account.awsRole.map { .string($0) }
+            return .object(object)
         }
         let schemes = schemes.map { scheme -> JSON in
             var object = JSONObject([
-                .init("name", .string(scheme.name)), .init("source", .string(scheme.source.description)),
+                .init("name", .string(scheme.name)), .init("source", scheme.source.json),
             ])
             object["command"] = scheme.command.map { .array($0.map { .string($0) }) }
             object["notes"] = .array(scheme.notes.map { .string($0) })
@@ -119,7 +127,7 @@ public struct ConfigurationReport: Sendable, Equatable {
         let exposes = exposes.map { expose -> JSON in
             [
                 "name": .string(expose.name), "accounts": .array(expose.accounts.map { .string($0) }),
-                "source": .string(expose.source.description), "notes": .array(expose.notes.map { .string($0) }),
+                "source": expose.source.json, "notes": .array(expose.notes.map { .string($0) }),
             ]
         }
         var document = JSONObject([

@@ -1,3 +1,4 @@
+internal import FilePaths
 internal import Glibc
 
 /// Decides which files may be used as configuration: those that only the user and root can have written.

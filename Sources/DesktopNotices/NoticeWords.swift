@@ -83,7 +83,7 @@ public struct NoticeWords: Sendable {
         case .sessionEnding(let end):
             ("The session of \(name) is ending", "It ends at \(time(end)). Sign in to continue.")
         case .sessionEnded: ("The session of \(name) has ended", "Sign in again to continue.")
-        case .signedIn(let person): ("Signed in to \(name)", person.map { "As \(NoticeWords.plain($0))." } ?? "")
+        case .signedIn(let user): ("Signed in to \(name)", user.map { "As \(NoticeWords.plain($0))." } ?? "")
         case .signInFailed(let message):
             ("Not signed in to \(name)", message.map(NoticeWords.plain) ?? "The sign-in was not finished.")
         case .changeConfirmed(let message): ("Confirmed for \(name)", message.map(NoticeWords.plain) ?? "")
@@ -112,8 +112,8 @@ public struct NoticeWords: Sendable {
         case .sessionEnding(let end):
             ("Сеанс \(name) заканчивается", "Он закончится в \(time(end)). Войдите, чтобы продолжить.")
         case .sessionEnded: ("Сеанс \(name) закончился", "Войдите снова, чтобы продолжить.")
-        case .signedIn(let person):
-            ("Выполнен вход в \(name)", person.map { "Пользователь: \(NoticeWords.plain($0))." } ?? "")
+        case .signedIn(let user):
+            ("Выполнен вход в \(name)", user.map { "Пользователь: \(NoticeWords.plain($0))." } ?? "")
         case .signInFailed(let message):
             ("Вход в \(name) не выполнен", message.map(NoticeWords.plain) ?? "Вход не был завершён.")
         case .changeConfirmed(let message): ("Подтверждено для \(name)", message.map(NoticeWords.plain) ?? "")

@@ -28,7 +28,7 @@ public struct Desktop: Sendable {
 /// The functions of the broker that notifications need.
 public struct SignIns: Sendable {
     /// The signed-in user: an address or a name.
-    public var person: @Sendable (AccountName) async -> String?
+    public var user: @Sendable (AccountName) async -> String?
     /// An address that leads to the page of the account's pending sign-in, or of a new one, and that other users of the
     /// machine cannot use: see ``Broker/openURL(of:)``. Nil if there is none, so that nothing may be opened.
     public var page: @Sendable (AccountName) async -> Page?
@@ -45,10 +45,10 @@ public struct SignIns: Sendable {
     }
 
     public init(
-        person: @escaping @Sendable (AccountName) async -> String?,
+        user: @escaping @Sendable (AccountName) async -> String?,
         page: @escaping @Sendable (AccountName) async -> Page?
     ) {
-        self.person = person
+        self.user = user
         self.page = page
     }
 }
@@ -57,7 +57,7 @@ extension SignIns {
     /// Functions of a broker.
     public init(_ broker: Broker) {
         self.init(
-            person: { name in
+            user: { name in
                 guard let view = try? await broker.account(name), view.subject != nil else { return nil }
                 // Some providers return an empty address for users without one.
                 return ["email", "phone", "name"].lazy.compactMap { view.user?[$0]?.string }.first { !$0.isEmpty }
@@ -77,7 +77,7 @@ extension SignIns {
                     } catch {
                         switch error {
                         case .invalid, .methodUnsupported: continue
-                        case .problem(let problem) where problem.code == "method_unsupported": continue
+                        case .problem(let problem) where problem.cause == .methodUnsupported: continue
                         default: return nil
                         }
                     }

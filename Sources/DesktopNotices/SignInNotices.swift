@@ -233,7 +233,7 @@ public actor SignInNotices {
         var subject = subject
         if case .signedIn = subject, let account {
             if case .signedIn? = standing[account]?.subject, isRecent(account) { return true }
-            subject = .signedIn(as: await signIns.person(account))
+            subject = .signedIn(as: await signIns.user(account))
         }
         if subject == .linkUnusable, standing[nil] != nil, isRecent(nil) { return true }
         if case .tokensRefused = subject, let notice = standing[account], notice.shown != nil {

@@ -11,6 +11,15 @@ public enum Path {
     }
 }
 
+/// What other users may do with a path that they must not. The raw values are words of the socket API.
+public enum PathTrouble: String, Sendable {
+    case writableByOthers = "writable_by_others"
+    /// It has a secret.
+    case readableByOthers = "readable_by_others"
+    /// It belongs neither to the user nor to root.
+    case foreignOwner = "foreign_owner"
+}
+
 /// What a directory holds.
 public enum Directory {
     /// The names in a directory, in no order; none if it cannot be read.

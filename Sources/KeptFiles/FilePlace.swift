@@ -37,7 +37,7 @@ final class FilePlace {
         do throws(DirectoryTrust.Failure) {
             try DirectoryTrust.check(folder)
         } catch {
-            throw FileReason.folderOpenToOthers(path: path, folder: error.path, cause: error.reason)
+            throw FileReason.folderOpenToOthers(path: path, error)
         }
         self.folder = unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         let code = errno

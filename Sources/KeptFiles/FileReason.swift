@@ -3,8 +3,8 @@ public import SessionVault
 
 /// Why a file is not kept, as a fact. The broker carries it and does not read it.
 public indirect enum FileReason: KindReason, Error, Equatable {
-    /// The folder or one above it may be changed by others. `cause` goes on after `folder`.
-    case folderOpenToOthers(path: String, folder: String, cause: String)
+    /// The folder or one above it may be changed by others.
+    case folderOpenToOthers(path: String, DirectoryTrust.Failure)
     case folderNotOpened(path: String, folder: String, errno: Int32)
     /// The folder is not on a file system in memory, and the configuration does not allow that.
     case onDisk(path: String)

@@ -93,7 +93,8 @@ public final class HTTPServer: Service {
     }
 
     /// Serves until it is closed, cancelled or gracefully shut down. Then it stops listening, waits up to
-    /// ``drainTimeout`` for running handlers, closes every connection and returns. Never throws.
+    /// ``drainTimeout`` for running handlers, closes every connection, waits as long for responses that are being sent, and
+    /// returns. Never throws.
     public func run() async throws {
         await withDiscardingTaskGroup { group in
             let unfinished = Outstanding()
@@ -118,7 +119,12 @@ public final class HTTPServer: Service {
             await unfinished.wait(atMost: HTTPServer.drainTimeout)
             group.cancelAll()
         }
-        HTTPServer.loop?.execute { [rules] in rules.closeAll() }
+        guard let loop = HTTPServer.loop else { return }
+        // The process may end when this returns: what clients have not taken yet would be lost.
+        let unsent = Outstanding()
+        unsent.enter()
+        loop.execute { [rules] in rules.closeAll { unsent.leave() } }
+        await unsent.wait(atMost: HTTPServer.drainTimeout)
     }
 
     /// How long running handlers may take after the shutdown began. The broker wakes every waiting handler when it

@@ -75,6 +75,7 @@ public struct Bridge: Sendable {
     var saysSignIn = true
     var endsAt: Duration?
     var isEnding = false
+    var parameters = ToolParameters()
     private var nextAttempt = 1
 
     /// - Parameter signIn: the command that signs in to the account, with more scopes if some are named.
@@ -172,6 +173,11 @@ public struct Bridge: Sendable {
             fields.append(.init("MCP-Protocol-Version", FieldRules.value(version)))
             if let method = message.method { fields.append(.init("Mcp-Method", FieldRules.value(method))) }
             if let subject = message.subject { fields.append(.init("Mcp-Name", FieldRules.value(subject))) }
+            do throws(ToolParameters.Refusal) {
+                fields += try parameters.fields(of: message)
+            } catch {
+                return fail(errand, error.sentence, code: "invalid_tool")
+            }
         } else if !errand.beginsSession {
             errand.session = session
             if let session { fields.append(.init("Mcp-Session-Id", session)) }

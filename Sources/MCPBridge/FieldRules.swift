@@ -12,7 +12,17 @@ public enum FieldRules {
     private static let returned: Set<String> = ["content-type", "mcp-session-id", "www-authenticate", "retry-after"]
 
     /// True for a field that a bridge may send to the server: never `Authorization`, `Host` or `Cookie`.
-    public static func isRequested(_ name: String) -> Bool { requested.contains(name.lowercased()) }
+    public static func isRequested(_ name: String) -> Bool {
+        let name = name.lowercased()
+        return requested.contains(name) || isParameter(name)
+    }
+
+    /// True for the field of a tool's parameter.
+    private static func isParameter(_ name: String) -> Bool {
+        let prefix = "mcp-param-"
+        return name.hasPrefix(prefix) && (1...128).contains(name.utf8.count - prefix.utf8.count)
+            && name.utf8.allSatisfy(HTTPFields.isTokenByte)
+    }
 
     /// True for a field of the server's response that a bridge gets: never `Set-Cookie`.
     public static func isReturned(_ name: String) -> Bool { returned.contains(name.lowercased()) }

@@ -103,6 +103,9 @@ extension Bridge {
             message.isError ? replayFailed() : replayed()
             return true
         }
+        if let asked = errand.message, asked.method == "tools/list", asked.statesVersion {
+            parameters.learn(from: bytes)
+        }
         if !errand.isCancelled { write(bytes) }
         if errand.beginsSession { openGate() }
         return true

@@ -75,7 +75,7 @@ struct OAuthProvider: SignInProvider {
         let code: Secret
         switch response.outcome {
         case .code(let value): code = value
-        case .refusal(let refusal): throw BrokerError(refusal, for: account.name)
+        case .error(let errorResponse): throw BrokerError(errorResponse, for: account.name)
         }
         // Check first that a session can be stored. Otherwise the exchange would create tokens at the provider that are
         // lost.

@@ -90,6 +90,7 @@ public enum OAuthReason: KindReason, Equatable {
     case issuerNotHTTPS
     case clientRejected(host: String, hasSecret: Bool)
     case clientKnown(host: String)
+    case registersClients(host: String)
     case noTokenEndpoint(host: String)
     // The rest of a sentence that begins with the host.
     case respondsAtTokenEndpoint

@@ -12,6 +12,8 @@ public enum ProblemCause: String, Sendable, CaseIterable {
     case wrongScheme = "wrong_scheme"
     case badResponse = "bad_response"
     case clientRefused = "client_refused"
+    /// The provider registers clients that ask for it: nothing is wrong.
+    case registrationOffered = "registration_offered"
     case clockDiffers = "clock_differs"
 
     // MARK: Configuration

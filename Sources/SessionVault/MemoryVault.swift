@@ -12,11 +12,11 @@ public actor MemoryVault: Vault {
     public func open(passphrase: Secret?) {}
 
     public func close() throws(VaultError) {
-        throw .refused(reason: "The sessions are in memory only and would be lost by locking.")
+        throw .refused(.inMemory)
     }
 
     public func rekey(to choice: KeySourceChoice, passphrase: Secret?) throws(VaultError) {
-        throw .refused(reason: "The sessions are in memory only: there is no key. Set key_source and restart.")
+        throw .refused(.noKeyInMemory)
     }
 
     public func load(_ slot: VaultSlot) -> VaultEntry? {
@@ -65,8 +65,6 @@ public actor MemoryVault: Vault {
     public func discard(_ id: String) { leaving.removeAll { $0.id == id } }
 
     public nonisolated var status: VaultStatus {
-        VaultStatus(
-            kind: .memory, isLocked: false, keySource: .memory,
-            protects: "nothing is written to disk; sessions end with the daemon")
+        VaultStatus(kind: .memory, isLocked: false, keySource: .memory, protection: .memory(reason: nil))
     }
 }

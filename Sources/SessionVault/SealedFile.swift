@@ -52,7 +52,7 @@ struct SealedFile: Sendable, Equatable {
         /// Sealed with another key, according to the check value.
         case foreign
         /// The content was changed or is malformed.
-        case damaged(reason: String)
+        case damaged(FileDamage)
     }
 
     /// The parts that can be read without the key. None of them is authenticated yet.
@@ -94,13 +94,13 @@ struct SealedFile: Sendable, Equatable {
         switch split(bytes, kind) {
         case .success(let found): parts = found
         case .failure(.newer(let version)): return .newer(version: version)
-        case .failure(.damaged(let reason)): return .damaged(reason: reason)
+        case .failure(.damaged(let damage)): return .damaged(damage)
         }
         guard let text = try SealedBox.open(parts.box, with: key.secret, context: parts.context) else {
-            return parts.check == key.check ? .damaged(reason: "its content was changed") : .foreign
+            return parts.check == key.check ? .damaged(.changed) : .foreign
         }
         guard let header = (try? JSON(parsing: parts.header))?.object else {
-            return .damaged(reason: "its header is no JSON object")
+            return .damaged(.invalidHeader)
         }
         return .file(SealedFile(header: header, text: text))
     }
@@ -113,20 +113,20 @@ struct SealedFile: Sendable, Equatable {
 
     enum SplitFailure: Error, Equatable {
         case newer(version: Int)
-        case damaged(reason: String)
+        case damaged(FileDamage)
     }
 
     /// Splits a file into its parts, without a key.
     static func split(_ bytes: [UInt8], _ kind: Kind) -> Result<Parts, SplitFailure> {
-        guard bytes.count >= 10 else { return .failure(.damaged(reason: "it is too short")) }
+        guard bytes.count >= 10 else { return .failure(.damaged(.tooShort)) }
         guard bytes.starts(with: magic), bytes[8] == kind.rawValue else {
-            return .failure(.damaged(reason: "it is not a file of this kind"))
+            return .failure(.damaged(.otherKind))
         }
         guard let reader = readers[bytes[9]] else {
             return bytes[9] > version
-                ? .failure(.newer(version: Int(bytes[9]))) : .failure(.damaged(reason: "its version number is invalid"))
+                ? .failure(.newer(version: Int(bytes[9]))) : .failure(.damaged(.invalidVersion))
         }
-        guard let parts = reader(bytes) else { return .failure(.damaged(reason: "its lengths do not fit")) }
+        guard let parts = reader(bytes) else { return .failure(.damaged(.invalidLengths)) }
         return .success(parts)
     }
 

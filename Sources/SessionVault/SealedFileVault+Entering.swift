@@ -8,7 +8,7 @@ extension SealedFileVault {
             try directory.subdirectory(Self.folder, isMade: true)
         }
         guard let folder = opened else {
-            throw .unwritable(reason: "Cannot open \(path)/\(Self.folder).")
+            throw .unwritable(.folderNotOpened(path: folderPath))
         }
         let names = try onDisk { () throws(FileFailure) in try folder.names() }
         try refuseForeign(names, folder, key)
@@ -68,10 +68,7 @@ extension SealedFileVault {
             foreign += 1
         }
         guard foreign == 0 else {
-            throw .locked(
-                reason: "\(path)/\(VaultKeyFile.name) is not the one that the \(foreign) sealed sessions in "
-                    + "\(folder.path) were made with. Restore the right one, or move those files away and sign in again."
-            )
+            throw .locked(.foreignSessions(path: keyFilePath, count: foreign, folder: folder.path))
         }
     }
 

@@ -25,40 +25,35 @@ extension SealedFileVault {
     // MARK: The recorded source
 
     func parse(_ bytes: [UInt8]) throws(VaultError) -> VaultKeyFile {
-        do throws(VaultKeyFile.Failure) {
+        do throws(SealedFile.SplitFailure) {
             return try VaultKeyFile(parsing: bytes)
         } catch {
-            throw refusal(error, nil)
+            throw unreadable(error)
         }
     }
 
-    private func refusal(_ failure: VaultKeyFile.Failure, _ source: KeySourceChoice?) -> VaultError {
-        let place = "\(path)/\(VaultKeyFile.name)"
+    var keyFilePath: String { "\(path)/\(VaultKeyFile.name)" }
+    var folderPath: String { "\(path)/\(Self.folder)" }
+
+    private func unreadable(_ failure: SealedFile.SplitFailure) -> VaultError {
         switch failure {
-        case .newer(let version):
-            return .newer(
-                reason: "\(place) was written by a newer ringbackd (format \(version)) and was not changed. "
-                    + "Update ringbackd.")
-        case .damaged(let reason):
-            return .locked(
-                reason:
-                    "\(place) is damaged: \(reason). It was not changed. Restore it from a backup. Without this file "
-                    + "the sealed sessions cannot be read. To give them up, move \(place) and "
-                    + "\(path)/\(Self.folder) away.")
-        case .otherKey where source == .passphrase: return .wrongPassphrase
-        case .otherKey:
-            return .locked(
-                reason: "The key that \(source?.rawValue ?? "the source") gives is not the one that \(place) was made "
-                    + "with. Restore the right key. To give up the sealed sessions, move \(place) and "
-                    + "\(path)/\(Self.folder) away.")
+        case .newer(let version): .newer(.newer(path: keyFilePath, version: version))
+        case .damaged(let damage): .locked(.damagedKeyFile(path: keyFilePath, folder: folderPath, damage))
+        }
+    }
+
+    private func refusal(_ failure: VaultKeyFile.Failure, _ source: KeySourceChoice) -> VaultError {
+        switch failure {
+        case .unreadable(let failure): unreadable(failure)
+        case .otherKey where source == .passphrase: .wrongPassphrase
+        case .otherKey: .locked(.otherKey(source, path: keyFilePath, folder: folderPath))
         }
     }
 
     /// A key that is locked with a passphrase cannot be moved before it was unlocked.
     func mismatch(_ recorded: KeySourceChoice) -> VaultError {
         .locked(
-            reason: "The vault's key is kept by \(recorded.rawValue), and the configuration says "
-                + "key_source = \"\(choice.rawValue)\".",
+            .keySourceDiffers(recorded: recorded, configured: choice),
             obstacle: .keySourceDiffers(recorded: recorded, configured: choice))
     }
 
@@ -67,7 +62,7 @@ extension SealedFileVault {
         _ keyFile: VaultKeyFile, _ bytes: [UInt8], _ passphrase: Secret?
     ) async throws(VaultError) -> SealingKey {
         guard let source = source(keyFile.source) else {
-            throw .locked(reason: "The vault's key is kept by \(keyFile.source.rawValue), which is not available here.")
+            throw .locked(.keySourceMissing(keyFile.source))
         }
         let wrappingKey: Secret
         do throws(KeySourceError) {
@@ -81,18 +76,15 @@ extension SealedFileVault {
         } catch let failure as VaultKeyFile.Failure {
             throw refusal(failure, keyFile.source)
         } catch {
-            throw .locked(reason: "The vault's key cannot be unwrapped: the cryptography library failed; try again.")
+            throw .locked(.notUnwrapped)
         }
     }
 
     func locked(_ source: KeySourceChoice, _ error: KeySourceError) -> VaultError {
         switch error {
-        case .locked(let reason, let obstacle):
-            .locked(reason: "The vault's key is kept by \(source.rawValue). \(reason)", obstacle: obstacle)
-        case .absent(let reason), .failed(let reason):
-            .locked(reason: "The vault's key is kept by \(source.rawValue). \(reason)")
-        case .needsPassphrase:
-            .locked(reason: Self.needsPassphrase)
+        case .locked(let reason, let obstacle): .locked(.keptBy(source, reason), obstacle: obstacle)
+        case .absent(let reason), .failed(let reason): .locked(.keptBy(source, reason))
+        case .needsPassphrase: .locked(.needsPassphrase)
         }
     }
 
@@ -105,14 +97,11 @@ extension SealedFileVault {
         let names = try onDisk { () throws(FileFailure) in try folder?.names() ?? [] }
         let count = names.count(where: SlotFiles.isPrecious)
         guard count == 0 else {
-            throw .locked(
-                reason: "\(path)/\(VaultKeyFile.name) is missing, and \(count) sealed sessions in "
-                    + "\(path)/\(Self.folder) need it. Restore it from a backup, or move the files away and sign in again."
-            )
+            throw .locked(.keyFileMissing(path: keyFilePath, count: count, folder: folderPath))
         }
         let decided = await decide()
         if choice == .auto, source(decided) == nil {
-            return becomeMemory(because: "There is no directory for a key file.")
+            return becomeMemory(because: .noKeyDirectory)
         }
         if decided == .passphrase { showNewPassphraseNeeded() }
         do throws(VaultError) {
@@ -168,10 +157,10 @@ extension SealedFileVault {
         replacing old: VaultKeyFile?
     ) async throws(VaultError) -> (keyFile: VaultKeyFile, note: String) {
         guard let source = source(choice) else {
-            throw .locked(reason: "\(choice.rawValue) is not available here to keep the vault's key.")
+            throw .locked(.noSuchKeeper(choice))
         }
         guard choice != .passphrase || passphrase?.isEmpty != true else {
-            throw .refused(reason: "The passphrase is empty.")
+            throw .refused(.emptyPassphrase)
         }
         var keyFile = VaultKeyFile(source: choice, keyID: VaultKeyFile.newKeyID(), parameters: JSONObject())
         let change = KeyChange(made: keyFile, replaced: old)
@@ -209,14 +198,11 @@ extension SealedFileVault {
 
     private func refusal(_ source: KeySourceChoice, _ error: KeySourceError) -> VaultError {
         switch error {
-        case .needsPassphrase:
-            .locked(reason: "The vault has no passphrase yet: the next one that is given becomes its passphrase.")
+        case .needsPassphrase: .locked(.noPassphraseYet)
         // A key file that cannot be created. Other sources have reasons of their own.
-        case .failed(let reason) where source == .keyFile: .unwritable(reason: reason)
-        case .locked(let reason, let obstacle):
-            .locked(reason: "\(source.rawValue) cannot keep the vault's key. \(reason)", obstacle: obstacle)
-        case .absent(let reason), .failed(let reason):
-            .locked(reason: "\(source.rawValue) cannot keep the vault's key. \(reason)")
+        case .failed(let reason) where source == .keyFile: .unwritable(.key(reason))
+        case .locked(let reason, let obstacle): .locked(.notTaken(source, reason), obstacle: obstacle)
+        case .absent(let reason), .failed(let reason): .locked(.notTaken(source, reason))
         }
     }
 

@@ -11,9 +11,7 @@ extension SealedFileVault {
     public func rekey(to choice: KeySourceChoice, passphrase: Secret?) async throws(VaultError) {
         if let memory { return try await memory.rekey(to: choice, passphrase: passphrase) }
         guard choice != .memory else {
-            throw .refused(
-                reason: "A vault on disk cannot be changed into one in memory. Set key_source = \"memory\" and "
-                    + "restart; the sealed sessions stay where they are.")
+            throw .refused(.notIntoMemory)
         }
         let directory = try onDisk { () throws(FileFailure) in try SyncedDirectory(opening: path) }
         let vault = try await current(directory)
@@ -52,6 +50,6 @@ extension SealedFileVault {
     /// If the new source cannot take the key, an open vault stays open, so the error must not be `locked`.
     private func keepingOpen(_ error: VaultError) -> VaultError {
         guard case .locked(let reason, let obstacle) = error else { return error }
-        return .refused(reason: "\(reason) The vault's key stays where it was.", obstacle: obstacle)
+        return .refused(.keyStays(reason), obstacle: obstacle)
     }
 }

@@ -63,7 +63,7 @@ extension SealedFileVault {
         _ text: Secret, in slot: VaultSlot, _ files: SlotFiles, _ vault: OpenVault
     ) throws(VaultError) -> [UInt8] {
         guard text.count <= SealedFile.maximumText else {
-            throw .refused(reason: "The \(slot.kind) of \(slot.account) is larger than 1 MiB.")
+            throw .refused(.tooLarge(slot.kind, account: slot.account))
         }
         do throws(CryptographyError) {
             return try SealedFile(header: SlotFiles.header(slot), text: text).sealed(files.kind, with: vault.key)
@@ -95,7 +95,7 @@ extension SealedFileVault {
 
     public func retire(_ slot: VaultSlot) async throws(VaultError) -> RetiredEntry? {
         if let memory { return await memory.retire(slot) }
-        guard slot.kind == .session else { throw .refused(reason: "Only a session can be retired.") }
+        guard slot.kind == .session else { throw .refused(.onlySessionsRetire) }
         var vault = try opened()
         let files = try SlotFiles(slot)
         guard let text = try read(files, vault) else { return nil }
@@ -104,7 +104,7 @@ extension SealedFileVault {
         state = .open(vault)
         let directory = vault.directory
         try onDisk { () throws(FileFailure) in
-            try directory.move(files.live, to: retired, as: "set aside")
+            try directory.move(files.live, to: retired, as: .setAside)
             do throws(FileFailure) {
                 try directory.sync()
                 // The mark is removed last, as in `remove`.
@@ -122,7 +122,7 @@ extension SealedFileVault {
 
     public func replace(_ text: Secret, in slot: VaultSlot) async throws(VaultError) -> RetiredEntry? {
         if let memory { return await memory.replace(text, in: slot) }
-        guard slot.kind == .session else { throw .refused(reason: "Only a session can be retired.") }
+        guard slot.kind == .session else { throw .refused(.onlySessionsRetire) }
         var vault = try opened()
         let files = try SlotFiles(slot)
         try removeCopy(of: files, vault.directory)
@@ -152,7 +152,7 @@ extension SealedFileVault {
 
     public func keep(_ text: Secret, retiredFrom slot: VaultSlot) async throws(VaultError) -> RetiredEntry {
         if let memory { return await memory.keep(text, retiredFrom: slot) }
-        guard slot.kind == .session else { throw .refused(reason: "Only a session can be retired.") }
+        guard slot.kind == .session else { throw .refused(.onlySessionsRetire) }
         var vault = try opened()
         let files = try SlotFiles(slot)
         let bytes = try sealed(text, in: slot, files, vault)
@@ -214,44 +214,34 @@ extension SealedFileVault {
         case .file(let file):
             let owner = SlotFiles.slot(file.header, files.kind)
             guard let owner, try SlotFiles(owner) == files else {
-                throw setAside(files, vault, because: "it belongs to another account")
+                throw setAside(files, vault, because: .otherAccount)
             }
             return file.text
         case .newer(let version):
-            throw .newer(
-                reason: "\(place) was written by a newer ringbackd (format \(version)) and was not changed. "
-                    + "Update ringbackd.")
+            throw .newer(.newer(path: place, version: version))
         case .foreign:
-            throw .locked(
-                reason:
-                    "\(place) was sealed with another vault's key and was left as it is. Restore the vault.key that "
-                    + "belongs to it, or move the file away and sign in again.")
-        case .damaged(let reason):
-            throw setAside(files, vault, because: reason)
+            throw .locked(.otherVaultsKey(path: place))
+        case .damaged(let damage):
+            throw setAside(files, vault, because: damage)
         }
     }
 
     /// Renames a damaged file, so that the slot can be used again and the file can be examined.
-    private func setAside(_ files: SlotFiles, _ vault: OpenVault, because reason: String) -> VaultError {
+    private func setAside(_ files: SlotFiles, _ vault: OpenVault, because damage: FileDamage) -> VaultError {
         let place = "\(vault.directory.path)/\(files.live)"
         var number = 1
         while vault.directory.exists(files.damaged(number)), number < 1_000 { number += 1 }
         do throws(FileFailure) {
-            guard number < 1_000 else { throw FileFailure(action: "set aside", path: place, code: EEXIST) }
-            try vault.directory.move(files.live, to: files.damaged(number), as: "set aside")
+            guard number < 1_000 else { throw FileFailure(action: .setAside, path: place, code: EEXIST) }
+            try vault.directory.move(files.live, to: files.damaged(number), as: .setAside)
             try vault.directory.sync()
         } catch {
-            return .damaged(reason: "\(place) cannot be read: \(reason). \(error.reason)")
+            return .damaged(.damagedInPlace(path: place, damage, error))
         }
-        let remedy =
-            switch files.kind {
-            case .registration: "register again."
-            case .people: "it is written again."
-            case .session, .vaultKey: "sign in again."
-            }
         return .damaged(
-            reason: "\(place) cannot be read: \(reason). It was renamed to "
-                + "\(vault.directory.path)/\(files.damaged(number)); \(remedy)")
+            .damaged(
+                path: place, damage, kind: VaultSlot.Kind(files.kind) ?? .session,
+                place: "\(vault.directory.path)/\(files.damaged(number))"))
     }
 
     func onDisk<Value>(_ body: () throws(FileFailure) -> Value) throws(VaultError) -> Value {

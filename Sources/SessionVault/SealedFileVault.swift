@@ -42,8 +42,6 @@ public actor SealedFileVault: Vault {
     }
 
     static let folder = "vault"
-    private static let unopened = "The vault has not been opened yet."
-    static let needsPassphrase = "The vault is locked with a passphrase."
 
     let path: String
     let choice: KeySourceChoice
@@ -68,9 +66,7 @@ public actor SealedFileVault: Vault {
         snapshot = Mutex(
             VaultStatus(
                 kind: choice == .memory ? .memory : .sealedFile, isLocked: true,
-                reason: SealedFileVault.unopened,
-                keySource: choice == .auto ? nil : choice,
-                protects: "nothing is readable until it is opened"))
+                reason: .notOpened, keySource: choice == .auto ? nil : choice, protection: .notOpened))
     }
 
     public func open(passphrase: Secret?) async throws(VaultError) {
@@ -92,7 +88,7 @@ public actor SealedFileVault: Vault {
             state = .closed
             snapshot.withLock { status in
                 status.isLocked = true
-                status.reason = "A user locked the vault."
+                status.reason = .lockedByUser
             }
         }
     }
@@ -100,28 +96,28 @@ public actor SealedFileVault: Vault {
     // MARK: What status says
 
     func show(_ keyFile: VaultKeyFile) {
-        let protects = source(keyFile.source)?.protects ?? ""
+        let protection = source(keyFile.source)?.protection ?? .unknown
         snapshot.withLock {
             $0 = VaultStatus(
-                kind: .sealedFile, isLocked: false, keySource: keyFile.source, protects: protects)
+                kind: .sealedFile, isLocked: false, keySource: keyFile.source, protection: protection)
             $0.otherKeySource = other(than: keyFile.source)
         }
     }
 
-    func becomeMemory(because reason: String?) {
+    func becomeMemory(because reason: VaultReason?) {
         let memory = MemoryVault()
         state = .memory(memory)
         var status = memory.status
-        if let reason { status.protects += ". No vault could be made: \(reason)" }
+        status.protection = .memory(reason: reason)
         snapshot.withLock { [status] in $0 = status }
     }
 
     /// Reports the recorded source although its key is not available.
     func show(lockedWith source: KeySourceChoice) {
-        let protects = self.source(source)?.protects ?? ""
+        let protection = self.source(source)?.protection ?? .unknown
         snapshot.withLock { status in
             status.keySource = source
-            status.protects = protects
+            status.protection = protection
             status.needsNewPassphrase = false
             status.otherKeySource = other(than: source)
         }
@@ -135,11 +131,11 @@ public actor SealedFileVault: Vault {
     }
 
     private func note(_ error: VaultError) {
-        let (reason, obstacle): (String?, VaultObstacle?) =
+        let (reason, obstacle): (VaultReason?, VaultObstacle?) =
             switch error {
             // The caller gets this error. The reason why the vault is locked stays the same.
             case .wrongPassphrase:
-                (status.reason == Self.unopened ? Self.needsPassphrase : status.reason, status.obstacle)
+                (status.reason == .notOpened ? .needsPassphrase : status.reason, status.obstacle)
             case .locked(let reason, let obstacle), .refused(let reason, let obstacle): (reason, obstacle)
             case .unwritable(let reason), .damaged(let reason), .newer(let reason): (reason, nil)
             }
@@ -157,7 +153,7 @@ public actor SealedFileVault: Vault {
     /// The open vault with its key. Throws `locked` if it is not open.
     func opened() throws(VaultError) -> OpenVault {
         guard case .open(let vault) = state else {
-            throw .locked(reason: status.reason ?? "The vault is locked.", obstacle: status.obstacle)
+            throw .locked(status.reason ?? .locked, obstacle: status.obstacle)
         }
         return vault
     }
@@ -168,10 +164,7 @@ public actor SealedFileVault: Vault {
 }
 
 extension VaultError {
-    init(_ failure: FileFailure) { self = .unwritable(reason: failure.reason) }
+    init(_ failure: FileFailure) { self = .unwritable(.file(failure)) }
 
-    /// libcrypto failed, probably for lack of memory.
-    init(_ failure: CryptographyError) {
-        self = .refused(reason: "The cryptography library failed (out of memory?); try again.")
-    }
+    init(_ failure: CryptographyError) { self = .refused(.cryptography) }
 }

@@ -33,9 +33,9 @@ struct SlotFiles: Equatable {
             (1...64).contains(slot.account.utf8.count)
             && slot.account.utf8.allSatisfy { SlotFiles.isLetterOrDigit($0) || ".-_".utf8.contains($0) }
             && slot.account.utf8.first.map(SlotFiles.isLetterOrDigit) == true
-        guard isName else { throw .refused(reason: "\"\(slot.account.prefix(64))\" is no account's name.") }
+        guard isName else { throw .refused(.notAnAccountName(String(slot.account.prefix(64)))) }
         guard slot.binding.utf8.count <= 8_192 else {
-            throw .refused(reason: "What \(slot.account) is bound to is longer than 8,192 bytes.")
+            throw .refused(.bindingTooLong(account: slot.account))
         }
         let hash = Digest.hex(Digest.sha256(slot.binding).prefix(16))
         let kind = SealedFile.Kind(slot.kind)

@@ -115,19 +115,19 @@ public struct RetiredEntry: Sendable, Equatable {
     }
 }
 
-/// Why a vault operation failed. Reasons are sentences for users: what failed, where, and what to do.
+/// Why a vault operation failed.
 public enum VaultError: Error, Sendable, Equatable {
     /// The key is not available: its source is absent or locked, or holds another key.
-    case locked(reason: String, obstacle: VaultObstacle? = nil)
+    case locked(VaultReason, obstacle: VaultObstacle? = nil)
     /// The passphrase is wrong.
     case wrongPassphrase
-    case unwritable(reason: String)
+    case unwritable(VaultReason)
     /// The slot's file cannot be read and was renamed.
-    case damaged(reason: String)
+    case damaged(VaultReason)
     /// The file was written by a newer version and was not changed.
-    case newer(reason: String)
+    case newer(VaultReason)
     /// The operation is not possible for this vault, or not now.
-    case refused(reason: String, obstacle: VaultObstacle? = nil)
+    case refused(VaultReason, obstacle: VaultObstacle? = nil)
 }
 
 /// What the user can remove so that the vault opens, for programs that advise the user.
@@ -150,11 +150,11 @@ public struct VaultStatus: Sendable, Equatable {
     public var kind: Kind
     public var isLocked: Bool
     /// Why it is locked; nil if it is not.
-    public var reason: String?
+    public var reason: VaultReason?
     public var obstacle: VaultObstacle?
     /// Where the key is kept; nil before the first opening, if the configuration leaves it open.
     public var keySource: KeySourceChoice?
-    public var protects: String
+    public var protection: VaultProtection
     /// True if the vault is locked because no passphrase was chosen yet: the next one that is given becomes its
     /// passphrase.
     public var needsNewPassphrase = false
@@ -162,11 +162,13 @@ public struct VaultStatus: Sendable, Equatable {
     /// after the next start.
     public var otherKeySource: KeySourceChoice?
 
-    public init(kind: Kind, isLocked: Bool, reason: String? = nil, keySource: KeySourceChoice?, protects: String) {
+    public init(
+        kind: Kind, isLocked: Bool, reason: VaultReason? = nil, keySource: KeySourceChoice?, protection: VaultProtection
+    ) {
         self.kind = kind
         self.isLocked = isLocked
         self.reason = reason
         self.keySource = keySource
-        self.protects = protects
+        self.protection = protection
     }
 }

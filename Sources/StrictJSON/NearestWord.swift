@@ -1,12 +1,15 @@
 /// Finds the known name that a misspelled name was probably meant to be, for the message "did you mean". Code that
 /// rejects unknown names should use it.
 public enum NearestWord {
-    /// The known name with the smallest edit distance. Nil if more than a third of the letters (but at least two) would
-    /// have to change.
-    public static func find(for written: String, among words: some Sequence<String>) -> String? {
+    /// The known name with the smallest edit distance. Nil if more letters would have to change than are allowed.
+    ///
+    /// - Parameter most: letters that may have to change; nil for a third of them, but at least two.
+    public static func find(
+        for written: String, among words: some Sequence<String>, changing most: Int? = nil
+    ) -> String? {
         // Bounds the time: no known key is nearly that long.
         guard written.utf8.count <= 64 else { return nil }
-        let bound = max(2, written.utf8.count / 3)
+        let bound = most ?? max(2, written.utf8.count / 3)
         let distances = words.map { (word: $0, distance: distance(written, $0)) }
         let best = distances.min { ($0.distance, $0.word) < ($1.distance, $1.word) }
         guard let best, best.distance <= bound, best.distance < best.word.utf8.count else { return nil }

@@ -1,14 +1,16 @@
 /// The meaning of an error response in its context: the table's entry, except for a few codes with another meaning.
 extension SupabaseCode {
     /// The meaning of an error response.
-    static func meaning(of refusal: SupabaseError.ErrorResponse, on occasion: SupabaseProblem.Occasion) -> Meaning {
-        exception(refusal, occasion) ?? table[refusal.code] ?? stranger(refusal)
+    static func meaning(of errorResponse: SupabaseError.ErrorResponse, on occasion: SupabaseProblem.Occasion) -> Meaning
+    {
+        exception(errorResponse, occasion) ?? table[errorResponse.code] ?? stranger(errorResponse)
     }
 
     /// The meaning of a 5xx response, independent of the table. If a trigger or an auth hook of the project has failed,
     /// or a credential was not accepted, the server itself is running and its message says what is wrong.
-    static func trouble(_ refusal: SupabaseError.ErrorResponse, on occasion: SupabaseProblem.Occasion) -> Meaning {
-        let isSaid = ["unexpected_failure", "unknown"].contains(refusal.code) && refusal.message != nil
+    static func trouble(_ errorResponse: SupabaseError.ErrorResponse, on occasion: SupabaseProblem.Occasion) -> Meaning
+    {
+        let isSaid = ["unexpected_failure", "unknown"].contains(errorResponse.code) && errorResponse.message != nil
         switch occasion {
         case .signIn where isSaid, .callback where isSaid: return Meaning(.providerError, .retry, .signInFailed)
         case .credential where isSaid: return Meaning(.providerError, .retry)
@@ -19,9 +21,9 @@ extension SupabaseCode {
     private static let ended = Meaning(.sessionExpired, .signIn, .sessionEnded)
 
     private static func exception(
-        _ refusal: SupabaseError.ErrorResponse, _ occasion: SupabaseProblem.Occasion
+        _ errorResponse: SupabaseError.ErrorResponse, _ occasion: SupabaseProblem.Occasion
     ) -> Meaning? {
-        switch (occasion, refusal.code) {
+        switch (occasion, errorResponse.code) {
         // The user of the access token does not exist any more. Elsewhere this code means that a searched user was not
         // found.
         case (.refresh, "user_not_found"), (.account, "user_not_found"): ended
@@ -30,7 +32,7 @@ extension SupabaseCode {
         // The project has not enabled this provider.
         case (.authorization, "validation_failed"), (.identityPage, "validation_failed"):
             Meaning(.methodUnsupported, .fixConfiguration, .notOffered)
-        case (.identityPage, _), (.credential, _): exception(refusal, .account)
+        case (.identityPage, _), (.credential, _): exception(errorResponse, .account)
         // The link of a mail has expired; no code was typed.
         case (.callback, "otp_expired"): Meaning(.flowExpired, .signIn, .linkExpired)
         // A provider's error without an error code. Usually the user declined, so no message is shown.
@@ -39,9 +41,9 @@ extension SupabaseCode {
         case (.callback, "unexpected_failure"), (.callback, "server_error"), (.callback, "temporarily_unavailable"):
             Meaning(.providerError, .retry, .signInFailed)
         // An anonymous user is not allowed to do this.
-        case (.account, "no_authorization") where refusal.status == 403: Meaning(.stateConflict, .none)
+        case (.account, "no_authorization") where errorResponse.status == 403: Meaning(.stateConflict, .none)
         // The object named in the path does not exist.
-        case (.account, "validation_failed") where refusal.status == 404: Meaning(.notFound, .none)
+        case (.account, "validation_failed") where errorResponse.status == 404: Meaning(.notFound, .none)
         // Adding a passkey, which is not a sign-in.
         case (.account, "webauthn_challenge_not_found"), (.account, "webauthn_challenge_expired"):
             Meaning(.flowExpired, .retry)
@@ -49,20 +51,21 @@ extension SupabaseCode {
         case (.passwordReset, "same_password"): Meaning(.passwordResetFailed, .none, .samePassword)
         case (.passwordReset, "reauthentication_needed"), (.passwordReset, "user_sso_managed"),
             (.passwordReset, "current_password_required"):
-            table[refusal.code].map { Meaning(.passwordResetFailed, $0.recovery, $0.message) }
+            table[errorResponse.code].map { Meaning(.passwordResetFailed, $0.recovery, $0.message) }
         default: nil
         }
     }
 
     /// A code that is not in the table: of a newer server, an auth hook or the database.
-    private static func stranger(_ refusal: SupabaseError.ErrorResponse) -> Meaning {
-        switch refusal.code {
+    private static func stranger(_ errorResponse: SupabaseError.ErrorResponse) -> Meaning {
+        switch errorResponse.code {
         case "access_denied": Meaning(.accessDenied, .none)
         // Codes of the ID token grant for a wrong ID token or nonce.
         case "invalid nonce", "invalid request", "invalid_grant":
             Meaning(.invalidCredentials, .signIn, .signInFailed)
         default:
-            refusal.status == 429 ? Meaning(.rateLimited, .retry, .tooManyAttempts) : Meaning(.providerError, .none)
+            errorResponse.status == 429
+                ? Meaning(.rateLimited, .retry, .tooManyAttempts) : Meaning(.providerError, .none)
         }
     }
 }

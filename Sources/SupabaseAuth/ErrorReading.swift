@@ -50,13 +50,13 @@ enum ErrorReading {
         }
         guard !response.isTruncated,
             let object = try? JSON(parsing: response.body.revealedBytes()).object,
-            let refusal = refusal(object, response)
+            let errorResponse = errorResponse(object, response)
         else { return withoutShape(response) }
-        return .refused(refusal)
+        return .refused(errorResponse)
     }
 
     /// The error response in a body; nil if it has the form of neither the Auth server nor the database.
-    private static func refusal(_ object: JSONObject, _ response: HTTPResponse) -> SupabaseError.ErrorResponse? {
+    private static func errorResponse(_ object: JSONObject, _ response: HTTPResponse) -> SupabaseError.ErrorResponse? {
         let texts = [object["msg"], object["message"], object["error_description"], object["error"]]
         let message = PlainText.message(texts.compactMap { $0?.string }.first { !$0.isEmpty })
         let database = databaseCode(object, response)

@@ -67,9 +67,9 @@ public enum SignUpResponse: Sendable {
 
     /// Reads the response. Throws ``SupabaseError`` for an error response.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
-        let answer = try SessionResponse(reading: response)
-        guard answer.refreshToken == nil, case .user(let user) = try answer.outcome() else {
-            self = .session(answer)
+        let session = try SessionResponse(reading: response)
+        guard session.refreshToken == nil, case .user(let user) = try session.outcome() else {
+            self = .session(session)
             return
         }
         self = user.isStandIn ? .addressTaken : .confirmationAwaited(user)
@@ -91,7 +91,9 @@ public enum SignOutResponse: Sendable, Equatable {
             try ErrorReading.success(response)
             self = .ended
         } catch {
-            guard case .refused(let refusal) = error, [401, 403, 404].contains(refusal.status) else { throw error }
+            guard case .refused(let errorResponse) = error, [401, 403, 404].contains(errorResponse.status) else {
+                throw error
+            }
             self = .unknownSession
         }
     }

@@ -56,7 +56,7 @@ public struct SessionResponse: Sendable {
         switch error {
         case .invalid(_, let reason): .invalid(reason: reason)
         case .unavailable(_, let status, let seconds): .unavailable(status: status, retryAfter: seconds)
-        case .failing(let refusal, let seconds): .unavailable(status: refusal.status, retryAfter: seconds)
+        case .failing(let errorResponse, let seconds): .unavailable(status: errorResponse.status, retryAfter: seconds)
         default: .invalid(reason: "an error in a successful response (HTTP \(response.status))")
         }
     }

@@ -12,7 +12,7 @@ public struct SupabaseCallback: Sendable, Equatable {
         /// The code for ``SupabaseProject/codeGrant(code:verifier:)``, 1 to 8192 bytes.
         case code(Secret)
         /// An error response of the server or the provider.
-        case refusal(SupabaseError.ErrorResponse)
+        case error(SupabaseError.ErrorResponse)
         /// The first of the two links of a secure e-mail change was opened; the second one is still needed.
         case message(String)
     }
@@ -64,7 +64,7 @@ public struct SupabaseCallback: Sendable, Equatable {
 
     /// True for the error of a mail's link that was used, has expired, or was replaced by a newer mail.
     public var isOfSpentLink: Bool {
-        if case .refusal(let refusal) = outcome { refusal.code == "otp_expired" } else { false }
+        if case .error(let errorResponse) = outcome { errorResponse.code == "otp_expired" } else { false }
     }
 
     /// The key under which a flow is stored: SHA-256, so that the time of a look-up reveals nothing about the key.
@@ -117,7 +117,7 @@ public struct SupabaseCallback: Sendable, Equatable {
             guard PlainText.isToken(text), text.utf8.count <= AuthorizationResponse.maxCode else { throw .malformed }
             return .code(Secret(text))
         case (nil, _?):
-            return .refusal(
+            return .error(
                 SupabaseError.ErrorResponse(
                     code: PlainText.code(code) ?? PlainText.code(error) ?? "unknown", status: 0,
                     message: PlainText.message(values["error_description"])))

@@ -45,13 +45,13 @@ public enum SupabaseError: Error, Sendable, Equatable {
 
     /// The code, if this is an error response.
     public var code: String? {
-        if case .refused(let refusal) = self { refusal.code } else { nil }
+        if case .refused(let errorResponse) = self { errorResponse.code } else { nil }
     }
 
     /// Seconds until the request may be repeated, if given.
     public var retryAfter: Int? {
         switch self {
-        case .refused(let refusal): refusal.retryAfter
+        case .refused(let errorResponse): errorResponse.retryAfter
         case .unavailable(_, let seconds): seconds
         case .invalid, .misconfigured: nil
         }
@@ -61,7 +61,7 @@ public enum SupabaseError: Error, Sendable, Equatable {
     public var isTransient: Bool {
         switch self {
         case .unavailable, .invalid: true
-        case .refused(let refusal): [409, 429].contains(refusal.status) || refusal.status >= 500
+        case .refused(let errorResponse): [409, 429].contains(errorResponse.status) || errorResponse.status >= 500
         case .misconfigured: false
         }
     }
@@ -107,20 +107,21 @@ public enum RefreshVerdict: Sendable, Equatable {
         case .unavailable(_, let seconds): self = .transient(retryAfter: seconds)
         case .invalid: self = .transient(retryAfter: nil)
         case .misconfigured: self = .misconfigured
-        case .refused(let refusal):
+        case .refused(let errorResponse):
             // Statuses that mean "later" prove nothing, whatever the body says.
-            guard (400..<500).contains(refusal.status), ![408, 409, 425, 429].contains(refusal.status) else {
-                self = .transient(retryAfter: refusal.retryAfter)
+            guard (400..<500).contains(errorResponse.status), ![408, 409, 425, 429].contains(errorResponse.status)
+            else {
+                self = .transient(retryAfter: errorResponse.retryAfter)
                 return
             }
-            switch refusal.code {
+            switch errorResponse.code {
             case "refresh_token_not_found", "session_not_found", "session_expired", "validation_failed",
                 "invalid_client", "invalid_grant":
                 self = .dead(.ended)
             case "user_banned", "user_not_found": self = .dead(.userGone)
             case "refresh_token_already_used": self = .reused
             // Other codes may come from hooks and prove nothing.
-            default: self = .transient(retryAfter: refusal.retryAfter)
+            default: self = .transient(retryAfter: errorResponse.retryAfter)
             }
         }
     }

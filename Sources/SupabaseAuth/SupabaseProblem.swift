@@ -99,21 +99,24 @@ public struct SupabaseProblem: Sendable, Equatable {
     }
 
     /// With another status than 403, `user_not_found` concerns a user that was searched for.
-    private static func endsSession(_ refusal: SupabaseError.ErrorResponse) -> Bool {
-        ["session_not_found", "session_expired"].contains(refusal.code)
-            || (refusal.code == "user_not_found" && refusal.status == 403)
+    private static func endsSession(_ errorResponse: SupabaseError.ErrorResponse) -> Bool {
+        ["session_not_found", "session_expired"].contains(errorResponse.code)
+            || (errorResponse.code == "user_not_found" && errorResponse.status == 403)
     }
 
     /// The problem for an error of the server.
     public init(_ error: SupabaseError, on occasion: Occasion) {
         switch error {
-        case .refused(let refusal):
-            let isTrouble = refusal.status >= 500 && refusal.databaseCode == nil
+        case .refused(let errorResponse):
+            let isTrouble = errorResponse.status >= 500 && errorResponse.databaseCode == nil
             self.init(
                 isTrouble
-                    ? SupabaseCode.trouble(refusal, on: occasion) : SupabaseCode.meaning(of: refusal, on: occasion),
-                providerCode: refusal.code, providerMessage: refusal.message, weaknesses: refusal.weaknesses,
-                retryAfter: refusal.retryAfter, endsSession: !isTrouble && SupabaseProblem.endsSession(refusal))
+                    ? SupabaseCode.trouble(errorResponse, on: occasion)
+                    : SupabaseCode.meaning(of: errorResponse, on: occasion),
+                providerCode: errorResponse.code, providerMessage: errorResponse.message,
+                weaknesses: errorResponse.weaknesses,
+                retryAfter: errorResponse.retryAfter,
+                endsSession: !isTrouble && SupabaseProblem.endsSession(errorResponse))
             self.isTrouble = isTrouble
         case .unavailable(_, let seconds):
             self.init(.init(.providerUnreachable, .retry, .serviceDown), retryAfter: seconds)

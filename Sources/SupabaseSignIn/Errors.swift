@@ -10,9 +10,9 @@ extension BrokerError {
         case .unavailable(let status, let seconds):
             self = .provider(.unavailable(status: status, retryAfter: seconds))
         case .misconfigured(let reason): self = .misconfigured(.supabase(.unusableProject(cause: reason)))
-        case .refused(let refusal) where refusal.asksForRefresh:
+        case .refused(let errorResponse) where errorResponse.asksForRefresh:
             // PostgREST has error codes of its own for a token that is invalid or expired.
-            let same = SupabaseError.ErrorResponse(code: "bad_jwt", status: 403, message: refusal.message)
+            let same = SupabaseError.ErrorResponse(code: "bad_jwt", status: 403, message: errorResponse.message)
             self = .problem(ProviderProblem(.refused(same), on: occasion))
         case .refused: self = .problem(ProviderProblem(error, on: occasion))
         }
@@ -28,10 +28,12 @@ extension BrokerError {
             self = .provider(.refused(code: "invalid_grant", message: error.code))
         case .transient(let seconds):
             switch error {
-            case .refused(let refusal) where refusal.status == 429: self = .provider(.rateLimited(retryAfter: seconds))
-            case .refused(let refusal) where refusal.status == 409 || refusal.status >= 500:
-                self = .provider(.unavailable(status: refusal.status, retryAfter: seconds))
-            case .refused(let refusal): self = .provider(.refused(code: refusal.code, message: refusal.message))
+            case .refused(let errorResponse) where errorResponse.status == 429:
+                self = .provider(.rateLimited(retryAfter: seconds))
+            case .refused(let errorResponse) where errorResponse.status == 409 || errorResponse.status >= 500:
+                self = .provider(.unavailable(status: errorResponse.status, retryAfter: seconds))
+            case .refused(let errorResponse):
+                self = .provider(.refused(code: errorResponse.code, message: errorResponse.message))
             case .unavailable(let status, let seconds):
                 self = .provider(.unavailable(status: status, retryAfter: seconds))
             case .invalid(let reason):
@@ -66,7 +68,7 @@ extension BrokerError {
 extension BrokerError {
     /// An error that came with the callback. If the user declined, its code is `access_denied`.
     init(_ error: SupabaseError, on occasion: SupabaseProblem.Occasion, of account: AccountName) {
-        if case .refused(let refusal) = error, refusal.code == "access_denied" {
+        if case .refused(let errorResponse) = error, errorResponse.code == "access_denied" {
             self = .accessDenied(account)
         } else {
             self.init(error, on: occasion)
@@ -138,8 +140,14 @@ extension ProviderProblem {
 
     /// A password that is too weak is not a mistake of the caller: the user must choose another one.
     init(_ problem: SupabaseProblem) {
+        let cause: Cause? =
+            switch problem.code {
+            case .rateLimited: .rateLimited
+            case .methodUnsupported: .methodUnsupported
+            default: nil
+            }
         self.init(
-            code: problem.code.rawValue, recovery: problem.recovery.rawValue, message: problem.message?.rawValue,
+            cause, code: problem.code.rawValue, recovery: problem.recovery.rawValue, message: problem.message?.rawValue,
             providerCode: problem.providerCode, providerMessage: problem.providerMessage,
             weaknesses: problem.weaknesses, retryAfter: problem.retryAfter, reason: problem.reason,
             endsSession: problem.endsSession, isTrouble: problem.isTrouble,

@@ -91,8 +91,8 @@ struct SupabaseProvider: Sendable {
 
     /// Validates the response to a refresh or a second factor. Returns the session with its tokens; throws if none of
     /// them may be used.
-    func validate(_ answer: SessionResponse, for session: Session) async throws(BrokerError) -> Session {
-        let fresh = try inner(answer, on: .refresh)
+    func validate(_ response: SessionResponse, for session: Session) async throws(BrokerError) -> Session {
+        let fresh = try inner(response, on: .refresh)
         let isSame = session.project?.sessionID == nil || fresh.claims.sessionID == session.project?.sessionID
         let isOurs = Session.isSame(fresh.claims.subject, session.subject) && isSame
         // Only a verified token can prove that a response belongs to another session.
@@ -114,41 +114,41 @@ struct SupabaseProvider: Sendable {
     /// The session of a response to a sign-in, not stored yet. If its first access token could not be verified now, the
     /// session has no access token: a refresh requests another one, which is verified then.
     func session(
-        _ answer: SupabaseSession, keepingProviderToken: Bool, isEphemeral: Bool, wasProved: Bool = false
+        _ response: SupabaseSession, keepingProviderToken: Bool, isEphemeral: Bool, wasProved: Bool = false
     ) async throws(BrokerError) -> Session {
-        var facts = Session.SupabaseFacts(answer.claims)
+        var facts = Session.SupabaseFacts(response.claims)
         do throws(BrokerError) {
-            try await prove(answer.accessToken, wasProved: wasProved)
+            try await prove(response.accessToken, wasProved: wasProved)
             facts.isProved = true
         } catch {
-            guard case .provider(.unproved) = error, answer.refreshToken != nil else { throw error }
+            guard case .provider(.unproved) = error, response.refreshToken != nil else { throw error }
         }
-        if keepingProviderToken { facts.providerToken = answer.providerToken }
+        if keepingProviderToken { facts.providerToken = response.providerToken }
         var session = Session(
-            refreshToken: answer.refreshToken, identity: nil,
-            subject: answer.claims.subject,
-            user: answer.user?.json, scope: nil, issuer: project.issuer,
+            refreshToken: response.refreshToken, identity: nil,
+            subject: response.claims.subject,
+            user: response.user?.json, scope: nil, issuer: project.issuer,
             tokenEndpointOrigin: try WebURL.origin(of: project.authURL), signedInAt: clock.wallInstant, end: nil,
-            rotation: .rotates, tokens: facts.isProved ? [.own: token(answer)] : [:])
+            rotation: .rotates, tokens: facts.isProved ? [.own: token(response)] : [:])
         session.project = facts
         session.keeping = isEphemeral ? .memory : .vault
         return session
     }
 
     func inner(
-        _ answer: SessionResponse, on occasion: SupabaseProblem.Occasion
+        _ response: SessionResponse, on occasion: SupabaseProblem.Occasion
     ) throws(BrokerError) -> SupabaseSession {
         do throws(SupabaseError) {
-            return try answer.session()
+            return try response.session()
         } catch {
             throw BrokerError(error, on: occasion)
         }
     }
 
-    private func token(_ answer: SupabaseSession) -> AccessToken {
-        let lifetime = answer.lifetime(now: clock.now()).map { Duration.seconds($0) }
+    private func token(_ response: SupabaseSession) -> AccessToken {
+        let lifetime = response.lifetime(now: clock.now()).map { Duration.seconds($0) }
         return AccessToken(
-            value: answer.accessToken, type: "Bearer", scope: nil,
+            value: response.accessToken, type: "Bearer", scope: nil,
             expiry: lifetime.map { Deadline(in: $0, by: clock) }, lifetime: lifetime)
     }
 

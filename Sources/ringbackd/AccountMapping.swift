@@ -146,7 +146,7 @@ extension BrokerError {
         var setting = UnusableSetting(
             .stated(error.description), setting: key, file: error.file, line: error.line, credential: credential)
         if case .unsafe(let unsafe)? = error.cause {
-            setting.cause = unsafe.trouble.rawValue
+            setting.trouble = unsafe.trouble
             setting.path = unsafe.path
         }
         self = .unusableSetting(setting)

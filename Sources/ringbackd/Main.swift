@@ -3,6 +3,7 @@ import BrokerCore
 import CErasedHeap
 import CLinux
 import CallbackListener
+import CloudCredentials
 import Configuration
 import CurlTransport
 import DeepLinks
@@ -56,6 +57,7 @@ enum Main {
         let work = Work()
         let notices = Notices()
         let keptFiles = KeptFiles()
+        let roles = OnceBox<RoleKeeper>()
         let activity = Activity()
         let broker = Broker(
             vault: vault, http: http, callbackReceiver: CallbackReceiver(listener, peers: peers), work: work,
@@ -64,10 +66,12 @@ enum Main {
             records.note(fact)
             notices.note(fact)
             keptFiles.note(fact)
+            roles.value?.note(fact)
             activity.note()
         }
         arrivals.connect(broker)
         notices.connect(broker, helper, logger)
+        roles.set(RoleKeeper(broker))
         keptFiles.connect(broker, state: places.state, records, logger)
         let links = DeepLinkRegistry(broker, helper: helper, work: work, record: records.note, logger: logger)
         let reloader = Reloader(
@@ -75,6 +79,7 @@ enum Main {
             credentials: credentials, links: links, logger: logger)
         reloader.notices.set(notices)
         reloader.keptFiles.set(keptFiles)
+        if let keeper = roles.value { reloader.roles.set(keeper) }
         await reloader.apply(configuration)
         await keptFiles.begin()
 
@@ -95,6 +100,7 @@ enum Main {
         daemon.exposedSockets = exposedSockets
         daemon.origins = reloader.origins
         daemon.keptFiles = keptFiles.views
+        daemon.roles = roles.value
         daemon.exposedAt = exposed.places.place
         daemon.tellOfCallback = notices.tell
         daemon.tellOfRefusal = notices.tellOfRefusal
@@ -238,7 +244,7 @@ enum Main {
         do throws(StateLockError) {
             lock = try StateLock(directory: places.state)
         } catch {
-            if case .held = error { stop("\(error)", ExitStatus.stateHeld) }
+            if case .held = error { stop(error.text, ExitStatus.stateHeld) }
             stop(StartAdvice.text(error), ExitStatus.failed)
         }
         do throws(PlaceError) {

@@ -1,3 +1,4 @@
+import APIServer
 import Glibc
 import SessionVault
 import Terminal
@@ -70,8 +71,8 @@ extension Places {
             try DirectoryTrust.check(parentsOf: directory)
         } catch {
             throw PlaceError(
-                reason: "\(error.path) \(error.reason)",
-                step: error.isWritable ? .remedy(.writableByOthers, error.path) : nil,
+                reason: "\(error.path) \(error.reason.sentence)",
+                step: error.reason == .writableByOthers ? .remedy(.writableByOthers, error.path) : nil,
                 otherwise: isPrivate
                     ? "Or choose another directory" : "Or choose another place for the socket with --socket PATH")
         }

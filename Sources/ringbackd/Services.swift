@@ -1,5 +1,6 @@
 import APIServer
 import BrokerCore
+import CloudCredentials
 import Configuration
 import CurlTransport
 import DeepLinks
@@ -35,6 +36,7 @@ final class Reloader: Sendable {
     let exposedSockets = OnceBox<ExposedSocketRegistry>()
     let notices = OnceBox<Notices>()
     let keptFiles = OnceBox<KeptFiles>()
+    let roles = OnceBox<RoleKeeper>()
 
     init(
         place: ConfigurationPlace, readAt: WallInstant, broker: Broker, http: CurlClient, helper: HelperConnection,
@@ -126,6 +128,7 @@ final class Reloader: Sendable {
         await exposedSockets.value?.configure(configuration)
         notices.value?.configure(configuration)
         keptFiles.value?.configure(configuration)
+        roles.value?.configure(configuration.accounts.compactMap(AssumedRole.init))
     }
 
     /// The accounts whose settings are what they were before.
@@ -183,11 +186,11 @@ struct LeaseKeeper: Service {
     func run() async throws {
         await cancelWhenGracefulShutdown {
             while (try? await Task.sleep(for: StateLock.renewalInterval)) != nil {
-                do {
+                do throws(StateLockError) {
                     try lock.renew()
                 } catch {
                     // Two daemons with the same refresh tokens would end the sessions of both.
-                    logger.critical("\(error)")
+                    logger.critical("\(error.text)")
                     kill(getpid(), SIGTERM)
                     return
                 }

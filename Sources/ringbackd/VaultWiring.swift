@@ -65,15 +65,14 @@ extension SecretServiceSource {
 extension KeySourceError {
     fileprivate init(_ error: HelperError) {
         guard case .secretService(let error) = error else {
-            self = .failed(reason: "The keyring could not be asked: \(error).")
+            self = .failed(.keyringNotAsked(cause: "\(error)"))
             return
         }
         switch error {
-        case .unavailable(let reason): self = .absent(reason: "The keyring is not there: \(reason).")
-        case .notFound: self = .absent(reason: "The keyring has no key for this vault.")
-        case .locked, .dismissed:
-            self = .locked(reason: "The keyring is locked. Unlock it, and this goes on by itself.")
-        case .failed(let reason): self = .failed(reason: "The keyring failed: \(reason).")
+        case .unavailable(let reason): self = .absent(.noKeyring(cause: reason))
+        case .notFound: self = .absent(.notInKeyring)
+        case .locked, .dismissed: self = .locked(.keyringLocked)
+        case .failed(let reason): self = .failed(.keyringFailed(cause: reason))
         }
     }
 }

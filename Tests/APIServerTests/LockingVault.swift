@@ -21,7 +21,7 @@ final class LockingVault: Vault {
         let error: VaultError? = state.withLock { state in
             state.openings.append(isInteractive)
             guard state.isLocked else { return nil }
-            guard let passphrase else { return .locked(reason: "It asks for a passphrase: ringback unlock.") }
+            guard let passphrase else { return .locked(.needsPassphrase) }
             guard passphrase == state.passphrase else { return .wrongPassphrase }
             state.isLocked = false
             return nil
@@ -38,7 +38,7 @@ final class LockingVault: Vault {
     func close() async throws(VaultError) { state.withLock { $0.isLocked = true } }
 
     func rekey(to choice: KeySourceChoice, passphrase: Secret?) async throws(VaultError) {
-        guard choice != .memory else { throw .refused(reason: "A sealed vault does not become one in memory.") }
+        guard choice != .memory else { throw .refused(.notIntoMemory) }
         try check()
         state.withLock { state in
             state.source = choice
@@ -47,7 +47,7 @@ final class LockingVault: Vault {
     }
 
     private func check() throws(VaultError) {
-        if isLocked { throw .locked(reason: "locked") }
+        if isLocked { throw .locked(.locked) }
     }
 
     func load(_ slot: VaultSlot) async throws(VaultError) -> VaultEntry? {
@@ -98,8 +98,8 @@ final class LockingVault: Vault {
     var status: VaultStatus {
         state.withLock { state in
             var status = VaultStatus(
-                kind: .sealedFile, isLocked: state.isLocked, reason: state.isLocked ? "The vault is locked." : nil,
-                keySource: state.source, protects: "a test's sessions")
+                kind: .sealedFile, isLocked: state.isLocked, reason: state.isLocked ? .locked : nil,
+                keySource: state.source, protection: .passphrase)
             // As if that were in the configuration.
             status.otherKeySource = state.source == .passphrase ? nil : .passphrase
             status.needsNewPassphrase = state.isLocked && state.isNew

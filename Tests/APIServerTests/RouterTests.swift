@@ -86,8 +86,8 @@ import Testing
 
     @Test func `operations have the names that clients know`() {
         let words = [
-            "read_state", "token", "id_token", "provider_token", "sign_in", "sign_out", "user", "deliver_callback",
-            "deep_link", "manage",
+            "read_state", "token", "id_token", "provider_token", "aws_credentials", "sign_in", "sign_out", "user",
+            "deliver_callback", "deep_link", "manage",
         ]
         #expect(Operation.allCases.map(\.rawValue) == words)
     }

@@ -31,7 +31,9 @@ private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8
     @Test(arguments: cases) func `is read as its case says`(_ example: AdapterCase) throws {
         guard let refused = example.head["refused"] else {
             let url = try #require(example.head["url"])
-            #expect(try CargoCredential(reading: example.input).request == AdapterRequest(url: url, username: nil))
+            let read = try CargoCredential(reading: example.input)
+            #expect(read.request == AdapterRequest(url: url, username: nil))
+            #expect(read.wantsToken == (example.head["wants"] != "no token"))
             return
         }
         let error = try #require(throws: CargoCredential.Refused.self) { try CargoCredential(reading: example.input) }
@@ -50,7 +52,7 @@ private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8
     }
 
     @Test func `a refusal is as cargo reads it`() {
-        #expect(text(CargoCredential.answer(.notFound)) == #"{"Err":{"kind":"not-found"}}"# + "\n")
+        #expect(text(CargoCredential.answer(.urlNotSupported)) == #"{"Err":{"kind":"url-not-supported"}}"# + "\n")
         #expect(
             text(CargoCredential.answer(.other("a\n\"b")))
                 == #"{"Err":{"kind":"other","message":"a\n\"b","caused-by":[]}}"#

@@ -74,7 +74,7 @@ struct House: Sendable {
         house.provider.hold(.token)
         let reading = Task { try await house.token() }
         #expect(await house.provider.arrived(.token, 2))
-        await house.vault.fail(with: .unwritable(reason: "No space left on device."))
+        await house.vault.fail(with: .unwritable(.diskFull))
         house.provider.release(.token)
         #expect(try await reading.value == "access-3")
         return house

@@ -60,14 +60,14 @@ actor RecordingVault: Vault {
     func rekey(to choice: KeySourceChoice, passphrase: Secret?) async throws(VaultError) {
         log.append("rekey \(choice.rawValue)")
         if let failure { throw failure }
-        if isClosed { throw .locked(reason: "It is closed.") }
+        if isClosed { throw .locked(.locked) }
     }
 
     /// Every method passes here first.
     private func enter() async throws(VaultError) {
         _ = await gate?.wait()
         if let failure { throw failure }
-        if isClosed { throw .locked(reason: "It is closed.") }
+        if isClosed { throw .locked(.locked) }
     }
 
     func load(_ slot: VaultSlot) async throws(VaultError) -> VaultEntry? {
@@ -121,7 +121,7 @@ actor RecordingVault: Vault {
         if let storeFailure { throw storeFailure }
         if failsReplacing {
             failsReplacing = false
-            throw .unwritable(reason: "No space left on device.")
+            throw .unwritable(.diskFull)
         }
         try await enter()
         announced.remove(slot)
@@ -131,7 +131,7 @@ actor RecordingVault: Vault {
         leaving.append(entry)
         if failsAfterReplacing {
             failsAfterReplacing = false
-            throw .unwritable(reason: "The directory cannot be synced.")
+            throw .unwritable(.diskBroken)
         }
         return entry
     }
@@ -172,6 +172,6 @@ actor RecordingVault: Vault {
     var isAnnounced: Bool { !announced.isEmpty }
 
     nonisolated var status: VaultStatus {
-        VaultStatus(kind: .sealedFile, isLocked: false, keySource: .keyFile, protects: "nothing")
+        VaultStatus(kind: .sealedFile, isLocked: false, keySource: .keyFile, protection: .unknown)
     }
 }

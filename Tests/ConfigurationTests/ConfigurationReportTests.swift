@@ -36,7 +36,8 @@ import Testing
         #expect(json["errors"] == [])
         #expect(
             json["accounts"]?.array?.last == [
-                "name": "work", "provider": "oidc", "source": .string("\(folder.path)/config.toml:1"),
+                "name": "work", "provider": "oidc",
+                "source": ["file": .string("\(folder.path)/config.toml"), "line": 1],
                 "redirect_uri": "http://127.0.0.1:{port}/callback/work",
                 "registration": "redirect URI to register: http://127.0.0.1:{port}/callback/work", "notes": [],
             ])

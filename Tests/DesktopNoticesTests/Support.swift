@@ -56,7 +56,7 @@ final class Hall: Sendable {
                     return hall.value?.state.withLock { $0.opens } ?? false
                 }, news: { stream }),
             signIns: SignIns(
-                person: { _ in hall.value?.state.withLock { $0.person } },
+                user: { _ in hall.value?.state.withLock { $0.person } },
                 page: { account in
                     hall.value?.do(.askedForPage(account.rawValue))
                     return hall.value?.state.withLock { state in

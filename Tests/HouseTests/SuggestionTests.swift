@@ -35,7 +35,13 @@ import Testing
 
     @Test func `that is near nothing names the list of verbs, and prints nothing that a terminal obeys`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
-            for (arguments, help) in [
+            let words = [
+                "frob", "blah", "foo", "wibble", "quux", "abc", "cat", "make", "pull", "push", "hello", "build",
+                "deploy",
+                "commit", "zoom", "pay",
+            ]
+            for (arguments, help) in words.map({ ([$0], "ringback --help") }) + [
+                (["account", "frob"], "ringback account --help"), (["config", "pull"], "ringback config --help"),
                 (["xyzzyx"], "ringback --help"), (["supabase", "xyzzyx"], "ringback supabase --help"),
                 (["x\u{1B}[2J\u{202E}"], "ringback --help"), ([""], "ringback --help"),
             ] {

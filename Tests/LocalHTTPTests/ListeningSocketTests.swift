@@ -37,7 +37,7 @@ import Testing
         try await TestServer.withDirectory { directory in
             let path = directory + "/test.sock"
             try #require(Self.leaveSocket(at: path))
-            #expect(throws: RawClient.Failure.self) { try RawClient(.unix(path)) }
+            #expect(throws: SystemError.self) { try RawClient(.unix(path)) }
             let server = Self.server()
             _ = try server.listen(at: .unix(path: path))
             let running = Task { try await server.run() }

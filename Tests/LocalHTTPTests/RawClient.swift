@@ -4,8 +4,6 @@ import TestSupport
 
 /// An HTTP client at the level of bytes. Every wait has a bound.
 final class RawClient: Sendable {
-    struct Failure: Error { let call: String, code: Int32 }
-
     /// A whole answer.
     struct Answer: Equatable {
         var status: Int
@@ -19,34 +17,11 @@ final class RawClient: Sendable {
 
     let descriptor: Int32
 
-    init(_ place: TestServer.Place) throws {
-        let family = if case .unix = place { AF_UNIX } else if case .ipv6 = place { AF_INET6 } else { AF_INET }
-        descriptor = socket(family, Int32(SOCK_STREAM.rawValue), 0)
-        guard descriptor >= 0 else { throw Failure(call: "socket", code: errno) }
+    init(_ place: ServerPlace) throws {
+        descriptor = try place.connect()
         var bound = timeval(tv_sec: 60, tv_usec: 0)
         unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &bound, socklen_t(MemoryLayout<timeval>.size))
         unsafe setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &bound, socklen_t(MemoryLayout<timeval>.size))
-        let result: Int32
-        switch place {
-        case .unix(let path):
-            var address = sockaddr_un()
-            address.sun_family = sa_family_t(AF_UNIX)
-            unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: path.utf8) }
-            result = RawClient.connect(descriptor, &address)
-        case .ipv4(let port):
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_port = in_port_t(port).bigEndian
-            address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
-            result = RawClient.connect(descriptor, &address)
-        case .ipv6(let port):
-            var address = sockaddr_in6()
-            address.sin6_family = sa_family_t(AF_INET6)
-            address.sin6_port = in_port_t(port).bigEndian
-            address.sin6_addr = in6addr_loopback
-            result = RawClient.connect(descriptor, &address)
-        }
-        guard result == 0 else { throw Failure(call: "connect", code: errno) }
     }
 
     deinit { Glibc.close(descriptor) }
@@ -71,21 +46,13 @@ final class RawClient: Sendable {
         }
     }
 
-    private static func connect<Address>(_ descriptor: Int32, _ address: inout Address) -> Int32 {
-        unsafe withUnsafePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                unsafe Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<Address>.size))
-            }
-        }
-    }
-
     /// Returns when nobody listens at the place any more.
-    static func waitUntilRefused(_ place: TestServer.Place) async throws {
+    static func waitUntilRefused(_ place: ServerPlace) async throws {
         try await onThread {
             let clock = ContinuousClock()
             let end = clock.now + .seconds(60)
             while (try? RawClient(place)) != nil {
-                guard clock.now < end else { throw Failure(call: "still listening", code: ETIMEDOUT) }
+                guard clock.now < end else { throw SystemError(call: "still listening", code: ETIMEDOUT) }
                 sched_yield()
             }
         }
@@ -105,17 +72,7 @@ final class RawClient: Sendable {
 
     /// Sends all of it; false if the server has closed.
     @discardableResult
-    func send(_ bytes: [UInt8]) -> Bool {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let sent = unsafe rest.withUnsafeBytes {
-                unsafe Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-            }
-            guard sent > 0 else { return false }
-            rest = rest.dropFirst(sent)
-        }
-        return true
-    }
+    func send(_ bytes: [UInt8]) -> Bool { sendAll(bytes, to: descriptor) }
 
     @discardableResult
     func send(_ text: String) -> Bool { send(Array(text.utf8)) }
@@ -127,7 +84,7 @@ final class RawClient: Sendable {
         var buffer = [UInt8](repeating: 0, count: count)
         let received = unsafe buffer.withUnsafeMutableBytes { unsafe recv(descriptor, $0.baseAddress, count, 0) }
         // A reset is an end like any other.
-        if received < 0, errno != ECONNRESET { throw Failure(call: "recv", code: errno) }
+        if received < 0, errno != ECONNRESET { throw SystemError(call: "recv", code: errno) }
         return Array(buffer.prefix(max(0, received)))
     }
 
@@ -147,7 +104,7 @@ final class RawClient: Sendable {
         while !head.suffix(4).elementsEqual("\r\n\r\n".utf8) {
             let byte = try receive(atMost: 1)
             guard !byte.isEmpty else {
-                throw Failure(call: "answer ends early: \(String(decoding: head, as: UTF8.self))", code: 0)
+                throw SystemError(call: "answer ends early: \(String(decoding: head, as: UTF8.self))", code: 0)
             }
             head += byte
         }
@@ -157,7 +114,7 @@ final class RawClient: Sendable {
         var body: [UInt8] = []
         while !toHead, let length, body.count < length {
             let piece = try receive(atMost: length - body.count)
-            guard !piece.isEmpty else { throw Failure(call: "body ends early", code: 0) }
+            guard !piece.isEmpty else { throw SystemError(call: "body ends early", code: 0) }
             body += piece
         }
         return Answer(status: status ?? 0, head: lines, body: body)
@@ -171,22 +128,17 @@ final class RawClient: Sendable {
                 unsafe Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
             }
             if sent < 0, errno != EAGAIN { return false }
-            if sent < piece.count, !hasEvent(POLLOUT, within: 300) { return true }
+            if sent < piece.count, !hasEvent(POLLOUT, on: descriptor, within: 300) { return true }
         }
     }
 
     /// Returns when the server has closed the connection, whatever is still to be read.
     func waitForEnd() throws {
-        guard hasEvent(0, within: 60_000) else { throw Failure(call: "poll", code: ETIMEDOUT) }
+        guard hasEvent(0, on: descriptor, within: 60_000) else { throw SystemError(call: "poll", code: ETIMEDOUT) }
     }
 
     /// True once something has come, an answer or the end.
-    func hasAnswer(within milliseconds: Int32) -> Bool { hasEvent(POLLIN, within: milliseconds) }
-
-    private func hasEvent(_ events: Int32, within milliseconds: Int32) -> Bool {
-        var entry = pollfd(fd: descriptor, events: Int16(events), revents: 0)
-        return unsafe poll(&entry, 1, milliseconds) > 0
-    }
+    func hasAnswer(within milliseconds: Int32) -> Bool { hasEvent(POLLIN, on: descriptor, within: milliseconds) }
 
     /// Says that no more will come; the other way stays open.
     func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }

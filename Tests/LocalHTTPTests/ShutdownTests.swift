@@ -35,7 +35,7 @@ import Testing
             let path = directory + "/test.sock"
             _ = try server.listen(at: .unix(path: path))
             let running = Task { try await server.run() }
-            let place = TestServer.Place.unix(path)
+            let place = ServerPlace.unix(path)
             let (idle, waiting) = (try RawClient(place), try RawClient(place))
             idle.get("/")
             #expect(try await onThread { try idle.answer().text } == "here")

@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 import Synchronization
+import TestSupport
 
 @testable import LocalHTTP
 
@@ -8,11 +9,12 @@ import Synchronization
 final class Steps: Sendable {
     let loop: EventLoop
     let rules: ConnectionRules
-    let place: TestServer.Place
+    let place: ServerPlace
     /// Nanoseconds.
     let time: Counter64
-    /// How many calls of `accept4` fail for want of a descriptor.
+    /// How many calls of `accept4` fail, and with which error: for want of a descriptor, unless stated.
     let failures: Counter64
+    let failure: Counter64
     /// With so many open connections no descriptor is left; 0: there is no limit.
     let most: Counter64
     let waiting: Box
@@ -23,14 +25,15 @@ final class Steps: Sendable {
     final class Box: Sendable { let exchanges = Mutex<[Exchange]>([]) }
 
     init(in directory: String) throws {
-        let (time, failures, most, waiting) = (Counter64(), Counter64(), Counter64(), Box())
-        (self.time, self.failures, self.most, self.waiting) = (time, failures, most, waiting)
+        let (time, failures, failure, most, waiting) = (Counter64(), Counter64(), Counter64(), Counter64(), Box())
+        (self.time, self.failures, self.failure, self.most, self.waiting) = (time, failures, failure, most, waiting)
         loop = try EventLoop { time.value.load(ordering: .relaxed) }
         let rules = ConnectionRules(
             limits: ServerLimits(), accepts: { _ in true }, ownerOf: nil,
             refusal: { ServerResponse(status: $0, body: [UInt8](repeating: 0x72, count: 9_000)) },
             immediate: { request in
                 if request.path == "/known" { request.memory.value = Box() }
+                if request.path == "/large" { return ServerResponse(status: 200, body: Steps.large) }
                 return request.path == "/now" ? .text("now") : nil
             },
             handOver: { exchange in
@@ -46,7 +49,7 @@ final class Steps: Sendable {
             if limit > 0, rules.registry.count >= limit { return -EMFILE }
             guard failures.value.load(ordering: .relaxed) > 0 else { return clinux_accept(socket) }
             failures.value.wrappingSubtract(1, ordering: .relaxed)
-            return -EMFILE
+            return -Int32(failure.value.load(ordering: .relaxed))
         }
         try loop.add(listener)
     }
@@ -64,5 +67,22 @@ final class Steps: Sendable {
         return settle()
     }
 
-    func fail(_ count: Int64) { failures.value.store(count, ordering: .relaxed) }
+    func fail(_ count: Int64, with error: Int32 = EMFILE) {
+        failure.value.store(Int64(error), ordering: .relaxed)
+        failures.value.store(count, ordering: .relaxed)
+    }
+
+    /// More than a socket takes at once: what `/large` responds.
+    static let large = [UInt8](repeating: 0x6C, count: 2 << 20)
+
+    /// Reads everything up to the end of the connection while the loop turns.
+    func readToEnd(_ client: RawClient) throws -> [UInt8] {
+        var all: [UInt8] = []
+        while true {
+            _ = settle()
+            let piece = try client.receive()
+            guard !piece.isEmpty else { return all }
+            all += piece
+        }
+    }
 }

@@ -6,14 +6,8 @@ import TestSupport
 
 /// A server that runs for the time of a test, at a place of its own.
 struct TestServer: Sendable {
-    enum Place: Sendable {
-        case unix(String)
-        case ipv4(Int)
-        case ipv6(Int)
-    }
-
     let server: HTTPServer
-    let place: Place
+    let place: ServerPlace
 
     func client() throws -> RawClient { try RawClient(place) }
 

@@ -47,6 +47,8 @@ private func fault(_ vector: VectorFile) throws -> String? {
     } catch OAuthError.invalidIDToken(let part, let reason) {
         #expect(!reason.isEmpty)
         return part
+    } catch OAuthError.otherSubject {
+        return "sub"
     }
 }
 

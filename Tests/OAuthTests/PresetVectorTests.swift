@@ -103,7 +103,7 @@ private struct Recorded: Sendable, CustomTestStringConvertible {
         case .code(let code):
             #expect(vector["expect"] == "code")
             #expect(code.revealed() == vector["code"])
-        case .refusal(let refusal):
+        case .error(let refusal):
             #expect(vector["expect"] == "refused \(refusal.code)")
             #expect(refusal.message == vector["message"])
         }

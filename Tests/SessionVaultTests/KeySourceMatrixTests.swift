@@ -43,7 +43,7 @@ import Testing
         #expect(
             vault.status
                 == VaultStatus(
-                    kind: .sealedFile, isLocked: false, keySource: choice, protects: "what a fake protects"))
+                    kind: .sealedFile, isLocked: false, keySource: choice, protection: FakeSource.protection))
         #expect(sources.filter { !$0.keys.isEmpty }.map(\.choice) == [choice])
     }
 
@@ -54,8 +54,7 @@ import Testing
         let sources = Self.kept.map { FakeSource($0, $0 == choice ? mood : .ready) }
         let vault = house.vault(choice, sources)
         let error = await failure { try await vault.open(passphrase: nil) }
-        #expect(error?.isLocked == true)
-        #expect(error?.reason.contains("The fake is") == true)
+        #expect(error == .locked(.notTaken(choice, mood == .absent ? FakeSource.absence : .keyringLocked)))
         #expect(vault.status.isLocked)
         #expect(vault.status.reason == error?.reason)
         #expect(!house.exists(house.keyFile))
@@ -67,12 +66,10 @@ import Testing
 
     @Test func `not among the sources locks the vault`() async throws {
         let error = await failure { _ = try await house.opened(.secretService) }
-        #expect(error?.isLocked == true)
-        #expect(error?.reason.contains("secret-service") == true)
+        #expect(error == .locked(.noSuchKeeper(.secretService)))
         _ = try await house.opened()
         let later = await failure { _ = try await house.opened(.auto, []) }
-        #expect(later?.isLocked == true)
-        #expect(later?.reason.contains("key-file") == true)
+        #expect(later == .locked(.keySourceMissing(.keyFile)))
     }
 
     // MARK: Later
@@ -88,9 +85,7 @@ import Testing
         for named in [choice, .auto] {
             let vault = house.vault(named, sources)
             let error = await failure { try await vault.open(passphrase: nil) }
-            #expect(error?.isLocked == true)
-            #expect(error?.reason.contains(choice.rawValue) == true)
-            #expect(error?.reason.contains("The fake is") == true)
+            #expect(error == .locked(.keptBy(choice, mood == .absent ? FakeSource.absence : .keyringLocked)))
             #expect(vault.status.isLocked)
             #expect(vault.status.keySource == choice)
             #expect(house.content(house.keyFile) == before)
@@ -113,8 +108,7 @@ import Testing
         if choice == .passphrase {
             #expect(error == .wrongPassphrase)
         } else {
-            #expect(error?.isLocked == true)
-            #expect(error?.reason.contains("is not the one") == true)
+            #expect(error == .locked(.otherKey(choice, path: house.keyFile, folder: house.folder)))
         }
         #expect(house.content(house.keyFile) == before.0)
         #expect(house.names(house.folder) == before.1)
@@ -136,9 +130,11 @@ import Testing
         try await house.opened(recorded, sources).store(Secret("text"), in: slot)
         let before = house.content(house.keyFile)
         let error = await failure { _ = try await house.opened(named, sources) }
-        #expect(error?.isLocked == true)
-        #expect(error?.reason.contains(named.rawValue) == true)
-        #expect(error?.reason.contains(recorded.rawValue) == true)
+        #expect(
+            error
+                == .locked(
+                    .keySourceDiffers(recorded: recorded, configured: named),
+                    obstacle: .keySourceDiffers(recorded: recorded, configured: named)))
         #expect(house.content(house.keyFile) == before)
         #expect(try await house.opened(recorded, sources).load(slot)?.text == Secret("text"))
     }
@@ -154,8 +150,7 @@ import Testing
         for choice in [KeySourceChoice.auto, .keyFile] {
             let vault = house.vault(choice)
             let error = await failure { try await vault.open(passphrase: nil) }
-            #expect(error?.isLocked == true)
-            #expect(error?.reason.contains("\(house.keyFile) is missing") == true)
+            #expect(error == .locked(.keyFileMissing(path: house.keyFile, count: 1, folder: house.folder)))
             #expect(!house.exists(house.keyFile))
             #expect(house.names(house.folder) == files)
         }
@@ -183,8 +178,7 @@ import Testing
         house.write(stranger.content(stranger.keyFile), house.keyFile)
         let sources: [any KeySource] = [stranger.keySource]
         let error = await failure { _ = try await house.opened(.auto, sources) }
-        #expect(error?.isLocked == true)
-        #expect(error?.reason.contains("not the one that the 1 sealed sessions") == true)
+        #expect(error == .locked(.foreignSessions(path: house.keyFile, count: 1, folder: house.folder)))
         house.write(mine, house.keyFile)
         #expect(try await house.opened().load(slot)?.text == Secret("mine"))
     }
@@ -250,7 +244,11 @@ import Testing
         let vault = try await house.opened(.auto, [keys])
         #expect(vault.status.kind == .memory)
         #expect(vault.status.keySource == .memory)
-        #expect(vault.status.protects.contains("/proc/self/keys"))
+        guard case .memory(.key(.file(let failure))) = vault.status.protection else {
+            Issue.record("\(vault.status.protection)")
+            return
+        }
+        #expect(failure.action == .make && failure.path == "/proc/self/keys")
         try await vault.store(Secret("text"), in: slot)
         #expect(!house.exists(house.keyFile))
         // A later start decides again.
@@ -264,7 +262,7 @@ import Testing
     @Test func `where there is no source at all auto keeps sessions in memory`() async throws {
         let vault = try await house.opened(.auto, [])
         #expect(vault.status.kind == .memory)
-        #expect(vault.status.protects.contains("no directory for a key file"))
+        #expect(vault.status.protection == .memory(reason: .noKeyDirectory))
         #expect(house.names(house.state) == [])
         #expect(await failure { _ = try await house.opened(.keyFile, []) }?.isLocked == true)
         #expect(!house.exists(house.keyFile))

@@ -175,8 +175,11 @@ import Testing
         house.write([], place + ".tmp/in-the-way")
         let vault = try await house.opened()
         let error = await failure { try await vault.store(Secret("new"), in: slot) }
-        #expect(error?.isUnwritable == true)
-        #expect(error?.reason.contains(place) == true)
+        guard case .unwritable(.file(let failure))? = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(failure.action == .write && failure.path == place)
         #expect(try await vault.load(slot) == VaultEntry(text: old))
     }
 

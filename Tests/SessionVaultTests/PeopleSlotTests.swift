@@ -40,9 +40,11 @@ private let people = VaultSlot(account: slot.account, binding: slot.binding, kin
     @Test func `that is damaged is set aside, and written again`() async throws {
         let vault = try await house.opened()
         try await vault.store(Secret("known"), in: people)
-        house.write(Array("garbage".utf8), "\(house.folder)/\(sealed[0])")
+        let live = sealed[0]
+        house.write(Array("garbage".utf8), "\(house.folder)/\(live)")
         let error = await failure { _ = try await vault.load(people) }
-        #expect(error?.reason.contains("it is written again") == true, "\(String(describing: error))")
+        let path = "\(house.folder)/\(live)"
+        #expect(error == .damaged(.damaged(path: path, .tooShort, kind: .people, place: "\(path).damaged-1")))
         #expect(try await vault.load(people) == nil)
     }
 }

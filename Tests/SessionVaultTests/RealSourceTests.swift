@@ -31,6 +31,17 @@ import Testing
         }
     }
 
+    private func reason(_ trouble: Trouble, file: String) -> VaultReason {
+        switch trouble {
+        case .keyFileGone: .keptBy(.keyFile, .missing(path: file))
+        case .keyFileReplaced: .otherKey(.keyFile, path: house.keyFile, folder: house.folder)
+        case .keyFileOpen: .keptBy(.keyFile, .file(FileFailure(action: .use, path: file, code: EPERM)))
+        case .credentialGone: .keptBy(.systemdCredential, .noCredential)
+        case .credentialReplaced: .keptBy(.systemdCredential, .otherCredential)
+        case .credentialShort: .keptBy(.systemdCredential, .credentialTooShort)
+        }
+    }
+
     private func replaced() throws -> String {
         let id = try VaultKeyFile(parsing: house.content(house.keyFile)).keyID
         return "\(house.keys)/\(id).key"
@@ -57,8 +68,12 @@ import Testing
         try cause(trouble)
         let vault = house.vault(.auto, sources)
         let error = await failure { try await vault.open(passphrase: nil) }
-        #expect(error?.isLocked == true)
-        #expect(error?.reason.contains(isFile ? "key-file" : "systemd-credential") == true)
+        guard case .locked(let reason, nil)? = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        let expected = self.reason(trouble, file: try replaced())
+        #expect(reason == expected)
         #expect(vault.status.reason == error?.reason)
         #expect(await failure { _ = try await vault.load(slot) }?.reason == error?.reason)
         #expect(house.content(house.keyFile) == before.0)
@@ -73,13 +88,14 @@ import Testing
     func `that would be unsafe is not used, nor passed over`(choice: KeySourceChoice) async throws {
         unsafe mkdir(house.path + "/open", 0o700)
         unsafe chmod(house.path + "/open", 0o755)
-        for (place, words) in [
-            (house.state + "/keys", "inside the state directory"), (house.path + "/open", "closed to others"),
+        let (inside, open) = (house.state + "/keys", house.path + "/open")
+        for (place, expected) in [
+            (inside, VaultError.locked(.notTaken(.keyFile, .insideState(path: inside)))),
+            (open, .locked(.notTaken(.keyFile, .openToOthers(path: open)), obstacle: .openToOthers(path: open))),
         ] {
             let unsafeSource: [any KeySource] = [KeyFileSource(directory: place, outside: house.state)]
             let error = await failure { _ = try await house.opened(choice, unsafeSource) }
-            #expect(error?.isLocked == true)
-            #expect(error?.reason.contains(words) == true)
+            #expect(error == expected)
             #expect(!house.exists(house.keyFile))
         }
     }

@@ -60,9 +60,11 @@ private let registration = VaultSlot(account: slot.account, binding: slot.bindin
         let (first, second) = (house.content(session), house.content(path))
         house.write(second, session)
         house.write(first, path)
-        for place in [slot, registration] {
+        for (place, file) in [(slot, session), (registration, path)] {
             let error = await failure { _ = try await vault.load(place) }
-            #expect(error?.reason.contains("it is not a file of this kind") == true, "\(String(describing: error))")
+            #expect(
+                error
+                    == .damaged(.damaged(path: file, .otherKind, kind: place.kind, place: "\(file).damaged-1")))
         }
     }
 
@@ -71,7 +73,7 @@ private let registration = VaultSlot(account: slot.account, binding: slot.bindin
         try await vault.store(Secret("registered"), in: registration)
         unsafe unlink(house.keyFile)
         let error = await failure { try await house.vault().open(passphrase: nil) }
-        #expect(error?.reason.contains("vault.key is missing") == true, "\(String(describing: error))")
+        #expect(error == .locked(.keyFileMissing(path: house.keyFile, count: 1, folder: house.folder)))
         #expect(sealed.count == 1)
     }
 

@@ -21,11 +21,11 @@ import Testing
 
     @Test func `of one kind is none of the other`() throws {
         let bytes = try file.sealed(.session, with: key)
-        #expect(try SealedFile.read(bytes, .vaultKey, key: key) == .damaged(reason: "it is not a file of this kind"))
+        #expect(try SealedFile.read(bytes, .vaultKey, key: key) == .damaged(.otherKind))
         // Nor does it become one by saying so.
         var forged = bytes
         forged[8] = SealedFile.Kind.vaultKey.rawValue
-        #expect(try SealedFile.read(forged, .vaultKey, key: key) == .damaged(reason: "its content was changed"))
+        #expect(try SealedFile.read(forged, .vaultKey, key: key) == .damaged(.changed))
     }
 
     /// A bit of the version makes it one that is yet to be written; a bit of the check value changes nothing.
@@ -73,20 +73,19 @@ import Testing
         #expect(try SealedFile.read(bytes, .session, key: key) == .newer(version: 2))
         #expect(try SealedFile.read(Array(bytes[..<10]), .session, key: key) == .newer(version: 2))
         bytes[9] = 0
-        #expect(
-            try SealedFile.read(bytes, .session, key: key) == .damaged(reason: "its version number is invalid"))
+        #expect(try SealedFile.read(bytes, .session, key: key) == .damaged(.invalidVersion))
     }
 
     @Test(arguments: [[0xFF, 0xFF, 0xFF, 0xFF], [0x00, 0x01, 0x00, 0x01], [0x7F, 0xFF, 0xFF, 0xFF]] as [[UInt8]])
     func `with an absurd header length is damaged`(length: [UInt8]) throws {
         var bytes = try file.sealed(.session, with: key)
         bytes.replaceSubrange(26..<30, with: length)
-        #expect(try SealedFile.read(bytes, .session, key: key) == .damaged(reason: "its lengths do not fit"))
+        #expect(try SealedFile.read(bytes, .session, key: key) == .damaged(.invalidLengths))
     }
 
     @Test func `larger than any is damaged`() throws {
         let bytes = [UInt8]("ringbackS\u{1}".utf8) + [UInt8](repeating: 0, count: SealedFile.maximumSize)
-        #expect(try SealedFile.read(bytes, .session, key: key) == .damaged(reason: "its lengths do not fit"))
+        #expect(try SealedFile.read(bytes, .session, key: key) == .damaged(.invalidLengths))
     }
 
     @Test func `no two are alike, and none shows its text`() throws {

@@ -102,7 +102,7 @@ private final class End: Sendable {
         try await vault.close()
         try await vault.close()
         #expect(vault.status.isLocked)
-        #expect(vault.status.reason == "A user locked the vault.")
+        #expect(vault.status.reason == .lockedByUser)
         #expect(vault.status.keySource == .keyFile)
         #expect(await failure { _ = try await vault.load(slot) }?.isLocked == true)
         #expect(await failure { try await vault.store(Secret("x"), in: slot) }?.isLocked == true)
@@ -137,15 +137,16 @@ private final class End: Sendable {
         house.write(damaged, place)
         try await vault.store(Secret("other"), in: otherSlot)
         let error = await failure { _ = try await vault.load(slot) }
-        #expect(error?.isDamaged == true)
-        #expect(error?.reason.contains("\(place).damaged-1; sign in again") == true)
+        #expect(error == .damaged(.damaged(path: place, .changed, kind: .session, place: "\(place).damaged-1")))
         #expect(house.content(place + ".damaged-1") == damaged)
         #expect(try await vault.load(slot) == nil)
         #expect(try await vault.load(otherSlot)?.text == Secret("other"))
 
         try await vault.store(Secret("next"), in: slot)
         house.write([], place)
-        #expect(await failure { _ = try await vault.load(slot) }?.reason.contains("damaged-2") == true)
+        #expect(
+            await failure { _ = try await vault.load(slot) }
+                == .damaged(.damaged(path: place, .tooShort, kind: .session, place: "\(place).damaged-2")))
         #expect(house.content(place + ".damaged-1") == damaged)
         #expect(house.content(place + ".damaged-2") == [])
         #expect(try await house.opened().load(otherSlot)?.text == Secret("other"))
@@ -179,8 +180,8 @@ private final class End: Sendable {
         let mine = try #require(house.names(house.folder).first { $0.hasPrefix("work") })
         house.write(content, "\(house.folder)/\(mine)")
         let error = await failure { _ = try await vault.load(slot) }
-        #expect(error?.isDamaged == true)
-        #expect(error?.reason.contains("another account") == true)
+        let path = "\(house.folder)/\(mine)"
+        #expect(error == .damaged(.damaged(path: path, .otherAccount, kind: .session, place: "\(path).damaged-1")))
         #expect(try await vault.load(otherSlot)?.text == Secret("other"))
     }
 

@@ -63,7 +63,7 @@ import Testing
             #expect(file.text.revealed() == vector.fields["text"] ?? "")
         case .newer(let version): #expect(vector.expectation == "newer \(version)")
         case .foreign: #expect(vector.expectation == "foreign")
-        case .damaged(let reason): #expect(vector.expectation == "damaged \(reason)")
+        case .damaged(let damage): #expect(vector.expectation == "damaged \(Self.words[damage] ?? "")")
         }
     }
 
@@ -76,14 +76,31 @@ import Testing
             #expect(file.source.rawValue == vector.fields["source"])
             #expect(file.keyID == vector.fields["id"])
             #expect(JSON.object(file.parameters).text == vector.fields["parameters"])
+        } catch let failure as SealedFile.SplitFailure {
+            expect(failure, vector)
         } catch let failure as VaultKeyFile.Failure {
             switch failure {
-            case .newer(let version): #expect(vector.expectation == "newer \(version)")
+            case .unreadable(let failure): expect(failure, vector)
             case .otherKey: #expect(vector.expectation == "other key")
-            case .damaged(let reason): #expect(vector.expectation == "damaged \(reason)")
             }
         } catch {
             Issue.record("\(error)")
         }
     }
+
+    private func expect(_ failure: SealedFile.SplitFailure, _ vector: Vector) {
+        switch failure {
+        case .newer(let version): #expect(vector.expectation == "newer \(version)")
+        case .damaged(let damage): #expect(vector.expectation == "damaged \(Self.words[damage] ?? "")")
+        }
+    }
+
+    /// The words of the vectors.
+    private static let words: [FileDamage: String] = [
+        .tooShort: "it is too short", .otherKind: "it is not a file of this kind",
+        .invalidVersion: "its version number is invalid", .invalidLengths: "its lengths do not fit",
+        .changed: "its content was changed", .invalidHeader: "its header is no JSON object",
+        .noKeySource: "it names no key source", .noKeyName: "it names no key", .noParameters: "it has no parameters",
+        .noKey: "it holds no key",
+    ]
 }

@@ -117,7 +117,9 @@ final class FakeSource: KeySource {
         state.withLock { $0.mood = mood }
     }
 
-    var protects: String { "what a fake protects" }
+    /// No real source's, whatever the choice.
+    var protection: VaultProtection { FakeSource.protection }
+    static let protection = VaultProtection.keyFile(directory: "/fake")
     var keys: [String] { state.withLock { Array($0.keys.keys) } }
     func forget() { state.withLock { $0.keys = [:] } }
     func become(_ mood: Mood) { state.withLock { $0.mood = mood } }
@@ -137,7 +139,7 @@ final class FakeSource: KeySource {
         try refuse()
         let (mood, key) = state.withLock { ($0.mood, $0.keys[id]) }
         if mood == .different { return Secret(bytes: RandomToken.bytes(32)) }
-        guard let key else { throw .absent(reason: "There is no such key.") }
+        guard let key else { throw .absent(.notInKeyring) }
         return key
     }
 
@@ -149,10 +151,12 @@ final class FakeSource: KeySource {
         }
     }
 
+    static let absence = KeyReason.noKeyring(cause: "it is a fake")
+
     private func refuse() throws(KeySourceError) {
         switch state.withLock({ $0.mood }) {
-        case .absent: throw .absent(reason: "The fake is not there.")
-        case .locked: throw .locked(reason: "The fake is locked.")
+        case .absent: throw .absent(FakeSource.absence)
+        case .locked: throw .locked(.keyringLocked)
         case .ready, .different: break
         }
     }
@@ -169,11 +173,11 @@ func failure(_ body: () async throws -> Void) async -> VaultError? {
 }
 
 extension VaultError {
-    var reason: String {
+    var reason: VaultReason? {
         switch self {
         case .locked(let reason, _), .refused(let reason, _): reason
         case .unwritable(let reason), .damaged(let reason), .newer(let reason): reason
-        case .wrongPassphrase: ""
+        case .wrongPassphrase: nil
         }
     }
     var isLocked: Bool { if case .locked = self { true } else { false } }

@@ -190,6 +190,10 @@ import Testing
         #expect(try await vault.load(slot)?.text == Secret("text"))
         #expect(!vault.status.isLocked)
         #expect(vault.status.reason == nil)
-        #expect(!vault.status.protects.isEmpty)
+        switch vault.status.protection {
+        case .memory(nil): #expect(kind == .memory)
+        case .keyFile: #expect(kind != .memory)
+        default: Issue.record("\(vault.status.protection)")
+        }
     }
 }

@@ -10,7 +10,7 @@ private func callback(_ text: String) throws -> SupabaseCallback {
 }
 
 private func refusal(_ text: String) throws -> SupabaseError.ErrorResponse? {
-    if case .refusal(let refusal) = try callback(text).outcome { refusal } else { nil }
+    if case .error(let refusal) = try callback(text).outcome { refusal } else { nil }
 }
 
 @Suite struct `A callback of Supabase Auth` {

@@ -18,7 +18,7 @@ import Testing
     private static let ephemeral = House.named("passing")
     /// The user of the other account. A second factor that a user adds ends all other sessions of that user.
     private static let bob = "bob@example.org"
-    private static let full = VaultError.unwritable(reason: "No space left on device.")
+    private static let full = VaultError.unwritable(.diskFull)
 
     private static func accounts() throws -> [Account] {
         let other = try SupabaseHouse.account { account, _ in

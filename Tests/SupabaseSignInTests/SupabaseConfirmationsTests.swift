@@ -85,7 +85,7 @@ import Testing
         house.project.behave { $0.securesEmailChange = false }
         let former = house.session
         let flow = try await change(house, email: new)
-        await house.vault.fail(with: VaultError.unwritable(reason: "No space left on device."))
+        await house.vault.fail(with: VaultError.unwritable(.diskFull))
         #expect(try await verify(house, flow, house.project.code(for: new)).status == .completed)
         await house.vault.fail(with: nil)
         let broker = try await house.rebirth()

@@ -47,7 +47,7 @@ import Testing
     @Test func `presents its refresh token only after the vault has made room for the next one`() async throws {
         let house = try await SupabaseHouse()
         let (access, refresh) = try foreign(house)
-        await house.vault.failAnnouncing(with: .unwritable(reason: "The disk is full."))
+        await house.vault.failAnnouncing(with: .unwritable(.diskFull))
         guard case .vaultFailed = await error({ () throws(BrokerError) in try await handIn(house, access, refresh) })
         else { throw Unexpected() }
         #expect(house.project.presented.isEmpty)

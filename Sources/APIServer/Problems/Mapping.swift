@@ -1,4 +1,5 @@
 internal import BrokerCore
+internal import FilePaths
 internal import HTTPMessages
 internal import RingbackAPI
 internal import Secrets
@@ -107,7 +108,7 @@ extension Problem {
         members["file"] = setting.file.map { .string($0) }
         members["line"] = setting.line.map { .integer($0) }
         members["credential"] = setting.credential.map { .string($0) }
-        members["cause"] = setting.cause.map { .string($0) }
+        members["cause"] = setting.trouble.map { .string($0.rawValue) }
         members["path"] = setting.path.map { .string($0) }
         return members
     }

@@ -109,7 +109,7 @@ struct DiagnosticsResource: Resource {
         return names.map { ($0, found[$0] ?? []) }
     }
 
-    /// It is no problem if an account is not signed in.
+    /// It is no problem if an account is not signed in. That the vault is locked is said once, of the vault.
     private func sessionFinding(_ name: AccountName) async -> Finding? {
         guard let view = try? await broker.account(name) else { return nil }
         guard let error = view.error else {
@@ -121,6 +121,7 @@ struct DiagnosticsResource: Resource {
                 .session, .warning,
                 .stated("The access token has expired, and the provider cannot be reached."), .sessionStale)
         }
+        if case .vaultLocked = error { return nil }
         let problem = Problem(error, language: .english)
         return Finding(
             .session, .warning, .stated(problem.detail ?? problem.title),
@@ -157,7 +158,8 @@ struct DiagnosticsResource: Resource {
                 }
             var finding = Finding(
                 .vault, .wrong,
-                .stated("The vault is locked: no session is served. \(status.reason ?? "")".trimmedEnd), cause)
+                .stated("The vault is locked: no session is served. \(status.reason?.sentence ?? "")".trimmedEnd), cause
+            )
             finding.path = path
             return [finding]
         }
@@ -167,11 +169,14 @@ struct DiagnosticsResource: Resource {
                     .vault, .warning,
                     .stated(
                         "Sessions are in memory only, and lost when the daemon ends. "
-                            + (status.reason ?? "Set key_source = \"key-file\" below [vault], and restart the daemon.")),
+                            + (status.reason?.sentence
+                                ?? "Set key_source = \"key-file\" below [vault], and restart the daemon.")),
                     .vaultInMemory, setting: "vault.key_source")
             ]
         }
-        return [Finding(.vault, .ok, .stated("The key comes from \(status.keySource.word): \(status.protects)."))]
+        return [
+            Finding(.vault, .ok, .stated("The key comes from \(status.keySource.word): \(status.protection.sentence)."))
+        ]
     }
 
     private func check(_ finding: Finding, of account: AccountName?) -> JSON {

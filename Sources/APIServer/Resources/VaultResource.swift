@@ -82,9 +82,9 @@ extension VaultStatus {
     /// The vault as `GET /v1/status` shows it.
     var json: JSON {
         var object = JSONObject([.init("kind", .string(kind.rawValue)), .init("locked", .bool(isLocked))])
-        object["reason"] = reason.map { .string($0) }
+        object["reason"] = reason.map { .string($0.sentence) }
         object["key_source"] = .string(keySource.word)
-        object["protects"] = .string(protects)
+        object["protects"] = .string(protection.sentence)
         if needsNewPassphrase { object["needs_new_passphrase"] = true }
         object["other_key_source"] = otherKeySource.map { .string($0.rawValue) }
         for member in obstacle?.members.members ?? [] { object[member.name] = member.value }

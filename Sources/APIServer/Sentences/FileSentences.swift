@@ -1,19 +1,21 @@
 internal import BrokerCore
 internal import Glibc
 internal import KeptFiles
+public import SessionVault
 
 extension FileReason: Sentence {
     var sentence: String {
         switch self {
-        case .folderOpenToOthers(let path, let folder, let cause): "\(path) is not kept: \(folder) \(cause)."
+        case .folderOpenToOthers(let path, let failure):
+            "\(path) is not kept: \(failure.path) \(failure.reason.sentence)."
         case .folderNotOpened(let path, let folder, let code):
-            "\(path) is not kept: \(folder): \(FileReason.text(code))."
+            "\(path) is not kept: \(folder): \(text(ofError: code))."
         case .onDisk(let path):
             "\(path) is not kept: it would be on a disk, not in memory (tmpfs). Choose a path below "
                 + "$XDG_RUNTIME_DIR, or allow it with on_disk = true."
-        case .notRead(let path, let code): "\(path) cannot be read: \(FileReason.text(code))."
-        case .notWritten(let path, let code): "\(path) cannot be written: \(FileReason.text(code))."
-        case .notRemoved(let path, let code): "\(path) cannot be removed: \(FileReason.text(code))."
+        case .notRead(let path, let code): "\(path) cannot be read: \(text(ofError: code))."
+        case .notWritten(let path, let code): "\(path) cannot be written: \(text(ofError: code))."
+        case .notRemoved(let path, let code): "\(path) cannot be removed: \(text(ofError: code))."
         case .symbolicLink(let path): "\(path) is a symbolic link."
         case .notRegular(let path): "\(path) is not a regular file."
         case .ofOtherUser(let path): "\(path) belongs to another user."
@@ -30,6 +32,19 @@ extension FileReason: Sentence {
         case .notRenewable(let name): "The token of \(name) cannot be renewed at present."
         }
     }
-
-    private static func text(_ code: Int32) -> String { unsafe String(cString: strerror(code)) }
 }
+
+extension DirectoryTrust.Failure.Reason: Sentence {
+    /// Goes on after the path, without a full stop.
+    public var sentence: String {
+        switch self {
+        case .danglingLink: "is a link whose target does not exist. Remove it"
+        case .foreignOwner(let uid):
+            "belongs to uid \(uid), neither you (uid \(geteuid())) nor root, who could replace what is in it"
+        case .writableByOthers: "can be written by others, who could replace what is in it"
+        }
+    }
+}
+
+/// The system's text for an `errno`.
+func text(ofError code: Int32) -> String { unsafe String(cString: strerror(code)) }

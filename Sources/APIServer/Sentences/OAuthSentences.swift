@@ -77,6 +77,7 @@ extension OAuthReason: Sentence {
             "\(host) rejects this client: "
                 + (hasSecret ? "client_id, client_authentication or the client's secret" : "client_id") + " is wrong."
         case .clientKnown(let host): "\(host) knows this client."
+        case .registersClients(let host): "\(host) registers clients that ask for it."
         case .noTokenEndpoint(let host): "\(host) has no token endpoint at this URL (HTTP 404)."
         case .respondsAtTokenEndpoint: "responds at its token endpoint"
         case .respondsAtPage: "responds at its authorization endpoint"

@@ -1,5 +1,4 @@
 public import BrokerCore
-internal import SessionVault
 
 /// A fact with a sentence. The conformances are in this folder, one file per idea: only here are facts put into words.
 protocol Sentence {
@@ -15,16 +14,6 @@ public struct StatedReason: KindReason, Equatable, Sentence {
 
 extension Reason {
     public static func stated(_ sentence: String) -> Reason { .kind(KindFact(StatedReason(sentence: sentence))) }
-}
-
-extension VaultError: Sentence {
-    var sentence: String {
-        switch self {
-        case .locked(let reason, _), .refused(let reason, _): reason
-        case .unwritable(let reason), .damaged(let reason), .newer(let reason): reason
-        case .wrongPassphrase: "The passphrase does not open the vault."
-        }
-    }
 }
 
 extension Reason: Sentence {

@@ -19,7 +19,7 @@ extension SessionReason: Sentence {
         case .newer(let name):
             "The session of \(name) was sealed by a newer version of Ringback. It was not touched."
         case .noRoom(let cause):
-            "The session was not refreshed, since a new refresh token could not be kept safe: \(cause)"
+            "The session was not refreshed, since a new refresh token could not be kept safe: \(cause.sentence)"
         case .notRefreshable(let name, let advice):
             "The provider gave \(name) no refresh token. Sign in again when the session ends."
                 + SessionReason.suffix(advice)

@@ -1,3 +1,4 @@
+public import FilePaths
 public import SessionVault
 
 /// Every error of the broker. The socket API maps it once to a problem document. It holds names, hosts, statuses and
@@ -81,8 +82,8 @@ public struct UnusableSetting: Sendable, Equatable {
     public var line: Int?
     /// The name of the credential that the daemon is given at its start.
     public var credential: String?
-    /// What is wrong with ``path``: a `cause` of the socket API; nil if no cause fits.
-    public var cause: String?
+    /// What other users may do with ``path``.
+    public var trouble: PathTrouble?
     /// The file or directory that the setting names, or one above it.
     public var path: String?
     /// True for a client secret of the provider that has expired and was not replaced.

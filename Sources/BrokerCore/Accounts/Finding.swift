@@ -44,6 +44,8 @@ public struct Finding: Sendable, Equatable {
         /// ``Finding/setting`` names the key, where there is one.
         case configuration
         case clientRefused = "client_refused"
+        /// The provider registers clients that ask for it (RFC 7591): nothing is wrong.
+        case registrationOffered = "registration_offered"
         case clockDiffers = "clock_differs"
         /// The user has to paste each callback.
         case callbackIsPasted = "callback_is_pasted"

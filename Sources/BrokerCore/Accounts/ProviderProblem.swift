@@ -1,5 +1,16 @@
-/// An error of a provider whose kind of account has an error table of its own. Codes are those of the socket API.
+/// An error of a provider whose kind of account has an error table of its own. The broker passes on the codes of the
+/// socket API and decides by none of them.
 public struct ProviderProblem: Sendable, Equatable {
+    /// What the broker decides by.
+    public enum Cause: Sendable, Equatable {
+        /// The provider asks to wait.
+        case rateLimited
+        /// The provider does not offer the method.
+        case methodUnsupported
+    }
+
+    /// Nil for all others.
+    public let cause: Cause?
     /// The API's error code.
     public let code: String
     /// What the caller can do: a `recovery` of the socket API.
@@ -25,9 +36,11 @@ public struct ProviderProblem: Sendable, Equatable {
     public let isMistake: Bool
 
     public init(
-        code: String, recovery: String, message: String?, providerCode: String?, providerMessage: String?,
+        _ cause: Cause?, code: String, recovery: String, message: String?, providerCode: String?,
+        providerMessage: String?,
         weaknesses: [String], retryAfter: Int?, reason: String?, endsSession: Bool, isTrouble: Bool, isMistake: Bool
     ) {
+        self.cause = cause
         self.code = code
         self.recovery = recovery
         self.message = message
@@ -42,12 +55,12 @@ public struct ProviderProblem: Sendable, Equatable {
     }
 
     /// The provider asks to wait.
-    public var isRateLimit: Bool { code == "rate_limited" }
+    public var isRateLimit: Bool { cause == .rateLimited }
 
     /// The same without the provider's texts, which may repeat a secret of the request.
     public var withoutWords: ProviderProblem {
         ProviderProblem(
-            code: code, recovery: recovery, message: message, providerCode: providerCode, providerMessage: nil,
+            cause, code: code, recovery: recovery, message: message, providerCode: providerCode, providerMessage: nil,
             weaknesses: weaknesses, retryAfter: retryAfter, reason: nil, endsSession: endsSession,
             isTrouble: isTrouble, isMistake: false)
     }

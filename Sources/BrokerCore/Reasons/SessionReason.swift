@@ -1,3 +1,5 @@
+public import SessionVault
+
 /// Why a session cannot be stored, read, refreshed or asked for a token.
 public enum SessionReason: Sendable, Equatable {
     /// The account is signed in as `held`, and the sign-in is by `other`: names or subjects; nil for a user without either.
@@ -11,8 +13,8 @@ public enum SessionReason: Sendable, Equatable {
     case unreadable(AccountName)
     /// A newer version of Ringback sealed the record.
     case newer(AccountName)
-    /// The refresh was not made, since the vault has no room for a new refresh token. `cause` is the vault's.
-    case noRoom(cause: String)
+    /// The refresh was not made, since the vault has no room for a new refresh token.
+    case noRoom(cause: VaultReason)
     /// There is no refresh token to renew the session with. `advice` says how to get one.
     case notRefreshable(AccountName, advice: Reason?)
     /// There is no refresh token to request a downscoped token with. `advice` says how to get one.

@@ -8,8 +8,8 @@ extension LaneState.Loaded {
         case .success(nil): self = .absent(.signedOut)
         // The vault has set the damaged record aside. It is known that there is no session.
         case .failure(.damaged(let reason)):
-            self = .absent(.unreadable(BrokerError(VaultError.damaged(reason: reason))))
-        case .failure(.newer(let reason)): self = .untouchable(BrokerError(VaultError.newer(reason: reason)))
+            self = .absent(.unreadable(BrokerError(VaultError.damaged(reason))))
+        case .failure(.newer(let reason)): self = .untouchable(BrokerError(VaultError.newer(reason)))
         case .failure(let error): self = .failed(BrokerError(error))
         }
     }

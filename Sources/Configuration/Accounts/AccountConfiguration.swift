@@ -1,6 +1,7 @@
 public import HTTPMessages
 public import OAuth
 public import Secrets
+internal import StrictJSON
 
 /// A configured account: provider, client and scopes. All values are checked.
 public struct AccountConfiguration: Sendable, Equatable {
@@ -21,6 +22,8 @@ public struct AccountConfiguration: Sendable, Equatable {
     public let scopes: [String]
     /// How a service account gets tokens without a user; nil for accounts with sign-in.
     public let service: ServiceConfiguration?
+    /// The AWS role whose credentials a token of the account is exchanged for; nil if there is none.
+    public let aws: AWSConfiguration?
     /// Where the provider sends the authorization response.
     public let redirect: RedirectTarget
     /// As written in the configuration; nil for the default.
@@ -92,6 +95,8 @@ public struct ConfigurationSource: Sendable, Equatable, CustomStringConvertible 
     public let line: Int
 
     public var description: String { "\(file):\(line)" }
+    /// For the report of the configuration.
+    var json: JSON { ["file": .string(file), "line": .integer(line)] }
 }
 
 /// An account's provider, and where its endpoints come from.

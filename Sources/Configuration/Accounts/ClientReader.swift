@@ -1,3 +1,4 @@
+internal import FilePaths
 internal import OAuth
 internal import Secrets
 

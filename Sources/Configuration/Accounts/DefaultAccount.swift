@@ -17,5 +17,5 @@ public struct DefaultAccount: Sendable, Equatable {
     }
 
     /// The member of the report's JSON.
-    var json: JSON { ["account": .string(name), "source": .string(source.description)] }
+    var json: JSON { ["account": .string(name), "source": source.json] }
 }

@@ -75,7 +75,7 @@ extension FileConfiguration {
     var json: JSON {
         [
             "path": .string(path), "account": .string(account), "format": .string(format.rawValue),
-            "source": .string(source.description),
+            "source": source.json,
         ]
     }
 }

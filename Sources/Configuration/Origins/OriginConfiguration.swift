@@ -79,7 +79,7 @@ extension OriginConfiguration {
         object["kind"] = .string(kind.rawValue)
         object["username"] = username.map { .string($0) }
         object["headers"] = .array(headers.map { .string($0.text) })
-        object["source"] = .string(source.description)
+        object["source"] = source.json
         return .object(object)
     }
 }

@@ -15,14 +15,18 @@ struct ConnectionRegistry {
     /// True if there is no room for one more.
     var isFull: Bool { count >= most }
 
-    /// The oldest connection that is not working on a complete request.
+    /// The oldest connection that is not working on a complete request, if possible one without a response that is still
+    /// being sent.
     var oldestIdle: HTTPConnection? {
-        var candidate = oldest
+        var (candidate, sending) = (oldest, HTTPConnection?.none)
         while let connection = candidate {
-            if connection.isIdle { return connection }
+            if connection.isIdle {
+                guard connection.isBlocked else { return connection }
+                sending = sending ?? connection
+            }
             candidate = connection.younger
         }
-        return nil
+        return sending
     }
 
     mutating func append(_ connection: HTTPConnection) {

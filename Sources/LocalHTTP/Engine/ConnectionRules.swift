@@ -54,9 +54,20 @@ final class ConnectionRules: @unchecked Sendable {
         return true
     }
 
-    /// Closes every connection, and lets no more in. What was written before is still sent.
-    func closeAll() {
+    /// Called when no response is left that is still being sent, after ``closeAll(_:)``.
+    private var whenSent: (@Sendable () -> Void)?
+
+    /// Closes every connection, and lets no more in. What was written before is still sent; `sent` is called then.
+    func closeAll(_ sent: @escaping @Sendable () -> Void = {}) {
         registry.isClosing = true
         for connection in registry.all { connection.end() }
+        whenSent = sent
+        noteSent()
+    }
+
+    /// A connection has sent all its bytes, or is closed.
+    func noteSent() {
+        guard whenSent != nil, !registry.all.contains(where: \.isBlocked) else { return }
+        whenSent.take()?()
     }
 }

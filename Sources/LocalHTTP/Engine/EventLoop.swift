@@ -195,7 +195,7 @@ final class EventLoop: @unchecked Sendable {
         switch outcome {
         case .accepted: return
         case .broken: return removeBroken(token)
-        case .exhausted: break
+        case .exhausted, .refused: break
         }
         // The listener would be reported as ready all the time. It is watched again when a connection closes, or after a
         // pause.
@@ -217,9 +217,12 @@ final class EventLoop: @unchecked Sendable {
         paused = []
     }
 
-    /// The oldest connection of any server that is not working on a complete request.
+    /// The oldest connection of any server that is not working on a complete request, see
+    /// ``ConnectionRegistry/oldestIdle``.
     private func oldestIdle() -> HTTPConnection? {
-        registrations.lazy.compactMap(\.connection).filter(\.isIdle).min { $0.age < $1.age }
+        registrations.lazy.compactMap(\.connection).filter(\.isIdle).min {
+            $0.isBlocked == $1.isBlocked ? $0.age < $1.age : $1.isBlocked
+        }
     }
 
     // MARK: Connections

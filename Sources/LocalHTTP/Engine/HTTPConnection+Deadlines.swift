@@ -13,6 +13,8 @@ extension HTTPConnection {
             case .reading:
                 refuse(408)
                 turn()
+            // While the response is still being sent, only the deadline for that counts.
+            case .lingering where isBlocked: startDeadline(in: HTTPConnection.lingerTimeout)
             case .lingering: return drop()
             case .answering, .closing, .closed: break
             }

@@ -191,6 +191,7 @@ extension HTTPConnection {
         guard !isBlocked else { return }
         clearWriteDeadline()
         watchOutput(false)
+        server.noteSent()
         finishWrite()
     }
 

@@ -88,7 +88,8 @@ final class HTTPConnection: @unchecked Sendable {
         reader = RequestReader(limits: ConnectionRules.nobody.limits)
     }
 
-    /// True if no complete request is being handled. Such a connection may be closed to make room for another.
+    /// True if no complete request is being handled. Such a connection may be closed to make room for another, at last one
+    /// whose response is still being sent.
     var isIdle: Bool {
         switch phase {
         case .reading, .lingering: true
@@ -134,6 +135,7 @@ final class HTTPConnection: @unchecked Sendable {
         if case .answering(let exchange) = phase { exchange?.clientLeft() }
         streamWrite.take()?(false)
         unsent = UnsentBytes()
+        server.noteSent()
         reader.discard()
         reader.release(to: &loop.spare)
         closeSocket()
@@ -155,6 +157,10 @@ final class HTTPConnection: @unchecked Sendable {
     /// Closes. A last response that is being sent is still completed.
     func end() {
         switch phase {
+        // The response before is still being sent.
+        case .reading where isBlocked:
+            phase = .closing
+            reader.discard()
         case .reading, .answering: drop()
         case .closing, .lingering, .closed: break
         }

@@ -42,6 +42,8 @@ final class Listener: @unchecked Sendable {
         case accepted
         /// The process or the system has no free descriptor or memory for the next connection.
         case exhausted
+        /// The kernel, or a security module, refuses the next connection. The socket still listens.
+        case refused
         /// The socket does not listen any more: the process that opened it has shut it down.
         case broken
     }
@@ -65,7 +67,9 @@ final class Listener: @unchecked Sendable {
             case EAGAIN:
                 (share, fullShares) = (max(accepted, 1), 0)
                 return .accepted
-            default: return .broken
+            case EBADF, EINVAL, ENOTSOCK, EOPNOTSUPP: return .broken
+            // It may concern one client only. If it goes on, the listener must not be tried again at once.
+            default: return hasClient ? .refused : .accepted
             }
         }
         fullShares += 1

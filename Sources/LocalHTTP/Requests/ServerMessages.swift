@@ -15,7 +15,7 @@ public struct ServerRequest: Sendable {
     public let peer: Peer
     /// The uid that owns the client's TCP socket, if the server looks it up; nil if it is unknown.
     public let owner: UInt32?
-    /// The process of a local peer. It is set only in the first request of a connection.
+    /// The process of a local peer. It is set until the handler has put something into ``memory``.
     public internal(set) var process: PeerProcess?
     /// A value that is kept from one request of a connection to the next.
     public let memory: ConnectionMemory

@@ -11,8 +11,6 @@ struct IDTokenParties {
     let audience: [String]
     let authorizedParty: String?
     private let claims: JSONObject
-    /// What is wrong with a token of another subject. It is looked for last: signature, issuer and audience are good.
-    static let otherSubject = "another person than before"
 
     init(claims: JSONObject) throws(OAuthError) {
         self.claims = claims
@@ -31,9 +29,8 @@ struct IDTokenParties {
         try checkParties(expected)
         try checkSigner(signer, expected)
         try checkNonce(expected)
-        if let wanted = expected.subject, !subject.isSameBytes(as: wanted) {
-            throw .invalidIDToken(claim: "sub", reason: IDTokenParties.otherSubject)
-        }
+        // Checked last: signature, issuer and audience are good.
+        if let wanted = expected.subject, !subject.isSameBytes(as: wanted) { throw .otherSubject }
         if let previous = expected.previous { try checkSuccession(to: previous) }
     }
 
@@ -79,9 +76,7 @@ struct IDTokenParties {
         guard previous.issuer?.isSameBytes(as: issuer) ?? true else {
             throw .invalidIDToken(claim: "iss", reason: "another issuer than before")
         }
-        guard subject.isSameBytes(as: previous.subject) else {
-            throw .invalidIDToken(claim: "sub", reason: IDTokenParties.otherSubject)
-        }
+        guard subject.isSameBytes(as: previous.subject) else { throw .otherSubject }
         let (mine, theirs) = (Set(audience), previous.audience)
         guard mine.count == theirs.count,
             mine.allSatisfy({ mine in theirs.contains { $0.isSameBytes(as: mine) } })

@@ -37,7 +37,7 @@ public struct MCPServer: Sendable, Equatable {
                 ("Accept", "application/json, text/event-stream"), ("Content-Type", "application/json"),
                 ("MCP-Protocol-Version", version), ("Mcp-Method", "tools/list"),
             ]), body: Secret(body), limits: HTTPLimits(timeout: .seconds(10), maxBody: 65_536),
-            // A server without authorization may answer with a stream that does not end.
+            // A server without authorization may respond with a stream that does not end.
             keepsPartialBody: true)
     }
 

@@ -32,7 +32,7 @@ public struct ClientKey: Sendable, Equatable {
                 key: try PrivateKey(pem: text), keyID: keyID, thumbprint: ClientKey.thumbprint(in: text), algorithm: nil
             )
         } catch {
-            throw ClientKey.refusal(error)
+            throw ClientKey.unusable(error)
         }
     }
 
@@ -64,11 +64,11 @@ public struct ClientKey: Sendable, Equatable {
             let key = try PrivateKey(half.publicKey, numbers: numbers)
             self.init(key: key, keyID: half.keyID ?? keyID, thumbprint: nil, algorithm: half.algorithm)
         } catch {
-            throw ClientKey.refusal(error)
+            throw ClientKey.unusable(error)
         }
     }
 
-    private static func refusal(_ error: CryptographyError) -> OAuthError {
+    private static func unusable(_ error: CryptographyError) -> OAuthError {
         guard case .invalidKey(let reason) = error else {
             return .misconfigured(reason: "the client's key cannot be used")
         }

@@ -38,8 +38,10 @@ public struct PushedAuthorization: Sendable, Equatable {
     public init(parsing response: HTTPResponse) throws(OAuthError) {
         try ResponseReader.checkStatus(response, of: .pushedAuthorization)
         let object = try ResponseReader.object(in: response, of: .pushedAuthorization)
-        if let refusal = try ResponseReader.refusal(in: object, status: response.status, of: .pushedAuthorization) {
-            throw .refused(refusal)
+        if let errorResponse = try ResponseReader.errorResponse(
+            in: object, status: response.status, of: .pushedAuthorization)
+        {
+            throw .refused(errorResponse)
         }
         guard [200, 201].contains(response.status) else {
             throw .invalid(.pushedAuthorization, reason: "HTTP \(response.status) in place of 201")

@@ -57,7 +57,7 @@ public struct RegistrationManagement: Sendable, Equatable {
                 method: method, url: uri, fields: HTTPFields([("Accept", "application/json")]),
                 authorization: Secret("Bearer \(token.revealed())"),
                 limits: HTTPLimits(maxBody: HTTPRequest.maxResponse),
-                // The answer may hold another token, which exists nowhere else.
+                // The response may hold another token, which exists nowhere else.
                 keepsPartialBody: method != "DELETE")
         }
     }
@@ -72,9 +72,9 @@ public struct RegistrationManagement: Sendable, Equatable {
         try ResponseReader.checkStatus(response, of: .registration)
         if (200..<300).contains(response.status) || [404, 410].contains(response.status) { return }
         if let object = try? ResponseReader.object(in: response, of: .registration),
-            let refusal = try ResponseReader.refusal(in: object, status: response.status, of: .registration)
+            let errorResponse = try ResponseReader.errorResponse(in: object, status: response.status, of: .registration)
         {
-            throw .refused(refusal)
+            throw .refused(errorResponse)
         }
         let codes = [401: "invalid_token", 403: "access_denied", 405: "unsupported", 501: "unsupported"]
         guard let code = codes[response.status] else {

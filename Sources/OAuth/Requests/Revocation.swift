@@ -36,16 +36,17 @@ public enum RevocationOutcome: Sendable, Equatable {
             return
         }
         let object = try ResponseReader.object(in: response, of: .revocation)
-        guard let refusal = try ResponseReader.refusal(in: object, status: response.status, of: .revocation) else {
+        guard let errorResponse = try ResponseReader.errorResponse(in: object, status: response.status, of: .revocation)
+        else {
             throw .invalid(.revocation, reason: "HTTP \(response.status) without an OAuth error")
         }
-        switch refusal.code {
+        switch errorResponse.code {
         case "unsupported_token_type", "invalid_request": self = .unsupported
         // The standard requires 200 for an unknown or invalid token, but some servers send these errors.
         case "invalid_token", "invalid_grant": self = .revoked
         case "temporarily_unavailable", "server_error", "slow_down":
             throw ResponseReader.unavailable(response, .revocation)
-        default: throw .refused(refusal)
+        default: throw .refused(errorResponse)
         }
     }
 }

@@ -10,7 +10,7 @@ public struct AuthorizationResponse: Sendable, Equatable {
         /// 1...8192 bytes.
         case code(Secret)
         /// An error response; its texts are checked, its status is 0.
-        case refusal(OAuthError.ErrorResponse)
+        case error(OAuthError.ErrorResponse)
     }
 
     /// Why a callback is not an authorization response.
@@ -75,7 +75,7 @@ public struct AuthorizationResponse: Sendable, Equatable {
             }
             outcome = .code(code)
         case (nil, let error?):
-            outcome = .refusal(
+            outcome = .error(
                 OAuthError.ErrorResponse(
                     code: CheckedText.code(error), message: CheckedText.description(values["error_description"]),
                     status: 0
@@ -99,7 +99,7 @@ public struct AuthorizationResponse: Sendable, Equatable {
     /// issuer of any directory is accepted.
     public func check(issuer expected: String?, isAdvertised: Bool) -> Bool {
         guard let issuer else {
-            if case .refusal = outcome { return true }
+            if case .error = outcome { return true }
             return !isAdvertised
         }
         guard let expected else { return true }

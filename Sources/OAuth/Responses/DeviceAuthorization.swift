@@ -51,8 +51,10 @@ public struct DeviceAuthorization: Sendable, Equatable {
     public init(parsing response: HTTPResponse, from endpoint: String) throws(OAuthError) {
         try ResponseReader.checkStatus(response, of: .deviceAuthorization)
         let object = try ResponseReader.object(in: response, of: .deviceAuthorization)
-        if let refusal = try ResponseReader.refusal(in: object, status: response.status, of: .deviceAuthorization) {
-            throw .refused(refusal)
+        if let errorResponse = try ResponseReader.errorResponse(
+            in: object, status: response.status, of: .deviceAuthorization)
+        {
+            throw .refused(errorResponse)
         }
         guard (200..<300).contains(response.status) else {
             throw .invalid(.deviceAuthorization, reason: "HTTP \(response.status) without an OAuth error")

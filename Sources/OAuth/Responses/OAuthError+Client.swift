@@ -8,8 +8,8 @@ extension OAuthError {
     ) -> Bool {
         if response.status == 401 { return true }
         guard (200..<500).contains(response.status), let object = try? ResponseReader.tokenObject(in: response),
-            let refusal = try? ResponseReader.refusal(in: object, status: response.status, of: .token)
+            let errorResponse = try? ResponseReader.errorResponse(in: object, status: response.status, of: .token)
         else { return false }
-        return codes.contains(refusal.code)
+        return codes.contains(errorResponse.code)
     }
 }

@@ -12,6 +12,8 @@ public enum OAuthError: Error, Sendable, Equatable {
     case invalid(Response, reason: String)
     /// An ID token failed a check of OpenID Connect Core section 3.1.3.7 or 12.2; `claim` names the failed part.
     case invalidIDToken(claim: String, reason: String)
+    /// An ID token, which the provider signed for this client, is of another subject than the session.
+    case otherSubject
     /// An OAuth error response (RFC 6749 sections 4.1.2.1 and 5.2).
     case refused(ErrorResponse)
     /// Try later: status 408, 425, 429 or 5xx, or an error code with that meaning. `retryAfter` in seconds.
@@ -49,14 +51,14 @@ public enum OAuthError: Error, Sendable, Equatable {
 
     public var remedy: Remedy {
         switch self {
-        case .invalid, .invalidIDToken: .reportToProvider
+        case .invalid, .invalidIDToken, .otherSubject: .reportToProvider
         case .unavailable(_, _, let retryAfter), .failing(_, let retryAfter): .retry(after: retryAfter)
         case .misconfigured: .fixConfiguration
-        case .refused(let refusal):
-            switch refusal.code {
+        case .refused(let errorResponse):
+            switch errorResponse.code {
             // Only the token endpoint itself can prove that a grant is invalid (RFC 6749 section 5.2; some send it with
             // 200). An authorization response in the browser or a status that a proxy may create is no proof.
-            case "invalid_grant" where [200, 400, 401, 403].contains(refusal.status): .signInAgain
+            case "invalid_grant" where [200, 400, 401, 403].contains(errorResponse.status): .signInAgain
             case "temporarily_unavailable", "server_error", "slow_down": .retry(after: nil)
             // The last three are codes of GitHub and Google.
             case "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
@@ -67,9 +69,4 @@ public enum OAuthError: Error, Sendable, Equatable {
             }
         }
     }
-}
-
-extension OAuthError {
-    /// True if an ID token, which the provider signed for this client, is of another subject than the session.
-    public var provesOtherSubject: Bool { self == .invalidIDToken(claim: "sub", reason: IDTokenParties.otherSubject) }
 }

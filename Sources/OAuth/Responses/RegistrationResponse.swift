@@ -52,8 +52,8 @@ public struct RegistrationResponse: Sendable {
             return
         }
         guard isSuccess else {
-            let refusal = try ResponseReader.refusal(in: object, status: response.status, of: .registration)
-            if let refusal { throw .refused(refusal) }
+            let errorResponse = try ResponseReader.errorResponse(in: object, status: response.status, of: .registration)
+            if let errorResponse { throw .refused(errorResponse) }
             let error = OAuthError.invalid(
                 .registration, reason: "HTTP \(response.status) without an OAuth error")
             throw RegistrationResponse.meaning(of: error, response)
@@ -93,7 +93,7 @@ public struct RegistrationResponse: Sendable {
     public func client() throws(OAuthError) -> RegisteredClient { try client(usual: .none) }
 
     /// Asks for the same registration again, whereupon a provider may issue another secret (RFC 7592 section 2.2). Nil
-    /// without an answer that can be used, and where nobody knows where to send it.
+    /// without a response that can be used, and where nobody knows where to send it.
     public func update(with management: RegistrationManagement) -> HTTPRequest? {
         guard case .success(let object) = outcome, clientID != nil else { return nil }
         // Section 2.2: none of these may be sent. The secret may be left out.

@@ -7,36 +7,36 @@ import StrictJSON
 enum ResponseReader {
     /// Throws for responses that say nothing about the request: status 408, 425, 429, 5xx, redirects, and truncated
     /// ones.
-    static func checkStatus(_ response: HTTPResponse, of answer: OAuthError.Response) throws(OAuthError) {
+    static func checkStatus(_ response: HTTPResponse, of kind: OAuthError.Response) throws(OAuthError) {
         switch response.status {
         case 408, 425, 429, 500...599:
-            throw failure(response, answer) ?? unavailable(response, answer)
+            throw failure(response, kind) ?? unavailable(response, kind)
         case 300..<400:
             // Following a redirect could send codes and tokens to a host that is not configured.
-            throw .invalid(answer, reason: "a redirect, which is not followed (HTTP \(response.status))")
+            throw .invalid(kind, reason: "a redirect, which is not followed (HTTP \(response.status))")
         default: break
         }
         // A truncated response may mean the opposite of the complete one.
-        guard !response.isTruncated else { throw .invalid(answer, reason: "the response was truncated") }
+        guard !response.isTruncated else { throw .invalid(kind, reason: "the response was truncated") }
     }
 
     /// A 5xx response with an OAuth error. Whatever the error is, it proves nothing about the grant.
-    private static func failure(_ response: HTTPResponse, _ answer: OAuthError.Response) -> OAuthError? {
-        guard response.status >= 500, !response.isTruncated, [.token, .pushedAuthorization].contains(answer),
-            let object = try? object(in: response, of: answer),
-            let refusal = try? refusal(in: object, status: response.status, of: answer)
+    private static func failure(_ response: HTTPResponse, _ kind: OAuthError.Response) -> OAuthError? {
+        guard response.status >= 500, !response.isTruncated, [.token, .pushedAuthorization].contains(kind),
+            let object = try? object(in: response, of: kind),
+            let errorResponse = try? errorResponse(in: object, status: response.status, of: kind)
         else { return nil }
-        return .failing(refusal, retryAfter: RetryAfter.seconds(in: response.fields))
+        return .failing(errorResponse, retryAfter: RetryAfter.seconds(in: response.fields))
     }
 
-    static func unavailable(_ response: HTTPResponse, _ answer: OAuthError.Response) -> OAuthError {
-        .unavailable(answer, status: response.status, retryAfter: RetryAfter.seconds(in: response.fields))
+    static func unavailable(_ response: HTTPResponse, _ kind: OAuthError.Response) -> OAuthError {
+        .unavailable(kind, status: response.status, retryAfter: RetryAfter.seconds(in: response.fields))
     }
 
     /// The body as a JSON object. Throws `.invalid`.
-    static func object(in response: HTTPResponse, of answer: OAuthError.Response) throws(OAuthError) -> JSONObject {
+    static func object(in response: HTTPResponse, of kind: OAuthError.Response) throws(OAuthError) -> JSONObject {
         guard !response.body.isEmpty else {
-            throw .invalid(answer, reason: "an empty response (HTTP \(response.status))")
+            throw .invalid(kind, reason: "an empty response (HTTP \(response.status))")
         }
         let json: JSON
         do {
@@ -44,14 +44,14 @@ enum ResponseReader {
         } catch {
             let isPage = mediaType(of: response) == "text/html"
             throw .invalid(
-                answer,
+                kind,
                 reason: isPage
                     ? "a web page in place of JSON (HTTP \(response.status))"
                     : "not JSON: \(error) (HTTP \(response.status))"
             )
         }
         guard let object = json.object else {
-            throw .invalid(answer, reason: "JSON, but not an object (HTTP \(response.status))")
+            throw .invalid(kind, reason: "JSON, but not an object (HTTP \(response.status))")
         }
         return object
     }
@@ -65,8 +65,8 @@ enum ResponseReader {
 
     /// The OAuth error in a response (RFC 6749 section 5.2), also in the nested forms of some servers. Nil without an
     /// `error`. Throws `.invalid` if it is not a text.
-    static func refusal(
-        in object: JSONObject, status: Int, of answer: OAuthError.Response
+    static func errorResponse(
+        in object: JSONObject, status: Int, of kind: OAuthError.Response
     ) throws(OAuthError) -> OAuthError.ErrorResponse? {
         switch object["error"] {
         case nil, .null?, .string("")?: return nil
@@ -82,7 +82,7 @@ enum ResponseReader {
                 code: CheckedText.code(code ?? "unspecified_error"),
                 message: CheckedText.description(nested["message"]?.string), status: status
             )
-        default: throw .invalid(answer, reason: "an error that is not text (HTTP \(status))")
+        default: throw .invalid(kind, reason: "an error that is not text (HTTP \(status))")
         }
     }
 }

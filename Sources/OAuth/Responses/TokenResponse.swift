@@ -39,8 +39,8 @@ public struct TokenResponse: Sendable {
             outcome = TokenResponse.rest(of: object, refreshToken)
             return
         }
-        if let refusal = try ResponseReader.refusal(in: object, status: response.status, of: .token) {
-            throw TokenResponse.meaning(of: refusal, object, response)
+        if let errorResponse = try ResponseReader.errorResponse(in: object, status: response.status, of: .token) {
+            throw TokenResponse.meaning(of: errorResponse, object, response)
         }
         guard isSuccess else { throw .invalid(.token, reason: "HTTP \(response.status) without an OAuth error") }
         outcome = TokenResponse.rest(of: object, nil)
@@ -51,20 +51,20 @@ public struct TokenResponse: Sendable {
 
     /// The codes for "later" belong to RFC 6749 section 4.1.2.1, but servers also use them here.
     private static func meaning(
-        of refusal: OAuthError.ErrorResponse, _ object: JSONObject, _ response: HTTPResponse
+        of errorResponse: OAuthError.ErrorResponse, _ object: JSONObject, _ response: HTTPResponse
     ) -> OAuthError {
-        switch refusal.code {
+        switch errorResponse.code {
         case "temporarily_unavailable", "server_error", "slow_down": ResponseReader.unavailable(response, .token)
         // GitHub's code for an invalid refresh token, sent with status 200. It is mapped to the standard's code, which
         // the rest of the code checks.
         case "bad_refresh_token":
-            .refused(.init(code: "invalid_grant", message: refusal.message, status: refusal.status))
+            .refused(.init(code: "invalid_grant", message: errorResponse.message, status: errorResponse.status))
         case "invalid_grant":
             .refused(
                 .init(
-                    code: livingGrant(object["suberror"]?.string) ?? refusal.code, message: refusal.message,
-                    status: refusal.status))
-        default: .refused(refusal)
+                    code: livingGrant(object["suberror"]?.string) ?? errorResponse.code, message: errorResponse.message,
+                    status: errorResponse.status))
+        default: .refused(errorResponse)
         }
     }
 

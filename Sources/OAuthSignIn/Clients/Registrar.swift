@@ -44,16 +44,16 @@ struct Registrar: Sendable {
     private func register(
         _ order: RegistrationOrder, _ requests: [ClientRegistrationRequest], _ endpoint: String, _ waiting: VaultSlot
     ) async throws(BrokerError) -> RegistrationView {
-        var refusal = BrokerError.cancelled
+        var failure = BrokerError.cancelled
         for request in requests {
             do throws(BrokerError) {
                 return try await register(order, request, endpoint, waiting)
             } catch {
                 guard case .provider(.refused("invalid_client_metadata", _)) = error else { throw error }
-                refusal = error
+                failure = error
             }
         }
-        throw refusal
+        throw failure
     }
 
     private func register(
@@ -69,34 +69,34 @@ struct Registrar: Sendable {
             record(.registrationLeft(order.account, error))
             throw error
         }
-        let answer: RegistrationResponse
+        let registered: RegistrationResponse
         do throws(OAuthError) {
-            answer = try RegistrationResponse(reading: response, issuer: order.issuer)
+            registered = try RegistrationResponse(reading: response, issuer: order.issuer)
         } catch {
             throw meaning(of: error, response, message.host).unquoting(order.initialAccessToken)
         }
         let client: RegisteredClient
         do throws(OAuthError) {
-            client = try answer.client(asked: request)
+            client = try registered.client(asked: request)
         } catch {
-            throw await undo(answer, order, waiting, because: meaning(of: error, response, message.host))
+            throw await undo(registered, order, waiting, because: meaning(of: error, response, message.host))
         }
         let slot = RegistrationRecord.slot(order.account, issuer: order.issuer, clientID: client.clientID)
         // A provider may issue the same client_id twice. Keep the tokens of the earlier registration: nothing else can
         // delete it.
         let earlier = (try? await vault.load(slot)).flatMap { $0 }.flatMap { RegistrationRecord(decoding: $0.text) }
-        let older = (earlier?.managements ?? []).filter { $0.uri == nil || $0.uri != answer.management?.uri }
+        let older = (earlier?.managements ?? []).filter { $0.uri == nil || $0.uri != registered.management?.uri }
         let kept = RegistrationRecord(
             issuer: order.issuer, clientID: client.clientID, secret: client.secret,
             secretExpiresAt: client.secretExpiresAt.map { WallInstant(seconds: $0) },
-            managements: [answer.management].compactMap { $0 } + older,
+            managements: [registered.management].compactMap { $0 } + older,
             registeredAt: clock.wallInstant)
         do throws(BrokerError) {
             try await BrokerError.mapping { () throws(VaultError) in try await vault.store(kept.encoded(), in: slot) }
         } catch {
-            throw await undo(answer, order, waiting, because: error)
+            throw await undo(registered, order, waiting, because: error)
         }
-        return RegistrationView(order, request, client, isManaged: answer.management?.uri != nil)
+        return RegistrationView(order, request, client, isManaged: registered.management?.uri != nil)
     }
 
     /// The error of a response. If the response was cut off, the reason for that is more useful than what is missing in
@@ -110,10 +110,11 @@ struct Registrar: Sendable {
     /// Deletes a registration that cannot be used. If that fails, its management token stays in the vault. The error
     /// says which of the two happened.
     private func undo(
-        _ answer: RegistrationResponse, _ order: RegistrationOrder, _ waiting: VaultSlot, because reason: BrokerError
+        _ registered: RegistrationResponse, _ order: RegistrationOrder, _ waiting: VaultSlot,
+        because reason: BrokerError
     ) async -> BrokerError {
-        let client = answer.clientID
-        guard let management = answer.management else {
+        let client = registered.clientID
+        guard let management = registered.management else {
             return reason.adding(.maybeRegistered(client: client))
         }
         let earlier = (try? await vault.load(waiting)).flatMap { $0 }.flatMap { RegistrationRecord(decoding: $0.text) }
@@ -134,7 +135,7 @@ struct Registrar: Sendable {
         }
         kept.managements.removeFirst()
         try? await replace(kept, in: waiting)
-        record(.registrationDeleted(order.account, clientID: answer.clientID))
+        record(.registrationDeleted(order.account, clientID: registered.clientID))
         return reason.adding(.deleted)
     }
 

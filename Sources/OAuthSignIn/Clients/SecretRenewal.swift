@@ -49,32 +49,32 @@ extension Registrar {
             try? await vault.settle(slot)
             throw error
         }
-        let answer: RegistrationResponse
+        let registered: RegistrationResponse
         do throws(OAuthError) {
-            answer = try RegistrationResponse(reading: response, issuer: kept.issuer)
+            registered = try RegistrationResponse(reading: response, issuer: kept.issuer)
         } catch {
             try? await vault.settle(slot)
             throw BrokerError(error, host: request.host).unquoting(kept.managements.first?.token)
         }
-        guard let newer = answer.management, newer.token != kept.managements.first?.token else {
+        guard let newer = registered.management, newer.token != kept.managements.first?.token else {
             try? await vault.settle(slot)
-            return answer
+            return registered
         }
         let uri = newer.uri ?? kept.managements.first?.uri
         kept.managements[0] = RegistrationManagement(token: newer.token, uri: uri)
         let text = kept.encoded()
         try await BrokerError.mapping { () throws(VaultError) in try await vault.store(text, in: slot) }
-        return answer
+        return registered
     }
 
     /// Stores and returns the response's client secret, if it has one that has not expired.
     private func take(
-        _ answer: RegistrationResponse, _ clientID: String, _ kept: inout RegistrationRecord, in slot: VaultSlot,
+        _ registered: RegistrationResponse, _ clientID: String, _ kept: inout RegistrationRecord, in slot: VaultSlot,
         host: String
     ) async throws(BrokerError) -> Secret? {
         let client: RegisteredClient
         do throws(OAuthError) {
-            client = try answer.client()
+            client = try registered.client()
         } catch {
             throw BrokerError(error, host: host)
         }

@@ -44,8 +44,8 @@ struct ClientDiagnosis: Sendable {
             do throws(OAuthError) {
                 _ = try TokenResponse(reading: response)
             } catch {
-                guard case .refused(let refusal) = error,
-                    ["invalid_grant", "bad_verification_code"].contains(refusal.code)
+                guard case .refused(let errorResponse) = error,
+                    ["invalid_grant", "bad_verification_code"].contains(errorResponse.code)
                 else { return nil }
                 return Finding(check, .ok, .oauth(.clientKnown(host: host)))
             }

@@ -41,6 +41,10 @@ struct ProviderDiagnosis: Sendable {
         if !findings.contains(where: { $0.level == .wrong }), let metadata, let mistake = await mistake(metadata) {
             findings.append(mistake)
         }
+        if subject == .candidate, let endpoint = metadata?.registrationEndpoint {
+            let host = HTTPRequest(url: endpoint).host
+            findings.append(Finding(.client, .ok, .oauth(.registersClients(host: host)), .registrationOffered))
+        }
         let asksClient = subject == .configured || (rules.clientSecret == nil && rules.clientKey == nil)
         if asksClient, !findings.contains(where: { $0.level == .wrong }), let metadata,
             let client = await ClientDiagnosis(provider: provider, metadata: metadata).finding()

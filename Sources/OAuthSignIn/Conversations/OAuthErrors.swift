@@ -32,28 +32,30 @@ extension BrokerError {
     /// Translates an error of the protocol to one of the broker. `host` is for messages.
     init(_ error: OAuthError, host: String) {
         switch error {
-        case .invalid(let answer, let reason):
+        case .invalid(let kind, let reason):
             self = .provider(
                 .invalidResponse(
-                    .oauth(.invalidResponse(response: answer.rawValue, host: host, cause: reason))))
-        case .invalidIDToken where error.provesOtherSubject:
+                    .oauth(.invalidResponse(response: kind.rawValue, host: host, cause: reason))))
+        case .otherSubject:
             self = .provider(.otherSession(.oauth(.idTokenOfOtherUser(host: host))))
         case .invalidIDToken(let claim, let reason):
             self = .provider(
                 .invalidResponse(.oauth(.invalidIDToken(host: host, claim: claim, cause: reason))))
-        case .refused(let refusal) where refusal.code == "invalid_grant" && error.remedy != .signInAgain:
+        case .refused(let errorResponse) where errorResponse.code == "invalid_grant" && error.remedy != .signInAgain:
             // `invalid_grant` with a status that token endpoints do not use does not prove that the grant is invalid:
             // it may be a moved server's 404.
             self = .provider(
-                .invalidResponse(.oauth(.strayInvalidGrant(host: host, status: refusal.status))))
-        case .refused(let refusal): self = .provider(.refused(code: refusal.code, message: refusal.message))
+                .invalidResponse(.oauth(.strayInvalidGrant(host: host, status: errorResponse.status))))
+        case .refused(let errorResponse):
+            self = .provider(.refused(code: errorResponse.code, message: errorResponse.message))
         case .unavailable(_, 429, let retryAfter): self = .provider(.rateLimited(retryAfter: retryAfter))
         case .unavailable(_, let status, let retryAfter):
             self = .provider(.unavailable(status: status, retryAfter: retryAfter))
-        case .failing(let refusal, let retryAfter):
+        case .failing(let errorResponse, let retryAfter):
             self = .provider(
                 .failing(
-                    status: refusal.status, code: refusal.code, message: refusal.message, retryAfter: retryAfter))
+                    status: errorResponse.status, code: errorResponse.code, message: errorResponse.message,
+                    retryAfter: retryAfter))
         case .misconfigured(let reason): self = .misconfigured(.oauth(.unfit(cause: reason)))
         }
     }
@@ -85,12 +87,12 @@ extension Reason {
 
 extension BrokerError {
     /// The error of an authorization response: the user declined, or the provider rejected the request.
-    init(_ refusal: OAuthError.ErrorResponse, for account: AccountName) {
-        switch refusal.code {
+    init(_ errorResponse: OAuthError.ErrorResponse, for account: AccountName) {
+        switch errorResponse.code {
         case "access_denied": self = .accessDenied(account)
         case "temporarily_unavailable", "server_error":
-            self = .provider(.unavailable(status: refusal.status, retryAfter: nil))
-        default: self = .provider(.refused(code: refusal.code, message: refusal.message))
+            self = .provider(.unavailable(status: errorResponse.status, retryAfter: nil))
+        default: self = .provider(.refused(code: errorResponse.code, message: errorResponse.message))
         }
     }
 }

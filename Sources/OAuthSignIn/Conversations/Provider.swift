@@ -100,11 +100,11 @@ struct Provider: Sendable {
 
     /// Validates a refresh response. Returns the session with its tokens; throws if none of them may be used.
     func validate(
-        _ answer: TokenResponse, for session: Session, key: TokenKey, metadata: ProviderMetadata
+        _ response: TokenResponse, for session: Session, key: TokenKey, metadata: ProviderMetadata
     ) async throws(BrokerError) -> Session {
         let tokens: TokenSet
         do throws(OAuthError) {
-            tokens = try answer.tokenSet()
+            tokens = try response.tokenSet()
         } catch {
             throw BrokerError(error, host: session.issuer)
         }

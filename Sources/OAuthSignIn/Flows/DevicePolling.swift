@@ -27,7 +27,7 @@ extension OAuthProvider {
         case .waiting(let event):
             device.pace.answered(event, at: provider.clock.bootInstant)
             return .waiting(nil)
-        case .granted(let answer): return .session(try await provider.session(of: answer, device), flow.opening)
+        case .granted(let response): return .session(try await provider.session(of: response, device), flow.opening)
         }
     }
 

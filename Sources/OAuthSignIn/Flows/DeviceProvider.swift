@@ -81,10 +81,10 @@ extension Provider {
 
     /// The session after the user's approval. The response belongs to our own request, so no nonce is needed. An ID
     /// token, if there is one, is validated.
-    func session(of answer: TokenResponse, _ flow: DeviceFlow) async throws(BrokerError) -> Session {
+    func session(of response: TokenResponse, _ flow: DeviceFlow) async throws(BrokerError) -> Session {
         let tokens: TokenSet
         do throws(OAuthError) {
-            tokens = try answer.tokenSet()
+            tokens = try response.tokenSet()
         } catch {
             throw BrokerError(error, host: HTTPRequest(url: flow.metadata.tokenEndpoint).host)
                 .unquoting(flow.authorization.deviceCode, flow.registration.secret)
@@ -96,11 +96,11 @@ extension Provider {
 extension BrokerError {
     /// RFC 8628 section 3.5 has two error codes of its own that end a flow.
     init(_ error: OAuthError, deviceCodeOf account: AccountName, host: String) {
-        guard case .refused(let refusal) = error else {
+        guard case .refused(let errorResponse) = error else {
             self.init(error, host: host)
             return
         }
-        switch refusal.code {
+        switch errorResponse.code {
         // The second code is used by Microsoft.
         case "access_denied", "authorization_declined": self = .accessDenied(account)
         case "expired_token":

@@ -163,8 +163,19 @@ extension BrokerError {
     fileprivate var isMendedByRegistering: Bool {
         switch self {
         case .portInUse: true
-        case .unusableSetting(let setting): setting.setting == "client_secret_registered"
+        case .unusableSetting(let setting): setting.isOfRegistration
         default: false
+        }
+    }
+}
+
+extension UnusableSetting {
+    /// The secret of a registered client is missing or has expired.
+    fileprivate var isOfRegistration: Bool {
+        guard case .kind(let fact) = reason, let reason = fact.reason as? OAuthReason else { return false }
+        switch reason {
+        case .noRegisteredSecret, .secretExpired: return true
+        default: return false
         }
     }
 }

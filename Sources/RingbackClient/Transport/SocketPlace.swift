@@ -4,23 +4,46 @@ import Glibc
 /// fallback to a shared one.
 package enum SocketPlace {
     /// - Parameter stated: the path the caller named, which goes before the environment.
-    /// - Throws: `no_daemon` if neither `RINGBACK_SOCK` nor `XDG_RUNTIME_DIR` says where.
+    /// - Throws: `no_daemon` if neither `RINGBACK_SOCK` nor `XDG_RUNTIME_DIR` says where, and `/run/user/UID` has none.
     package static func path(stated: String? = nil) throws(RingbackError) -> String {
         try path(stated: stated, environment: variable)
     }
 
-    static func path(stated: String?, environment: (String) -> String?) throws(RingbackError) -> String {
+    /// - Parameter logins: the directory in which systemd's logins have a directory for each user.
+    static func path(
+        stated: String?, environment: (String) -> String?, logins: String = "/run/user"
+    ) throws(RingbackError) -> String {
         if let stated, !stated.isEmpty { return stated }
         if let path = environment("RINGBACK_SOCK"), !path.isEmpty { return path }
+        let own = "\(logins)/\(getuid())"
         // The base directory specification wants an absolute path and has a relative one ignored.
         if let directory = environment("XDG_RUNTIME_DIR"), directory.hasPrefix("/") {
-            return usualPath(in: directory)
+            let path = usualPath(in: directory)
+            // A Snap has /run/user/UID/snap.NAME. Any other directory was chosen: its user wants no other daemon.
+            guard directory.hasPrefix(own + "/"), !isOwn(path, S_IFSOCK), hasSocket(own) else { return path }
+            return usualPath(in: own)
         }
+        if hasSocket(own) { return usualPath(in: own) }
         throw RingbackError(
             .noDaemon,
             "There is no place for the daemon's socket: XDG_RUNTIME_DIR is not set. \(advice(hasSystemd: hasSystemd)) "
                 + "Or name the socket with RINGBACK_SOCK.",
             recovery: .fixConfiguration)
+    }
+
+    /// True if the user's own runtime directory has a daemon's socket, and nobody else can put one there.
+    private static func hasSocket(_ directory: String) -> Bool {
+        isOwn(directory, S_IFDIR) && isOwn(directory + "/ringback", S_IFDIR)
+            && isOwn(usualPath(in: directory), S_IFSOCK)
+    }
+
+    /// True for a file of this kind and this user's; of directories, only if nobody else may write to it.
+    private static func isOwn(_ path: String, _ kind: mode_t) -> Bool {
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0, status.st_uid == getuid(), status.st_mode & S_IFMT == kind else {
+            return false
+        }
+        return kind != S_IFDIR || status.st_mode & 0o022 == 0
     }
 
     /// The owner of the runtime directory, if it is another user and the path is the usual one in it: sudo and su keep

@@ -26,10 +26,7 @@ public struct KeyFileSource: KeySource {
     }
 
     public var choice: KeySourceChoice { .keyFile }
-    public var protects: String {
-        "a copy of the state directory alone opens nothing; whoever can read your files can read the key in "
-            + "\(directory) as well"
-    }
+    public var protection: VaultProtection { .keyFile(directory: directory) }
 
     public func canHoldNewKey() async -> Bool {
         guard let existing = KeyFileSource.deepestExisting(directory) else { return false }
@@ -49,7 +46,7 @@ public struct KeyFileSource: KeySource {
         do throws(FileFailure) {
             try place.makeNew(text, as: id + KeyFileSource.suffix)
         } catch {
-            throw .failed(reason: error.reason)
+            throw .failed(.file(error))
         }
         return (key, JSONObject())
     }
@@ -64,7 +61,7 @@ public struct KeyFileSource: KeySource {
         var text: [UInt8]
         do throws(FileFailure) {
             guard let found = try place.readPrivate(name, atMost: KeyFileSource.fileSize) else {
-                throw FileFailure(action: "read", path: "\(directory)/\(name)", code: ENOENT)
+                throw FileFailure(action: .read, path: "\(directory)/\(name)", code: ENOENT)
             }
             text = found
         } catch {
@@ -73,7 +70,7 @@ public struct KeyFileSource: KeySource {
         defer { text.erase() }
         guard text.count == KeyFileSource.fileSize, text.last == UInt8(ascii: "\n"),
             var bytes = Base64URL.decode(text.dropLast()), bytes.count == SealedBox.keyLength
-        else { throw .failed(reason: "\(directory)/\(name) holds no key; restore it from a backup.") }
+        else { throw .failed(.noKey(path: "\(directory)/\(name)")) }
         defer { bytes.erase() }
         return Secret(bytes: bytes)
     }
@@ -95,7 +92,7 @@ public struct KeyFileSource: KeySource {
 
     private func check(_ id: String) throws(KeySourceError) {
         // The identifier becomes a file name.
-        guard VaultKeyFile.isKeyID(id) else { throw .failed(reason: "\"\(id.prefix(64))\" is no key's identifier.") }
+        guard VaultKeyFile.isKeyID(id) else { throw .failed(.notAnIdentifier(String(id.prefix(64)))) }
     }
 
     /// An unsafe directory gives `locked`, not `failed`: the key exists, but the user has to fix the permissions.
@@ -106,31 +103,22 @@ public struct KeyFileSource: KeySource {
             place = try SyncedDirectory(opening: directory)
         } catch {
             let isLink = error.code == ELOOP || error.code == ENOTDIR
-            if isLink {
-                throw .locked(
-                    reason: "\(directory) is a symbolic link or not a directory. Set key_directory to a real "
-                        + "directory.")
-            }
-            throw isMade ? .failed(reason: error.reason) : KeyFileSource.refusal(error)
+            if isLink { throw .locked(.notADirectory(path: directory)) }
+            throw isMade ? .failed(.file(error)) : KeyFileSource.refusal(error)
         }
         guard place.isPrivate(".") else {
-            throw .locked(
-                reason: "\(directory) must be yours and closed to others (mode 0700).",
-                obstacle: .openToOthers(path: directory))
+            throw .locked(.openToOthers(path: directory), obstacle: .openToOthers(path: directory))
         }
         return place
     }
 
     private static func refusal(_ failure: FileFailure) -> KeySourceError {
-        failure.code == ENOENT
-            ? .absent(reason: "\(failure.path) is missing. Restore it.") : .failed(reason: failure.reason)
+        failure.code == ENOENT ? .absent(.missing(path: failure.path)) : .failed(.file(failure))
     }
 
     private func refuseInsideState() throws(KeySourceError) {
         guard let existing = KeyFileSource.deepestExisting(directory), isInsideState(existing) else { return }
-        throw .locked(
-            reason: "\(directory) is inside the state directory, so a copy of that directory would contain the key. "
-                + "Move it out.")
+        throw .locked(.insideState(path: directory))
     }
 
     private static func deepestExisting(_ path: String) -> String? {

@@ -14,17 +14,17 @@ public protocol KeySource: Sendable {
     func fetch(_ id: String, parameters: JSONObject, passphrase: Secret?) async throws(KeySourceError) -> Secret
     /// Removes a key that is no longer used. True if it does not exist any more.
     @discardableResult func remove(_ id: String, parameters: JSONObject) async -> Bool
-    /// What it protects against and what not, as a sentence for users.
-    var protects: String { get }
+    /// What a vault is protected by whose key it keeps.
+    var protection: VaultProtection { get }
 }
 
-/// Why a source gave no key. Reasons are sentences for users.
+/// Why a source gave no key.
 public enum KeySourceError: Error, Sendable, Equatable {
     /// The service, the credential or the file does not exist.
-    case absent(reason: String)
+    case absent(KeyReason)
     /// It exists, but cannot be used now.
-    case locked(reason: String, obstacle: VaultObstacle? = nil)
+    case locked(KeyReason, obstacle: VaultObstacle? = nil)
     /// A passphrase is needed and none was given.
     case needsPassphrase
-    case failed(reason: String)
+    case failed(KeyReason)
 }

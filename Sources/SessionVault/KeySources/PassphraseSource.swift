@@ -15,10 +15,7 @@ public struct PassphraseSource: KeySource {
     init(cost: Scrypt.Cost) { self.cost = cost }
 
     public var choice: KeySourceChoice { .passphrase }
-    public var protects: String {
-        "nobody reads the sealed sessions without the passphrase while the vault is locked; the protection is as "
-            + "strong as the passphrase is hard to guess"
-    }
+    public var protection: VaultProtection { .passphrase }
 
     /// False: the user would have to be asked for a passphrase.
     public func canHoldNewKey() async -> Bool { false }
@@ -45,10 +42,7 @@ public struct PassphraseSource: KeySource {
             let r = parameters["r"]?.integer, let p = parameters["p"]?.integer,
             let cost = Scrypt.Cost(validN: n, r: r, p: p),
             let salt = parameters["salt"]?.string.flatMap({ Base64URL.decode($0) }), (16...64).contains(salt.count)
-        else {
-            throw .failed(
-                reason: "The parameters in vault.key are not valid for a passphrase. Restore the file from a backup.")
-        }
+        else { throw .failed(.invalidParameters) }
         return try PassphraseSource.derive(passphrase, salt, cost)
     }
 
@@ -61,8 +55,7 @@ public struct PassphraseSource: KeySource {
         do throws(CryptographyError) {
             return try Scrypt.derive(passphrase, salt: salt, cost: cost)
         } catch {
-            throw .failed(
-                reason: "There was not enough memory for the passphrase (128 MiB); close something, try again.")
+            throw .failed(.outOfMemory)
         }
     }
 }

@@ -29,10 +29,7 @@ public struct SecretServiceSource: KeySource {
     }
 
     public var choice: KeySourceChoice { .secretService }
-    public var protects: String {
-        "nobody reads the sealed sessions without your keyring's password while the keyring is locked; programs of "
-            + "yours can read the key while it is unlocked"
-    }
+    public var protection: VaultProtection { .secretService }
 
     public func canHoldNewKey() async -> Bool { await isAvailable() }
 
@@ -47,7 +44,7 @@ public struct SecretServiceSource: KeySource {
         let kept = try? await fetch(id, parameters: JSONObject(), passphrase: nil)
         guard kept == key else {
             _ = await delete(id)
-            throw .failed(reason: "The keyring did not return the key unchanged.")
+            throw .failed(.keyringChangedKey)
         }
         return (key, JSONObject())
     }
@@ -58,7 +55,7 @@ public struct SecretServiceSource: KeySource {
         var text = try await get(id).revealedBytes()
         defer { text.erase() }
         guard var bytes = Base64URL.decode(text[...]), bytes.count == SealedBox.keyLength else {
-            throw .failed(reason: "The keyring's item for the vault is not a key.")
+            throw .failed(.notAKeyInKeyring)
         }
         defer { bytes.erase() }
         return Secret(bytes: bytes)

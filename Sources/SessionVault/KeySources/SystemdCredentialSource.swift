@@ -20,10 +20,7 @@ public struct SystemdCredentialSource: KeySource {
     }
 
     public var choice: KeySourceChoice { .systemdCredential }
-    public var protects: String {
-        "a copy of the state directory alone opens nothing; the key is as safe as the credential that systemd holds, "
-            + "bound to this machine where it is an encrypted one"
-    }
+    public var protection: VaultProtection { .systemdCredential }
 
     public func canHoldNewKey() async -> Bool { (try? read()) != nil }
 
@@ -42,9 +39,7 @@ public struct SystemdCredentialSource: KeySource {
     ) async throws(KeySourceError) -> Secret {
         let credential = try read()
         guard parameters["credential"]?.string == (try SystemdCredentialSource.identifier(credential)) else {
-            throw .locked(
-                reason: "The credential \(SystemdCredentialSource.credential) is not the one that the vault was sealed "
-                    + "with. Give the unit the right one and restart it.")
+            throw .locked(.otherCredential)
         }
         return try SystemdCredentialSource.derive(credential, "key 1 \(id)", 32)
     }
@@ -55,28 +50,24 @@ public struct SystemdCredentialSource: KeySource {
     private func read() throws(KeySourceError) -> Secret {
         let name = SystemdCredentialSource.credential
         guard let directory, !directory.isEmpty else {
-            throw .absent(
-                reason: "The daemon was started without credentials (CREDENTIALS_DIRECTORY is not set); start it as a "
-                    + "unit with LoadCredential=\(name).")
+            throw .absent(.noCredentials)
         }
         var bytes: [UInt8]
         do throws(FileFailure) {
             let place = try SyncedDirectory(opening: directory)
             guard let found = try place.read(name, atMost: SystemdCredentialSource.maximumLength) else {
-                throw FileFailure(action: "read", path: "\(directory)/\(name)", code: ENOENT)
+                throw FileFailure(action: .read, path: "\(directory)/\(name)", code: ENOENT)
             }
             bytes = found
         } catch {
-            throw error.code == ENOENT
-                ? .absent(reason: "The unit has no credential \(name); give it one with LoadCredential=.")
-                : .failed(reason: error.reason)
+            throw error.code == ENOENT ? .absent(.noCredential) : .failed(.file(error))
         }
         defer { bytes.erase() }
         guard bytes.count >= SystemdCredentialSource.minimumLength else {
-            throw .failed(reason: "The credential \(name) is shorter than 32 bytes; give the unit a random one.")
+            throw .failed(.credentialTooShort)
         }
         guard bytes.count <= SystemdCredentialSource.maximumLength else {
-            throw .failed(reason: "The credential \(name) is larger than 1 MiB.")
+            throw .failed(.credentialTooLarge)
         }
         return Secret(bytes: bytes)
     }
@@ -92,7 +83,7 @@ public struct SystemdCredentialSource: KeySource {
             return try KeyDerivation.derive(
                 from: credential, purpose: "ringback vault systemd-credential \(purpose)", length: length)
         } catch {
-            throw .failed(reason: "The cryptography library failed (out of memory?); try again.")
+            throw .failed(.cryptography)
         }
     }
 }

@@ -18,8 +18,7 @@ struct VaultKeyFile: Sendable, Equatable {
     var parameters: JSONObject
 
     enum Failure: Error, Equatable {
-        case newer(version: Int)
-        case damaged(reason: String)
+        case unreadable(SealedFile.SplitFailure)
         /// The wrapping key is not the one with which the file was made.
         case otherKey
     }
@@ -36,27 +35,26 @@ struct VaultKeyFile: Sendable, Equatable {
         self.parameters = parameters
     }
 
-    init(parsing bytes: [UInt8]) throws(Failure) {
+    init(parsing bytes: [UInt8]) throws(SealedFile.SplitFailure) {
         let parts: SealedFile.Parts
         switch SealedFile.split(bytes, .vaultKey) {
         case .success(let found): parts = found
-        case .failure(.newer(let version)): throw .newer(version: version)
-        case .failure(.damaged(let reason)): throw .damaged(reason: reason)
+        case .failure(let failure): throw failure
         }
         guard let header = (try? JSON(parsing: parts.header))?.object else {
-            throw .damaged(reason: "its header is no JSON object")
+            throw .damaged(.invalidHeader)
         }
         try self.init(header: header)
     }
 
-    init(header: JSONObject) throws(Failure) {
+    init(header: JSONObject) throws(SealedFile.SplitFailure) {
         guard let source = header["source"]?.string.flatMap(KeySourceChoice.init(rawValue:)),
             source != .auto, source != .memory
-        else { throw .damaged(reason: "it names no key source") }
+        else { throw .damaged(.noKeySource) }
         guard let keyID = header["id"]?.string, VaultKeyFile.isKeyID(keyID) else {
-            throw .damaged(reason: "it names no key")
+            throw .damaged(.noKeyName)
         }
-        guard let parameters = header["parameters"]?.object else { throw .damaged(reason: "it has no parameters") }
+        guard let parameters = header["parameters"]?.object else { throw .damaged(.noParameters) }
         self.init(source: source, keyID: keyID, parameters: parameters)
     }
 
@@ -76,11 +74,11 @@ struct VaultKeyFile: Sendable, Equatable {
     static func open(_ bytes: [UInt8], with wrappingKey: Secret) throws -> SealingKey {
         switch try SealedFile.read(bytes, .vaultKey, key: SealingKey(wrappingKey)) {
         case .file(let file):
-            guard file.text.count == SealedBox.keyLength else { throw Failure.damaged(reason: "it holds no key") }
+            guard file.text.count == SealedBox.keyLength else { throw Failure.unreadable(.damaged(.noKey)) }
             return try SealingKey(file.text)
-        case .newer(let version): throw Failure.newer(version: version)
+        case .newer(let version): throw Failure.unreadable(.newer(version: version))
         case .foreign: throw Failure.otherKey
-        case .damaged(let reason): throw Failure.damaged(reason: reason)
+        case .damaged(let damage): throw Failure.unreadable(.damaged(damage))
         }
     }
 }

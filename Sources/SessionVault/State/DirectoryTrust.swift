@@ -7,17 +7,22 @@ internal import Glibc
 public enum DirectoryTrust {
     /// A directory that other users control.
     public struct Failure: Error, Equatable {
+        /// What is wrong with the directory or link.
+        public enum Reason: Sendable, Equatable {
+            /// The target of the link does not exist.
+            case danglingLink
+            /// It belongs to this uid, which is neither the user's nor root's.
+            case foreignOwner(uid: UInt32)
+            case writableByOthers
+        }
+
         /// The directory or link.
         public let path: String
-        /// What is wrong, as the rest of a sentence: "can be written by others".
-        public let reason: String
-        /// True if others can write to it.
-        public let isWritable: Bool
+        public let reason: Reason
 
-        init(path: String, reason: String, isWritable: Bool = false) {
+        public init(path: String, reason: Reason) {
             self.path = path
             self.reason = reason
-            self.isWritable = isWritable
         }
     }
 
@@ -57,7 +62,7 @@ public enum DirectoryTrust {
             }
             links -= 1
             guard links > 0, let target = target(of: next) else {
-                throw Failure(path: next, reason: "is a link whose target does not exist. Remove it")
+                throw Failure(path: next, reason: .danglingLink)
             }
             if target.hasPrefix("/") { current = "" }
             rest = components(of: target) + rest
@@ -71,20 +76,14 @@ public enum DirectoryTrust {
         guard unsafe lstat(path, &status) == 0 else { return }
         let user = geteuid()
         guard status.st_uid == user || status.st_uid == 0 || isUnmapped(status.st_uid) else {
-            throw Failure(
-                path: path,
-                reason:
-                    "belongs to uid \(status.st_uid), neither you (uid \(user)) nor root, who could replace what is in it"
-            )
+            throw Failure(path: path, reason: .foreignOwner(uid: status.st_uid))
         }
         // The mode of a link has no meaning. With the sticky bit others cannot rename our files.
         guard !isLink, status.st_mode & 0o1000 == 0 else { return }
         // On many systems each user has a group of the same number without other members, and the umask 002.
         let isOwnGroup = status.st_gid == user && getegid() == user
         guard status.st_mode & (isOwnGroup ? 0o002 : 0o022) == 0 else {
-            throw Failure(
-                path: path,
-                reason: "can be written by others, who could replace what is in it", isWritable: true)
+            throw Failure(path: path, reason: .writableByOthers)
         }
     }
 

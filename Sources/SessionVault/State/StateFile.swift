@@ -17,25 +17,25 @@ public struct StateFile: Sendable {
 
     /// The file's content, at most `limit` bytes; nil if the file does not exist.
     ///
-    /// - Throws: ``VaultError/damaged(reason:)`` for a file that cannot be read, is longer, or is open to others.
+    /// - Throws: ``VaultError/damaged(_:)`` for a file that cannot be read, is longer, or is open to others.
     public func read(atMost limit: Int) throws(VaultError) -> [UInt8]? {
         do throws(FileFailure) {
             let bytes = try SyncedDirectory(opening: directory).readPrivate(name, atMost: limit)
             guard let bytes, bytes.count > limit else { return bytes }
         } catch {
-            throw .damaged(reason: error.reason)
+            throw .damaged(.file(error))
         }
-        throw .damaged(reason: "\(directory)/\(name) is longer than \(limit) bytes and cannot be ours.")
+        throw .damaged(.tooLong(path: "\(directory)/\(name)", limit: limit))
     }
 
     /// Replaces the content, or creates the file with mode 0600. A power failure does not undo it after the return.
     ///
-    /// - Throws: ``VaultError/unwritable(reason:)``; the old content is then kept.
+    /// - Throws: ``VaultError/unwritable(_:)``; the old content is then kept.
     public func write(_ bytes: [UInt8]) throws(VaultError) {
         do throws(FileFailure) {
             try SyncedDirectory(opening: directory).write(bytes, as: name)
         } catch {
-            throw .unwritable(reason: error.reason)
+            throw .unwritable(.file(error))
         }
     }
 

@@ -13,7 +13,7 @@ extension SyncedDirectory {
             if unsafe access(part, F_OK) != 0 {
                 let isMade = unsafe mkdir(part, 0o700) == 0
                 let code = errno
-                guard isMade || code == EEXIST else { throw FileFailure(action: "make", path: part, code: code) }
+                guard isMade || code == EEXIST else { throw FileFailure(action: .make, path: part, code: code) }
                 try SyncedDirectory(opening: above, followsLink: true).sync()
             } else {
                 // A process that created it may have been killed before its sync.
@@ -27,13 +27,13 @@ extension SyncedDirectory {
     /// others.
     func readPrivate(_ name: String, atMost limit: Int) throws(FileFailure) -> [UInt8]? {
         guard let bytes = try read(name, atMost: limit) else { return nil }
-        guard isPrivate(name) else { throw FileFailure(action: "use", path: path + "/" + name, code: EPERM) }
+        guard isPrivate(name) else { throw FileFailure(action: .use, path: path + "/" + name, code: EPERM) }
         return bytes
     }
 
     /// Creates a new file with mode 0600, durably. Throws EEXIST if there is one.
     func makeNew(_ bytes: [UInt8], as name: String) throws(FileFailure) {
-        guard !exists(name) else { throw FileFailure(action: "make", path: path + "/" + name, code: EEXIST) }
+        guard !exists(name) else { throw FileFailure(action: .make, path: path + "/" + name, code: EEXIST) }
         try write(bytes, as: name)
     }
 }

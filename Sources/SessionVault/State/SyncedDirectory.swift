@@ -16,7 +16,7 @@ final class SyncedDirectory: Sendable {
         let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (followsLink ? 0 : O_NOFOLLOW)
         let descriptor = unsafe Glibc.open(path, flags)
         let code = errno
-        guard descriptor >= 0 else { throw FileFailure(action: "open", path: path, code: code) }
+        guard descriptor >= 0 else { throw FileFailure(action: .open, path: path, code: code) }
         self.path = path
         self.descriptor = descriptor
     }
@@ -34,7 +34,7 @@ final class SyncedDirectory: Sendable {
             } else {
                 let code = errno
                 // On a read-only file system `mkdir` of an existing directory fails with another error than EEXIST.
-                guard code == EEXIST || exists(name) else { throw failure("make", name, code) }
+                guard code == EEXIST || exists(name) else { throw failure(.make, name, code) }
                 // Files are stored in it only after it was synced once. So one that has files needs no sync, which would
                 // write whatever else was changed lately.
                 if (try? names(in: name))?.isEmpty != false { try? sync() }
@@ -56,16 +56,16 @@ final class SyncedDirectory: Sendable {
     private func names(in folder: String) throws(FileFailure) -> [String] {
         let copy = openat(folder, O_RDONLY | O_DIRECTORY)
         let code = errno
-        guard copy >= 0 else { throw failure("read", folder, code) }
+        guard copy >= 0 else { throw failure(.read, folder, code) }
         guard let stream = unsafe fdopendir(copy) else {
             let code = errno
             close(copy)
-            throw failure("read", folder, code)
+            throw failure(.read, folder, code)
         }
         do throws(Directory.Failure) {
             return try unsafe Directory.names(closing: stream)
         } catch {
-            throw failure("read", folder, error.code)
+            throw failure(.read, folder, error.code)
         }
     }
 
@@ -75,13 +75,13 @@ final class SyncedDirectory: Sendable {
         let file = openat(name, O_RDONLY | O_NONBLOCK)
         let code = errno
         guard file >= 0 else {
-            guard code == ENOENT else { throw failure("read", name, code) }
+            guard code == ENOENT else { throw failure(.read, name, code) }
             return nil
         }
         defer { close(file) }
         var status = stat()
-        guard unsafe fstat(file, &status) == 0 else { throw failure("read", name, errno) }
-        guard status.st_mode & S_IFMT == S_IFREG else { throw failure("read", name, EISDIR) }
+        guard unsafe fstat(file, &status) == 0 else { throw failure(.read, name, errno) }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw failure(.read, name, EISDIR) }
         var bytes = [UInt8](repeating: 0, count: min(max(0, Int(status.st_size)), limit + 1))
         var filled = 0
         while filled < bytes.count {
@@ -91,7 +91,7 @@ final class SyncedDirectory: Sendable {
             }
             let code = errno
             if count < 0, code == EINTR { continue }
-            guard count >= 0 else { throw failure("read", name, code) }
+            guard count >= 0 else { throw failure(.read, name, code) }
             guard count > 0 else { break }
             filled += count
         }
@@ -132,12 +132,12 @@ final class SyncedDirectory: Sendable {
         defer { close(file) }
         do throws(FileFailure) {
             try write(bytes, to: file, name)
-            try move(temporary, to: name, as: "write")
+            try move(temporary, to: name, as: .write)
         } catch {
             _ = unsafe unlinkat(descriptor, temporary, 0)
             throw error
         }
-        try syncAfter("write", name)
+        try syncAfter(.write, name)
     }
 
     /// Replaces the file or creates it. If the process is killed, the file has the old content or the new one; a power
@@ -149,9 +149,9 @@ final class SyncedDirectory: Sendable {
         let code = FileBytes.write(bytes, to: file)
         guard code == 0 else {
             _ = unsafe unlinkat(descriptor, temporary, 0)
-            throw failure("write", name, code)
+            throw failure(.write, name, code)
         }
-        try move(temporary, to: name, as: "write")
+        try move(temporary, to: name, as: .write)
     }
 
     /// Creates a file with reserved space. An existing one keeps its content. If it throws, no new file is left.
@@ -169,7 +169,7 @@ final class SyncedDirectory: Sendable {
         } catch {
             _ = unsafe unlinkat(descriptor, name, 0)
             _ = try? sync()
-            throw FileFailure(action: "make room in", path: error.path, code: error.code)
+            throw FileFailure(action: .makeRoom, path: error.path, code: error.code)
         }
     }
 
@@ -179,20 +179,20 @@ final class SyncedDirectory: Sendable {
         let file = openat(reserved, O_RDWR)
         let code = errno
         guard file >= 0 else {
-            guard code == ENOENT else { throw failure("write", reserved, code) }
+            guard code == ENOENT else { throw failure(.write, reserved, code) }
             return false
         }
         defer { close(file) }
         var status = stat()
-        guard unsafe fstat(file, &status) == 0 else { throw failure("write", reserved, errno) }
+        guard unsafe fstat(file, &status) == 0 else { throw failure(.write, reserved, errno) }
         // The file is truncated before it is written. So its content is complete after the last byte, and no new blocks
         // are needed.
         if Int(status.st_size) > bytes.count {
-            guard ftruncate(file, bytes.count) == 0 else { throw failure("write", reserved, errno) }
+            guard ftruncate(file, bytes.count) == 0 else { throw failure(.write, reserved, errno) }
         }
         try write(bytes, to: file, reserved)
-        try move(reserved, to: name, as: "write")
-        try syncAfter("write", name)
+        try move(reserved, to: name, as: .write)
+        try syncAfter(.write, name)
         return true
     }
 
@@ -200,13 +200,13 @@ final class SyncedDirectory: Sendable {
     func syncFile(_ name: String) throws(FileFailure) {
         let file = openat(name, O_RDWR)
         let code = errno
-        guard file >= 0 else { throw failure("sync", name, code) }
+        guard file >= 0 else { throw failure(.sync, name, code) }
         defer { close(file) }
         try flush(file, name)
     }
 
     /// Renames. Durable after ``sync()``.
-    func move(_ name: String, to other: String, as action: String = "move") throws(FileFailure) {
+    func move(_ name: String, to other: String, as action: FileFailure.Action = .move) throws(FileFailure) {
         guard unsafe renameat(descriptor, name, descriptor, other) == 0 else { throw failure(action, other, errno) }
     }
 
@@ -214,7 +214,7 @@ final class SyncedDirectory: Sendable {
     @discardableResult func remove(_ name: String) throws(FileFailure) -> Bool {
         guard unsafe unlinkat(descriptor, name, 0) != 0 else { return true }
         let code = errno
-        guard code == ENOENT else { throw failure("remove", name, code) }
+        guard code == ENOENT else { throw failure(.remove, name, code) }
         return false
     }
 
@@ -236,32 +236,32 @@ final class SyncedDirectory: Sendable {
             let code = errno
             if made >= 0 { return made }
             // Left by a killed process; we hold the lock of the state directory, so that process has ended.
-            guard code == EEXIST, unsafe unlinkat(descriptor, file, 0) == 0 else { throw failure("write", name, code) }
+            guard code == EEXIST, unsafe unlinkat(descriptor, file, 0) == 0 else { throw failure(.write, name, code) }
         }
-        throw failure("write", name, EEXIST)
+        throw failure(.write, name, EEXIST)
     }
 
     private func allocate(_ size: Int, _ file: Int32, _ name: String) throws(FileFailure) {
         var code: Int32
         repeat { code = posix_fallocate(file, 0, size) } while code == EINTR
-        guard code == 0 else { throw failure("make room in", name, code) }
+        guard code == 0 else { throw failure(.makeRoom, name, code) }
         try flush(file, name)
     }
 
     private func write(_ bytes: [UInt8], to file: Int32, _ name: String) throws(FileFailure) {
         let code = FileBytes.write(bytes, to: file)
-        guard code == 0 else { throw failure("write", name, code) }
+        guard code == 0 else { throw failure(.write, name, code) }
         try flush(file, name)
     }
 
     private func flush(_ file: Int32, _ name: String) throws(FileFailure) {
         while fsync(file) != 0 {
             let code = errno
-            guard code == EINTR else { throw failure("sync", name, code) }
+            guard code == EINTR else { throw failure(.sync, name, code) }
         }
     }
 
-    private func syncAfter(_ action: String, _ name: String) throws(FileFailure) {
+    private func syncAfter(_ action: FileFailure.Action, _ name: String) throws(FileFailure) {
         do throws(FileFailure) {
             try sync()
         } catch {
@@ -269,7 +269,7 @@ final class SyncedDirectory: Sendable {
         }
     }
 
-    private func failure(_ action: String, _ name: String, _ code: Int32) -> FileFailure {
+    private func failure(_ action: FileFailure.Action, _ name: String, _ code: Int32) -> FileFailure {
         FileFailure(action: action, path: name == "." ? path : path + "/" + name, code: code)
     }
 }

@@ -43,24 +43,24 @@ extension Redeeming {
             try await context.admitSession(flow.account.name)
             return attempts
         }
-        var refusal = BrokerError.flowEnded
+        var failure = BrokerError.flowEnded
         for attempt in attempts {
-            let answer: SessionResponse
+            let response: SessionResponse
             do throws(BrokerError) {
-                answer = try await provider.ask(attempt.request, on: .signIn, SupabaseProvider.readSession)
+                response = try await provider.ask(attempt.request, on: .signIn, SupabaseProvider.readSession)
             } catch {
-                refusal = error.unquoting(typed.code, typed.linkHash)
+                failure = error.unquoting(typed.code, typed.linkHash)
                 guard error.isWrongCode else { break }
                 continue
             }
             // The code has been used. An error from here on ends the flow.
             return try await RedemptionFailure.mapping { () throws(BrokerError) in
-                if try provider.isHalf(answer) { return .waiting(SupabaseFlow.confirmed(attempt.place)) }
+                if try provider.isHalf(response) { return .waiting(SupabaseFlow.confirmed(attempt.place)) }
                 return try await changed(
-                    try provider.inner(answer, on: .signIn), attempt.place?.purpose ?? .emailChange)
+                    try provider.inner(response, on: .signIn), attempt.place?.purpose ?? .emailChange)
             }
         }
-        throw RedemptionFailure(refusal, endsFlow: false)
+        throw RedemptionFailure(failure, endsFlow: false)
     }
 }
 
@@ -143,9 +143,9 @@ extension SupabaseFlow {
 
 extension SupabaseProvider {
     /// True if the response says that this confirmation was accepted and another one is needed.
-    fileprivate func isHalf(_ answer: SessionResponse) throws(BrokerError) -> Bool {
+    fileprivate func isHalf(_ response: SessionResponse) throws(BrokerError) -> Bool {
         do throws(SupabaseError) {
-            if case .accepted = try answer.outcome() { return true }
+            if case .accepted = try response.outcome() { return true }
             return false
         } catch {
             throw BrokerError(error, on: .signIn)

@@ -21,7 +21,7 @@ extension SupabaseFlow {
         guard !isKeyless || standing.attempts < SupabaseFlow.maxAttempts else {
             return .ignored(.supabase(.tooManyWrongCallbacks))
         }
-        if isKeyless, case .refusal = callback.outcome {
+        if isKeyless, case .error = callback.outcome {
             return .ignored(.supabase(.keylessError))
         }
         if case .message(let text) = callback.outcome {

@@ -26,14 +26,15 @@ struct Redeeming: Sendable {
             let code: Secret
             switch callback.outcome {
             case .code(let value): code = value
-            case .refusal(let refusal): throw BrokerError(.refused(refusal), on: .callback, of: flow.account.name)
+            case .error(let errorResponse):
+                throw BrokerError(.refused(errorResponse), on: .callback, of: flow.account.name)
             case .message(let text): return .notGenuine(.supabase(.message(text)))
             }
             guard let pkce = awaited.pkce else { throw .conflict(.flow(.otherResponseAwaited)) }
             try await context.admitSession(flow.account.name)
-            let answer: SessionResponse
+            let response: SessionResponse
             do throws(BrokerError) {
-                answer = try await exchange(project.codeGrant(code: code, verifier: pkce.verifier))
+                response = try await exchange(project.codeGrant(code: code, verifier: pkce.verifier))
             } catch {
                 let failure = error.unquoting(code, pkce.verifier)
                 guard failure.isOfAnotherFlow else { throw failure }
@@ -41,7 +42,7 @@ struct Redeeming: Sendable {
                 // the flow goes on: the genuine code may still arrive.
                 return .notGenuine(.supabase(.codeOfOtherFlow))
             }
-            return try await redemption(try provider.inner(answer, on: .callback))
+            return try await redemption(try provider.inner(response, on: .callback))
         }
     }
 
@@ -69,7 +70,7 @@ struct Redeeming: Sendable {
             throw RedemptionFailure(.conflict(.supabase(.noCodeAwaited)), endsFlow: false)
         }
         if case .change(let change) = message { return try await code(typed, of: change) }
-        let answer = try await RedemptionFailure.mapping(endsFlow: false) { () throws(BrokerError) in
+        let response = try await RedemptionFailure.mapping(endsFlow: false) { () throws(BrokerError) in
             if let field = typed.origin.field {
                 throw .invalid(field: field, reason: .supabase(.oneMessageOnly))
             }
@@ -90,7 +91,7 @@ struct Redeeming: Sendable {
                 throw error.unquoting(typed.code, typed.linkHash)
             }
         }
-        return try await adopt(answer)
+        return try await adopt(response)
     }
 
     /// If the server rejects the credential, the challenge is used up and the flow ends. A request that did not reach
@@ -99,18 +100,18 @@ struct Redeeming: Sendable {
         guard let challenge = awaited.passkey else {
             throw RedemptionFailure(.conflict(.supabase(.noPasskeyAwaited)), endsFlow: false)
         }
-        let answer: SessionResponse
+        let response: SessionResponse
         do throws(BrokerError) {
             let request = try SupabaseProvider.building { () throws(FieldError) in
                 try project.passkeyGrant(
                     challenge: challenge.id, credential: try PasskeyCredential(parsing: credential))
             }
             try await context.admitSession(flow.account.name)
-            answer = try await provider.ask(request, on: .signIn, SupabaseProvider.readSession)
+            response = try await provider.ask(request, on: .signIn, SupabaseProvider.readSession)
         } catch {
             throw RedemptionFailure(error, endsFlow: error.isAboutCredential)
         }
-        return try await adopt(answer)
+        return try await adopt(response)
     }
 
     /// The other account is signed in. Sends its ID token to the project.
@@ -123,8 +124,8 @@ struct Redeeming: Sendable {
             guard let grant = try await provider.idTokenGrant(of: upstream.account, name, in: context) else {
                 throw .provider(.invalidResponse(.supabase(.noUsableIDToken(upstream.account))))
             }
-            let answer = try await provider.ask(grant, on: .signIn, SupabaseProvider.readSession)
-            return try await redemption(try provider.inner(answer, on: .signIn))
+            let response = try await provider.ask(grant, on: .signIn, SupabaseProvider.readSession)
+            return try await redemption(try provider.inner(response, on: .signIn))
         } catch {
             throw RedemptionFailure(error.withoutWords)
         }
@@ -132,9 +133,9 @@ struct Redeeming: Sendable {
 
     // MARK: Results
 
-    private func adopt(_ answer: SessionResponse) async throws(RedemptionFailure) -> Redemption {
+    private func adopt(_ response: SessionResponse) async throws(RedemptionFailure) -> Redemption {
         try await RedemptionFailure.mapping { () throws(BrokerError) in
-            try await redemption(try provider.inner(answer, on: .signIn))
+            try await redemption(try provider.inner(response, on: .signIn))
         }
     }
 

@@ -88,14 +88,14 @@ struct FlowStart: Sendable {
     private func refreshed(
         _ refreshToken: Secret, _ claims: AccessTokenClaims
     ) async throws(BrokerError) -> SupabaseSession {
-        let answer: SessionResponse
+        let response: SessionResponse
         do throws(BrokerError) {
-            answer = try await provider.refresh(refreshToken)
+            response = try await provider.refresh(refreshToken)
         } catch {
             guard error.provesDeadGrant else { throw error }
             throw .sessionExpired(account.name, word: error.wordOfEnd)
         }
-        let fresh = try provider.inner(answer, on: .signIn)
+        let fresh = try provider.inner(response, on: .signIn)
         guard fresh.claims.isSameSession(as: claims) else {
             throw .invalid(field: "refresh_token", reason: .supabase(.tokensOfTwoSessions))
         }
@@ -128,10 +128,10 @@ struct FlowStart: Sendable {
                         data: fields.data, channel: try channel()),
                     link: flow.link, captcha: fields.captcha)
             }
-            let answer = try await provider.ask(asked, on: .signIn, FlowStart.readSignUp)
-            switch answer {
-            case .session(let answer):
-                let session = try await session(of: try provider.inner(answer, on: .signIn))
+            let response = try await provider.ask(asked, on: .signIn, FlowStart.readSignUp)
+            switch response {
+            case .session(let response):
+                let session = try await session(of: try provider.inner(response, on: .signIn))
                 await close(flow)
                 return .session(session)
             case .addressTaken: throw .problem(ProviderProblem(.taken(contact)))
@@ -153,8 +153,8 @@ struct FlowStart: Sendable {
 
     private func session(by grant: HTTPRequest) async throws(BrokerError) -> Session {
         do throws(BrokerError) {
-            let answer = try await provider.ask(grant, on: .signIn, SupabaseProvider.readSession)
-            return try await session(of: try provider.inner(answer, on: .signIn))
+            let response = try await provider.ask(grant, on: .signIn, SupabaseProvider.readSession)
+            return try await session(of: try provider.inner(response, on: .signIn))
         } catch {
             throw error.unquoting(fields.password, fields.idToken, fields.accessToken, fields.nonce)
         }

@@ -41,9 +41,9 @@ extension FlowStart {
                     nonce: fields.nonce, captcha: fields.captcha, linkingTo: token)
             }, apply: { response, _ throws(SupabaseError) in _ = try SessionResponse(reading: response) })
         let response = try await context.sessions.change(account.name, change)
-        let answer = try SupabaseProvider.read(response, on: .account, SupabaseProvider.readSession)
+        let tokens = try SupabaseProvider.read(response, on: .account, SupabaseProvider.readSession)
         let session = try await provider.session(
-            try provider.inner(answer, on: .account), keepingProviderToken: false,
+            try provider.inner(tokens, on: .account), keepingProviderToken: false,
             isEphemeral: !self.fields.isPersistent)
         try await provider.succeed(session, in: context)
         return .done

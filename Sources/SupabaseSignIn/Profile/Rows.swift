@@ -118,11 +118,11 @@ final class SupabaseProfiles: ProviderMemory {
                     try project.row(in: profile.table, where: profile.key, is: subject, bearer: token)
                 }, borrowsToken: true,
                 apply: { response, _ throws(SupabaseError) in _ = try ProfileResponse(reading: response) }))
-        let answer = try SupabaseProvider.reading(response) { response throws(SupabaseError) in
+        let found = try SupabaseProvider.reading(response) { response throws(SupabaseError) in
             try ProfileResponse(reading: response)
         }
-        switch answer {
-        case .row(let row): return .row(row, isActive: answer.isActive)
+        switch found {
+        case .row(let row): return .row(row, isActive: found.isActive)
         case .missing: return .missing
         }
     }

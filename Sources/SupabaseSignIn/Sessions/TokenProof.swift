@@ -40,9 +40,9 @@ extension SupabaseProvider {
         let (verdict, isPublished) = try await judge(token)
         switch verdict {
         case .verified: return
-        case .refused(let claim, let reason): throw refusal(claim, .other(reason), token)
+        case .refused(let claim, let reason): throw failure(claim, .other(reason), token)
         case .keyMissing where isPublished == true:
-            throw refusal("kid", .keyNotPublished, token)
+            throw failure("kid", .keyNotPublished, token)
         case .keyMissing, .askServer: if wasProved, isPublished != true { return }
         }
         do throws(BrokerError) {
@@ -54,13 +54,13 @@ extension SupabaseProvider {
             case .problem(let problem) where problem.isTrouble || problem.isRateLimit:
                 throw .provider(.unproved(host: host))
             case .problem(let problem):
-                throw refusal("token", .rejected(code: problem.providerCode), token)
+                throw failure("token", .rejected(code: problem.providerCode), token)
             default: throw error
             }
         }
     }
 
-    private func refusal(_ claim: String, _ cause: SupabaseReason.TokenFault, _ token: Secret) -> BrokerError {
+    private func failure(_ claim: String, _ cause: SupabaseReason.TokenFault, _ token: Secret) -> BrokerError {
         if claim == "iss", let issuer = AccessTokenClaims(unverified: token)?.foreignIssuer(to: project) {
             return .provider(
                 .invalidResponse(
@@ -73,7 +73,7 @@ extension SupabaseProvider {
     private func verify(_ token: Secret) async throws(BrokerError) -> AccessTokenClaims {
         switch try await judge(token).verdict {
         case .verified(let claims): return claims
-        case .refused(let claim, let reason): throw refusal(claim, .other(reason), token)
+        case .refused(let claim, let reason): throw failure(claim, .other(reason), token)
         case .keyMissing, .askServer: return try await recognize(token)
         }
     }

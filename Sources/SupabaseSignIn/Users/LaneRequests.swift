@@ -62,10 +62,10 @@ struct LaneRequests: Sendable {
 
     /// Writes the name that Apple sends only once, unless the user has one. If this fails, the sign-in still succeeds,
     /// and the account shows the error.
-    func write(_ person: AppleName, to name: AccountName) async {
+    func write(_ appleName: AppleName, to name: AccountName) async {
         do throws(BrokerError) {
             let held = try await sessions.readable(name)?.user.flatMap(SupabaseUser.init(reading:))
-            guard let held, let data = person.data(for: held) else { return }
+            guard let held, let data = appleName.data(for: held) else { return }
             var changes = UserChanges()
             changes.data = data
             _ = try await put(changes, of: name, link: .none)

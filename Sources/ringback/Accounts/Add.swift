@@ -47,9 +47,7 @@ struct AccountAdd: ParsableCommand {
 
     private var name: String { stated ?? "" }
 
-    private var missing: [String] {
-        AccountConversation.missing(stated, description, registers: registration.register)
-    }
+    private var missing: [String] { description.missing(stated, registers: registration.register) }
 
     /// What is missing is asked for.
     private var asks: Bool { !missing.isEmpty && !json.isWanted && Questions.arePossible }
@@ -106,6 +104,7 @@ struct AccountAdd: ParsableCommand {
             // The conversation has asked the provider already, if that was possible.
             offline = true
             (origins, login) = (conversation.origins, conversation.signsIn)
+            registration.register = conversation.registers
             return conversation.hasShownURIs
         } catch {
             Failure(error, account: stated).show()

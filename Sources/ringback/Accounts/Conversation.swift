@@ -14,7 +14,9 @@ struct AccountConversation {
     /// An account of that name may exist.
     let replaces: Bool
     /// The provider registers the client.
-    let registers: Bool
+    private(set) var registers: Bool
+    /// The provider has said that it registers clients.
+    private(set) var mayRegister = false
     let config: String?
     let calls: BrokerCalls
     let questions: Questions
@@ -23,26 +25,12 @@ struct AccountConversation {
     /// The text that the provider was last asked about and found right; it is not asked about the same text again.
     var asked: String?
 
-    /// What has to be said and is not, as options.
-    static func missing(_ name: String?, _ description: AccountDescription, registers: Bool) -> [String] {
-        var missing: [String] = []
-        if name == nil { missing.append("NAME") }
-        if description.isOpen { missing.append("the provider (\(AccountDescription.kinds))") }
-        if description.provider == "microsoft", description.tenant == nil { missing.append("--tenant") }
-        if description.provider == "supabase" {
-            if description.url == nil { missing.append("--url") }
-            if description.apiKey == nil, !description.isBare { missing.append("--api-key, or --no-gateway") }
-        } else if description.clientID == nil, description.mcp == nil, !registers {
-            missing.append("--client-id")
-        }
-        return missing
-    }
-
     mutating func run(_ known: [String]) throws(RingbackError) {
         let choice = try chooseProvider()
         try askPlace(of: choice)
         try askName(choice, known)
         try askProvider(choice)
+        try offerRegistration(choice)
         if !registers {
             if let choice { try showSteps(choice) }
             try askClient(choice)
@@ -98,13 +86,16 @@ struct AccountConversation {
             description.tenant = try questions.text(
                 "The directory: its id, common, organizations or consumers", default: "common")
         case .supabase:
-            if description.url == nil {
+            let hasURL = description.url != nil
+            if !hasURL {
                 description.url = try askURL(
                     former == nil ? "The project's URL, such as https://abcdefgh.supabase.co" : "The project's URL",
                     default: former?.url)
             }
             // The provider's own projects have a gateway.
-            if description.apiKey == nil, !description.isBare, description.url?.contains(".supabase.co") == false {
+            if description.apiKey == nil, !description.isBare, description.url?.contains(".supabase.co") == false,
+                former == nil || !hasURL
+            {
                 description.isBare = try questions.confirm(
                     "Is this a Supabase Auth server without an API gateway?", byDefault: false)
             }
@@ -143,13 +134,20 @@ struct AccountConversation {
     /// Asks the provider before the user gets a client there. A URL that is wrong can be typed again.
     private mutating func askProvider(_ choice: ProviderChoice?) throws(RingbackError) {
         while !offline {
+            var isKeyRefused = false
             Output.note("Asking the provider …")
             do throws(RingbackError) {
                 let draft = draft(choice)
-                guard try ProviderCheck.run(name ?? "", draft, calls).checks != nil else {
+                let found = try ProviderCheck.look(name ?? "", draft, calls)
+                guard found.checks != nil else {
                     offline = true
                     return
                 }
+                if let error = found.error {
+                    isKeyRefused = found.refusesKey
+                    throw error
+                }
+                mayRegister = found.offersRegistration
                 asked = draft.text(for: name ?? "")
                 return Output.note("\(Mark.good.text(on: .errors)) The provider responds.")
             } catch {
@@ -161,6 +159,7 @@ struct AccountConversation {
                 switch choice {
                 case .openid, .sandbox: description.issuer = nil
                 case .mcp: description.mcp = nil
+                case .supabase where isKeyRefused: description.apiKey = nil
                 case .supabase: (description.url, description.apiKey, description.isBare) = (nil, nil, false)
                 case .google, .microsoft, .github, .gitlab:
                     guard try questions.confirm("Go on without asking the provider?", byDefault: false) else {
@@ -183,6 +182,25 @@ struct AccountConversation {
     }
 
     // MARK: The client
+
+    /// A provider that registers clients needs no visit to its console.
+    private mutating func offerRegistration(_ choice: ProviderChoice?) throws(RingbackError) {
+        let hasClient =
+            description.clientID != nil || description.clientSecret != nil || description.clientSecretFile != nil
+            || description.clientKeyFile != nil
+        guard mayRegister, choice == .openid, !registers, !hasClient else { return }
+        Output.note("The provider registers clients itself. Which client?")
+        Output.note("  1  a new one, which it registers for this account")
+        Output.note("  2  one that it has already")
+        while true {
+            let answer = try questions.text("Number", default: "1")
+            if let number = Int(answer), (1...2).contains(number) {
+                registers = number == 1
+                return
+            }
+            Output.note("There is no “\(Sanitizer.line(answer, limit: 80))” in the list.")
+        }
+    }
 
     /// The account as far as it is known. With a secret the provider is not asked for the client, which does not exist
     /// yet.
@@ -219,9 +237,11 @@ struct AccountConversation {
     private mutating func askClient(_ choice: ProviderChoice?) throws(RingbackError) {
         guard choice != .supabase, description.mcp == nil || description.clientID != nil else { return }
         var isGiven = description.clientID != nil
+        var former: String?
         while true {
+            var isRefused = false
             if !isGiven {
-                description.clientID = try questions.text("Client ID")
+                description.clientID = try questions.text("Client ID", default: former)
                 if description.scopes.isEmpty, let usual = choice?.scopes {
                     let answer = try questions.text("Scopes, separated by spaces", default: usual)
                     description.scopes = answer.split(separator: " ").map(String.init)
@@ -234,14 +254,17 @@ struct AccountConversation {
             do throws(RingbackError) {
                 _ = try check(description)
                 guard !offline, let name, description.text(for: name) != asked else { return }
-                _ = try ProviderCheck.run(name, description, calls, isClientOnly: asked != nil)
-                return
+                let found = try ProviderCheck.look(name, description, calls, isClientOnly: asked != nil)
+                guard let error = found.error else { return }
+                isRefused = found.refusesClient
+                throw error
             } catch {
                 if questions.interruption.isInterrupted { throw RingbackError(.cancelled, questions.ending) }
                 guard error.kind == .invalidConfiguration else { throw error }
                 show(error)
-                isGiven = false
-                description.scopes = []
+                (isGiven, former) = (false, description.clientID)
+                // A client that is not known, or has a secret: the scopes are right.
+                if !isRefused { description.scopes = [] }
             }
         }
     }

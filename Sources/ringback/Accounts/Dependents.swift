@@ -17,10 +17,11 @@ struct AccountDependents {
 
         init?(_ json: JSON, of account: String) {
             let accounts = (json["accounts"]?.array ?? []).compactMap(\.string)
-            guard accounts.contains(account), let name = json["name"]?.string else { return nil }
+            guard accounts.contains(account), let name = json["name"]?.string, let source = AccountSource(of: json)
+            else { return nil }
             self.name = name
             others = accounts.filter { $0 != account }
-            source = AccountSource(parsing: json["source"]?.string ?? "")
+            self.source = source
         }
 
         /// What becomes of the socket.
@@ -79,7 +80,7 @@ struct AccountDependents {
         file = try ConfigurationFile(stated: config)
         let entry = report["default"]
         isDefault = entry?["account"]?.string == name
-        let standard = isDefault ? AccountSource(parsing: entry?["source"]?.string ?? file.path) : nil
+        let standard = isDefault ? AccountSource(of: entry) ?? AccountSource(file: file.path) : nil
         let changes = (AccountDependents.removals(origins, kept) + sockets.map { AccountDependents.change($0, name) })
             .filter { $0.source.file != account.path }
         rest = try AccountDependents.lines(of: file, after: changes, standard.map { (name, $0) })
@@ -121,11 +122,11 @@ struct AccountDependents {
                 lines.removeTable(OriginEntry.header, atLine: line)
             }
         }
-        let files = files.map { file in
-            Change(
-                what: "The kept file \(Sanitizer.line(file["path"]?.string ?? ""))",
-                source: AccountSource(parsing: file["source"]?.string ?? "")
-            ) { lines, line in lines.removeTable("[[file]]", atLine: line) }
+        let files = files.compactMap { file -> Change? in
+            guard let source = AccountSource(of: file) else { return nil }
+            return Change(what: "The kept file \(Sanitizer.line(file["path"]?.string ?? ""))", source: source) {
+                lines, line in lines.removeTable("[[file]]", atLine: line)
+            }
         }
         return origins + files
     }

@@ -113,6 +113,25 @@ struct AccountDescription: ParsableArguments {
         clientID == ProviderChoice.sandboxClient && issuer.flatMap { LoopbackURL($0) } != nil && redirectURI == nil
     }
 
+    /// What has to be said and is not, as options.
+    ///
+    /// - Parameters:
+    ///   - name: the account's, if it was said.
+    ///   - registers: the provider registers the client.
+    func missing(_ name: String?, registers: Bool) -> [String] {
+        var missing: [String] = []
+        if name == nil { missing.append("NAME") }
+        if isOpen { missing.append("the provider (\(AccountDescription.kinds))") }
+        if provider == "microsoft", tenant == nil { missing.append("--tenant") }
+        if provider == "supabase" {
+            if url == nil { missing.append("--url") }
+            if apiKey == nil, !isBare { missing.append("--api-key, or --no-gateway") }
+        } else if clientID == nil, mcp == nil, !registers {
+            missing.append("--client-id")
+        }
+        return missing
+    }
+
     /// An account has one kind of provider. One that is not named yet is no mistake here.
     func check() throws {
         // Beside an MCP server the issuer says where the client was registered.

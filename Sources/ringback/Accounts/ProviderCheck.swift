@@ -59,15 +59,36 @@ struct ProviderCheck {
 
     /// As the daemon gave them; nil if the provider was not asked.
     let checks: JSON?
+    /// What is wrong with the account, and where.
+    private(set) var error: RingbackError?
+    /// The provider has refused the client: its id, or its secret.
+    private(set) var refusesClient = false
+    /// The project has refused its key.
+    private(set) var refusesKey = false
+
+    /// The provider registers clients that ask for it.
+    var offersRegistration: Bool {
+        checks?.array?.contains { $0.object?.cause == .registrationOffered } ?? false
+    }
 
     /// Longer than the daemon's own bounds on what it asks the provider.
     private static let timeout: Duration = .seconds(45)
 
     /// Lets the daemon check the provider. Without a daemon the provider is not checked, and a note says so.
     ///
-    /// - Parameter isClientOnly: the provider was looked at a moment ago, and only the client is to be checked.
     /// - Throws: what is wrong with the account, and where.
     static func run(
+        _ name: String, _ description: AccountDescription, _ calls: BrokerCalls
+    ) throws(RingbackError) -> ProviderCheck {
+        let found = try look(name, description, calls)
+        if let error = found.error { throw error }
+        return found
+    }
+
+    /// As ``run(_:_:_:)``, but what is wrong with the account is in the result.
+    ///
+    /// - Parameter isClientOnly: the provider was looked at a moment ago, and only the client is to be checked.
+    static func look(
         _ name: String, _ description: AccountDescription, _ calls: BrokerCalls, isClientOnly: Bool = false
     ) throws(RingbackError) -> ProviderCheck {
         let text = description.text(for: name)
@@ -89,11 +110,15 @@ struct ProviderCheck {
         where !(finding.level == "wrong" && finding.isOfAccount) || finding.message != wrong.first?.message {
             Output.note(Sanitizer.line(finding.message, limit: 600))
         }
-        guard let first = wrong.first else { return ProviderCheck(checks: answer["checks"] ?? .array([])) }
+        var check = ProviderCheck(checks: answer["checks"] ?? .array([]))
+        guard let first = wrong.first else { return check }
         var error = RingbackError(kind(of: first), first.message, recovery: .fixConfiguration)
         error.advice =
             "\(first.advice(description))Nothing was written; --offline adds the account without asking the provider."
-        throw error
+        check.error = error
+        check.refusesClient = first.cause == .clientRefused
+        check.refusesKey = first.setting == "api_key"
+        return check
     }
 
     /// An unreachable provider is another error than a wrong setting.

@@ -122,13 +122,13 @@ struct AccountRemove: ParsableCommand {
             throw alsoDefines("the origin \(origin.rule.pattern.text)", file)
         }
         for kept in report["kept_files"]?.array ?? [] where kept["account"]?.string != name {
-            guard AccountSource(parsing: kept["source"]?.string ?? "").file == file.path else { continue }
+            guard AccountSource(of: kept)?.file == file.path else { continue }
             throw alsoDefines("the kept file \(kept["path"]?.string ?? "")", file)
         }
         for list in ["accounts", "schemes", "exposes"] {
             for entry in report[list]?.array ?? [] {
                 guard let other = entry["name"]?.string, list != "accounts" || other != name,
-                    let text = entry["source"]?.string, AccountSource(parsing: text).file == file.path
+                    AccountSource(of: entry)?.file == file.path
                 else { continue }
                 throw alsoDefines(other, file)
             }

@@ -56,7 +56,7 @@ struct Use: ParsableCommand {
             throw RingbackError(.notFound, "There is no default account. To choose one: ringback use NAME")
         }
         guard json.isWanted else { return Output.line(name) }
-        let file = entry["source"]?.string.map { AccountSource(parsing: $0).file } ?? file.path
+        let file = AccountSource(of: entry)?.file ?? file.path
         Output.json(["default": .string(name), "file": .string(file)])
     }
 

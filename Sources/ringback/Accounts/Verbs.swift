@@ -17,21 +17,20 @@ struct AccountSource {
     /// From 1; nil if the report gave none.
     let line: Int?
 
-    /// Reads `FILE:LINE`, as the configuration's report writes it.
-    init(parsing text: String) {
-        guard let colon = text.lastIndex(of: ":"), let line = Int(text[text.index(after: colon)...]) else {
-            file = text
-            line = nil
-            return
-        }
-        file = String(text[..<colon])
+    init(file: String, line: Int? = nil) {
+        self.file = file
         self.line = line
+    }
+
+    /// The `source` of an entry of the configuration's report; nil without one.
+    init?(of entry: JSON?) {
+        guard let source = entry?["source"], let file = source["file"]?.string else { return nil }
+        self.init(file: file, line: source["line"]?.integer)
     }
 
     /// The source of the account in a report; nil if the report has no such account.
     init?(of name: String, in report: JSON) {
-        guard let text = ConfigurationCheck.account(name, in: report)?["source"]?.string else { return nil }
-        self.init(parsing: text)
+        self.init(of: ConfigurationCheck.account(name, in: report))
     }
 
     var text: String { Sanitizer.line(file + (line.map { ", line \($0)" } ?? ""), limit: 600) }

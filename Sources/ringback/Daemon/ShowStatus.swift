@@ -21,8 +21,9 @@ struct ShowStatus: ParsableCommand {
             let build = try DaemonBuild(reading: answer, socket: daemon.socket)
             Output.field("Daemon", "ringbackd \(build.name)\(pid), up \(TimeText.span(status.uptime))")
             if let difference = build.difference {
-                let step = build.restart.map { " To restart it: \($0)" } ?? ""
-                Output.field("Differs", difference + step)
+                let restart = build.restart
+                let step = restart?.command.map { "To restart it: \($0)" } ?? restart?.advice
+                Output.field("Differs", difference + (step.map { " \($0)" } ?? ""))
             }
             Output.field("Socket", calls.socket)
             Output.field("Restricted", Elsewhere.restriction(answer["exposed_socket"]))

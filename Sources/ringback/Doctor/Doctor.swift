@@ -114,7 +114,9 @@ struct DoctorExamination {
             self.calls = calls
             let build = try DaemonBuild(reading: answer, socket: socket)
             if let difference = build.difference {
-                report.add("version", .warning, difference, command: build.restart)
+                let restart = build.restart
+                let step = restart?.advice.map { " \($0)" } ?? ""
+                report.add("version", .warning, difference + step, command: restart?.command)
             } else {
                 report.add("version", .ok, "ringback and ringbackd are of version \(build.name).")
             }
@@ -125,12 +127,14 @@ struct DoctorExamination {
                 report.add("socket", .wrong, "\(error.detail) \(error.advice ?? "")")
             case .noDaemon:
                 report.add("socket", .wrong, error.detail, command: start)
+                report.lookAtDaemonProgram()
             case .foreignServer:
                 report.add("socket", .wrong, error.detail, command: "ls -l \(path)")
             default:
                 report.add(
                     "socket", .wrong, "The daemon at \(path) does not respond correctly: \(error.detail)",
                     command: restart)
+                report.lookAtDaemonProgram()
             }
         }
     }
@@ -163,6 +167,8 @@ struct DoctorExamination {
         do throws(RingbackError) {
             configuration = try ConfigurationCheck.run(config: nil, candidate: nil)
         } catch {
+            // ringbackd reads the configuration: if it cannot start, nothing is known of that.
+            guard !report.lines.contains(where: { $0.check == "program" }) else { return }
             let mistakes = Failure.mistakes(error.problem?.extensions["errors"])
             let more = mistakes.count > 1 ? ", and \(mistakes.count - 1) more" : ""
             return report.add(

@@ -16,13 +16,17 @@ extension DoctorExamination {
                 "This restricted socket does not show \(account), only \(shown.joined(separator: ", ")).")
         }
         let status = try calls.call(.getStatus, timeout: .seconds(5))
-        if status["vault"]?["locked"]?.bool == true {
+        let isLocked = status["vault"]?["locked"]?.bool == true
+        if isLocked {
             report.add(
                 "vault", .warning, "The vault is locked: no session is served. \(Elsewhere.place) ringback unlock")
         }
         let known = try calls.call(.listAccounts, timeout: .seconds(5))["accounts"]?.array ?? []
         for name in shown where account.map({ $0 == name }) ?? true {
-            report.add(DoctorExamination.line(name, known.first { $0["name"]?.string == name }))
+            let document = known.first { $0["name"]?.string == name }
+            // That the vault is locked is said once.
+            if isLocked, document?["state"]?.string == "loading" { continue }
+            report.add(DoctorExamination.line(name, document))
         }
         report.add("elsewhere", .ok, "For everything else: \(Elsewhere.place) ringback doctor")
     }

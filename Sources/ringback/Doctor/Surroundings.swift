@@ -63,21 +63,13 @@ extension DoctorReport {
     mutating func lookAtFiles(of configuration: JSON?, _ answer: JSON?) {
         guard let readAt = answer?["configuration_read_at"]?.integer else { return }
         let entries = (configuration?["accounts"]?.array ?? []) + (configuration?["schemes"]?.array ?? [])
-        var files = Set(entries.compactMap { $0["source"]?.string }.map(DoctorReport.file))
+        var files = Set(entries.compactMap { AccountSource(of: $0)?.file })
         if let file = answer?["places"]?["configuration"]?.string { files.insert(file) }
         for file in files.sorted() where (DoctorReport.changedAt(file) ?? 0) > readAt {
             correct(
                 "configuration", .warning, "\(file) was changed after the daemon had read it.",
                 command: "ringback reload")
         }
-    }
-
-    /// A source without its line number.
-    private static func file(of source: String) -> String {
-        guard let colon = source.lastIndex(of: ":"), Int(source[source.index(after: colon)...]) != nil else {
-            return source
-        }
-        return String(source[..<colon])
     }
 
     /// Unix seconds.

@@ -6,11 +6,11 @@ extension DoctorReport {
     /// Checks that tools that were set up ask Ringback, and nothing before it. Other tools are not named.
     mutating func lookAtTools(of configuration: JSON?) {
         guard let configuration else { return }
-        let origins = OriginEntry.all(in: configuration)
+        let targets = SetupTargets(in: configuration)
         for tool in ToolName.allCases {
             let command = "ringback setup \(tool.rawValue)"
             do throws(RingbackError) {
-                let standing = try tool.standing(for: origins)
+                let standing = try tool.standing(for: targets)
                 switch standing.state {
                 case .notInstalled, .notSetUp: break
                 case .setUp where standing.notes.isEmpty, .inPart where standing.notes.isEmpty:

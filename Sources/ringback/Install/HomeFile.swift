@@ -11,6 +11,14 @@ enum HomeFile {
         return InstalledList.File(size: Int(status.st_size), modifiedAt: nanoseconds)
     }
 
+    /// What the symbolic link at a path leads to; nil if there is none.
+    static func target(of path: String) -> String? {
+        var buffer = [CChar](repeating: 0, count: 4_096)
+        let count = unsafe readlink(path, &buffer, buffer.count)
+        guard count > 0, count < buffer.count else { return nil }
+        return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
     static func exists(_ path: String) -> Bool {
         var status = stat()
         return unsafe lstat(path, &status) == 0

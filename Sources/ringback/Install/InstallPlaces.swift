@@ -45,6 +45,8 @@ struct InstallPlaces {
 
     var programs: String { prefix + "/bin" }
     var share: String { prefix + "/share" }
+    /// The links with names of other programs.
+    var names: String { prefix + "/lib/ringback" }
 
     /// A variable that names an absolute directory; the base directory specification says to ignore others.
     private static func directory(_ name: String) -> String? {

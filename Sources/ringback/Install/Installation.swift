@@ -16,6 +16,8 @@ struct Installation {
         enum Content {
             case copy(of: String)
             case text(String)
+            /// A symbolic link.
+            case link(to: String)
         }
     }
 
@@ -25,6 +27,9 @@ struct Installation {
         (.bash, "bash-completion/completions/ringback"), (.zsh, "zsh/site-functions/_ringback"),
         (.fish, "fish/vendor_completions.d/ringback.fish"),
     ]
+
+    /// Names of other programs. They are not where the programs are, so that none takes another's place by itself.
+    private static let names = ["keyring", "oidc-token"]
 
     private let places: InstallPlaces
 
@@ -81,10 +86,17 @@ struct Installation {
             let text = Ringback.completionScript(for: shell)
             items.append(Item(target: "\(places.share)/\(path)", mode: 0o644, content: .text(text)))
         }
+        for name in Installation.names {
+            items.append(
+                Item(target: "\(places.names)/\(name)", mode: 0o777, content: .link(to: "../../bin/ringback")))
+        }
         return items.filter { item in
+            switch item.content {
             // If this program runs from the place where it is installed, the programs are there already.
-            if case .copy(let source) = item.content { return !HomeFile.areSame(source, item.target) }
-            return true
+            case .copy(let source): !HomeFile.areSame(source, item.target)
+            case .link: !HomeFile.areSame("\(places.programs)/ringback", item.target)
+            case .text: true
+            }
         }
     }
 
@@ -132,6 +144,12 @@ struct Installation {
         try makeDirectory(holding: item.target, &list)
         let bytes: [UInt8]
         switch item.content {
+        case .link(let target):
+            // One that is there already is of an earlier installation.
+            unsafe unlink(item.target)
+            guard unsafe symlink(target, item.target) == 0 else { throw HomeFile.failure("make", item.target) }
+            list.note(link: item.target, to: target)
+            return try noted(item, list)
         case .text(let text): bytes = Array(text.utf8)
         case .copy(let source):
             guard let found = try HomeFile.contents(of: source) else {
@@ -143,6 +161,10 @@ struct Installation {
         if item.mode == 0o755 { Installation.strip(item.target) }
         // Each file is listed as soon as it is written: an interrupted installation can be undone, or run again.
         list.note(item.target)
+        try noted(item, list)
+    }
+
+    private func noted(_ item: Item, _ list: InstalledList) throws(RingbackError) {
         try list.save()
         Output.note("installed \(Sanitizer.line(item.target, limit: 4_000))")
     }

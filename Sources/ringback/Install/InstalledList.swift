@@ -16,6 +16,8 @@ struct InstalledList {
     let path: String
     private(set) var prefix: String?
     private(set) var files: [String: File] = [:]
+    /// Symbolic links, and what they lead to.
+    private(set) var links: [String: String] = [:]
     /// Directories that did not exist before, in the order in which they were made.
     private(set) var directories: [String] = []
 
@@ -29,15 +31,20 @@ struct InstalledList {
         }
     }
 
-    var isEmpty: Bool { files.isEmpty && directories.isEmpty }
+    var isEmpty: Bool { paths.isEmpty && directories.isEmpty }
 
-    /// True if the file is as it was installed.
+    /// Files and links.
+    var paths: [String] { (Array(files.keys) + Array(links.keys)).sorted() }
+
+    /// True if the file or link is as it was installed.
     func holds(_ path: String) -> Bool {
+        if let target = links[path] { return HomeFile.target(of: path) == target }
         guard let noted = files[path] else { return false }
         return HomeFile.state(of: path) == noted
     }
 
     mutating func note(_ path: String) { files[path] = HomeFile.state(of: path) }
+    mutating func note(link: String, to target: String) { links[link] = target }
     mutating func note(directory: String) { directories.append(directory) }
     mutating func forget(_ path: String) { files[path] = nil }
 
@@ -48,6 +55,7 @@ struct InstalledList {
         var lines = [InstalledList.head] + (prefix.map { ["prefix \($0)"] } ?? [])
         lines += directories.map { "directory \($0)" }
         lines += files.sorted { $0.key < $1.key }.map { "file \($0.value.size) \($0.value.modifiedAt) \($0.key)" }
+        lines += links.sorted { $0.key < $1.key }.map { "link \($0.value) \($0.key)" }
         try HomeFile.put(Array((lines.joined(separator: "\n") + "\n").utf8), at: path, mode: 0o600)
     }
 
@@ -62,6 +70,11 @@ struct InstalledList {
             guard parts.count == 3, let size = Int(parts[0]), let modifiedAt = Int(parts[1]), parts[2].hasPrefix("/")
             else { return false }
             files[String(parts[2])] = File(size: size, modifiedAt: modifiedAt)
+        case "link":
+            // The targets that are written have no spaces.
+            let parts = words[1].split(separator: " ", maxSplits: 1)
+            guard parts.count == 2, parts[1].hasPrefix("/") else { return false }
+            links[String(parts[1])] = String(parts[0])
         default: return false
         }
         return true

@@ -33,7 +33,7 @@ struct Removal {
         }
         // systemd does not end a daemon that was started by hand.
         RunningDaemon.find()?.end(ifRunsFrom: "\(list.prefix ?? places.prefix)/bin/ringbackd")
-        for path in list.files.keys.sorted() { remove(path, list) }
+        for path in list.paths { remove(path, list) }
         unsafe unlink(places.list)
         // The innermost first. A directory that is not empty stays.
         for directory in list.directories.reversed() { unsafe rmdir(directory) }

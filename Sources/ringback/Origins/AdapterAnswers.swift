@@ -16,6 +16,21 @@ extension AdapterCalls {
         }
     }
 
+    /// True if an origin is configured for a place. No token is given, and none is refreshed: the daemon is told of a
+    /// refused token that it never gave.
+    func hasOrigin(_ request: AdapterRequest) throws(RingbackError) -> Bool {
+        var lookup = OriginRequest(url: request.url)
+        lookup.username = request.username
+        lookup.rejected = String(repeating: "0", count: 64)
+        do throws(RingbackError) {
+            _ = try calls().lookup(lookup)
+            return true
+        } catch {
+            guard error.kind == .notFound else { throw error }
+            return false
+        }
+    }
+
     /// Looks a place up and prints the answer.
     ///
     /// - Parameters:

@@ -33,8 +33,14 @@ struct CargoCredentialVerb: ParsableCommand {
             return CargoCredential.answer(error.refusal)
         }
         do throws(RingbackError) {
-            guard let found = try AdapterCalls(socket: daemon.socket, tool: "cargo").credential(credential.request)
-            else { return CargoCredential.answer(.notFound) }
+            let calls = AdapterCalls(socket: daemon.socket, tool: "cargo")
+            guard credential.wantsToken else {
+                let isOurs = try calls.hasOrigin(credential.request)
+                return CargoCredential.answer(isOurs ? .operationNotSupported : .urlNotSupported)
+            }
+            guard let found = try calls.credential(credential.request) else {
+                return CargoCredential.answer(.urlNotSupported)
+            }
             do throws(AdapterFailure) {
                 return try credential.answer(found)
             } catch {

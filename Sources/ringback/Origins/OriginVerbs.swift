@@ -37,7 +37,7 @@ struct OriginEntry {
     /// Nil for what this version cannot read.
     init?(_ json: JSON) {
         guard let url = json["url"]?.string, let pattern = try? OriginPattern(parsing: url),
-            let account = json["account"]?.string,
+            let account = json["account"]?.string, let source = AccountSource(of: json),
             let kind = TokenKind(rawValue: json["kind"]?.string ?? TokenKind.accessToken.rawValue)
         else { return nil }
         rule = OriginRule(pattern, username: json["match_username"]?.string)
@@ -45,7 +45,7 @@ struct OriginEntry {
         self.kind = kind
         scope = json["scope"]?.string
         headers = (json["headers"]?.array ?? []).compactMap(\.string)
-        source = AccountSource(parsing: json["source"]?.string ?? "")
+        self.source = source
         self.json = json
     }
 

@@ -80,7 +80,7 @@ struct Overview {
             lines.first { $0.level == level && $0.check == check }?.command
         }
         if examination.grant != nil { return failure == nil ? using : "ringback doctor" }
-        if let command = commands(.wrong, "configuration") { return command }
+        if let command = commands(.wrong, "program") ?? commands(.wrong, "configuration") { return command }
         if let command = commands(.wrong, "unit") ?? commands(.wrong, "socket") { return command }
         if failure != nil || lines.contains(where: { $0.level == .wrong && $0.check == "socket" }) {
             return "ringback doctor"
@@ -119,10 +119,17 @@ struct Overview {
             below += OverviewText.check(
                 .good, "daemon", "It does not run; the first request starts it.", columns)
         }
-        for check in checks { below += lines(of: check, columns) }
+        for check in checks {
+            below += lines(of: check, columns)
+            // An upgrade restarts no daemon: how to do that is shown whatever else comes next, and never cut.
+            if check.check == "version", let command = check.command, command != next {
+                below.append("  → " + Style.bold.apply(Sanitizer.line(command), on: .output))
+            }
+        }
         if let failure { below += OverviewText.check(.bad, "accounts", failure.detail, columns) }
         below += ["", "Next: " + Style.bold.apply(Sanitizer.line(next), on: .output)]
-        let above = OverviewText.accounts(accounts, rows: max(3, rows - below.count), columns: columns)
+        let used = below.reduce(0) { $0 + 1 + TextWidth.of($1) / (columns + 1) }
+        let above = OverviewText.accounts(accounts, rows: max(3, rows - used), columns: columns)
         for line in above + below { Output.line(line) }
     }
 
@@ -132,7 +139,9 @@ struct Overview {
             line.level != .ok || ["socket", "unit", "browser", "scheme"].contains(line.check)
         }
         guard shown.count > 6 else { return shown }
-        let troubles = shown.filter { $0.level != .ok }
+        let troubles =
+            shown.filter { $0.level != .ok && $0.check == "version" }
+            + shown.filter { $0.level != .ok && $0.check != "version" }
         let more = DoctorReport.Line(check: "more", level: .warning, message: "See all with: ringback doctor")
         return troubles.count > 6 ? troubles.prefix(5) + [more] : troubles
     }

@@ -31,7 +31,8 @@ struct DockerSetup: ToolSetup {
         }
     }
 
-    func change(for origins: [OriginEntry], account: String?) throws(RingbackError) -> SetupPlan {
+    func change(for targets: SetupTargets, account: String?) throws(RingbackError) -> SetupPlan {
+        let origins = targets.origins
         let registries = DockerSetup.registries(of: origins)
         guard !registries.isEmpty else {
             throw DockerSetup.noOrigin(
@@ -61,7 +62,8 @@ struct DockerSetup: ToolSetup {
         return plan
     }
 
-    func removal(for origins: [OriginEntry]?, account: String?) throws(RingbackError) -> SetupPlan {
+    func removal(for targets: SetupTargets?, account: String?) throws(RingbackError) -> SetupPlan {
+        let origins = targets?.origins
         let wanted = origins.map(DockerSetup.registries)
         let (former, configuration) = try read()
         var (changed, plan, record, removed) = (configuration, SetupPlan(), try SetupRecord(), [String]())
@@ -82,7 +84,8 @@ struct DockerSetup: ToolSetup {
         return plan
     }
 
-    func standing(for origins: [OriginEntry]) throws(RingbackError) -> ToolStanding {
+    func standing(for targets: SetupTargets) throws(RingbackError) -> ToolStanding {
+        let origins = targets.origins
         let registries = DockerSetup.registries(of: origins)
         let configuration = try read().configuration
         let servers = configuration.registries

@@ -15,18 +15,21 @@ struct GitSetup: ToolSetup {
 
     private static let config = ["git", "config", "--global"]
 
-    func change(for origins: [OriginEntry], account: String?) throws(RingbackError) -> SetupPlan {
+    func change(for targets: SetupTargets, account: String?) throws(RingbackError) -> SetupPlan {
+        let origins = targets.origins
         let usable = origins.map(\.rule.pattern).filter(GitConfiguration.isUsable)
         guard !usable.isEmpty else { throw GitSetup.noOrigin(of: account, "git can ask for") }
         let changes = try all().changes(for: usable, value: value, in: try file())
         return SetupPlan(steps: changes.map(GitSetup.step))
     }
 
-    func removal(for origins: [OriginEntry]?, account: String?) throws(RingbackError) -> SetupPlan {
-        SetupPlan(steps: try file().removals(of: origins?.map(\.rule.pattern)).map(GitSetup.step))
+    func removal(for targets: SetupTargets?, account: String?) throws(RingbackError) -> SetupPlan {
+        let origins = targets?.origins
+        return SetupPlan(steps: try file().removals(of: origins?.map(\.rule.pattern)).map(GitSetup.step))
     }
 
-    func standing(for origins: [OriginEntry]) throws(RingbackError) -> ToolStanding {
+    func standing(for targets: SetupTargets) throws(RingbackError) -> ToolStanding {
+        let origins = targets.origins
         let all = try all()
         var (servers, notes, missing, hasOther) = ([String](), [String](), 0, false)
         for origin in origins where GitConfiguration.isUsable(origin.rule.pattern) {

@@ -10,7 +10,8 @@ struct GoSetup: ToolSetup {
 
     init() throws(RingbackError) { program = try GoSetup.program() }
 
-    func change(for origins: [OriginEntry], account: String?) throws(RingbackError) -> SetupPlan {
+    func change(for targets: SetupTargets, account: String?) throws(RingbackError) -> SetupPlan {
+        let origins = targets.origins
         guard origins.contains(where: { GoConfiguration.isUsable($0.rule) }) else {
             throw GoSetup.noOrigin(of: account, "go can ask for: one with https, without a user name")
         }
@@ -25,7 +26,7 @@ struct GoSetup: ToolSetup {
         return plan([.command(["go", "env", "-w", "\(GoConfiguration.variable)=\(value)"])])
     }
 
-    func removal(for origins: [OriginEntry]?, account: String?) throws(RingbackError) -> SetupPlan {
+    func removal(for targets: SetupTargets?, account: String?) throws(RingbackError) -> SetupPlan {
         switch try configuration().removal {
         case .nothing: return SetupPlan()
         case .unset: return plan([.command(["go", "env", "-u", GoConfiguration.variable])])
@@ -33,7 +34,8 @@ struct GoSetup: ToolSetup {
         }
     }
 
-    func standing(for origins: [OriginEntry]) throws(RingbackError) -> ToolStanding {
+    func standing(for targets: SetupTargets) throws(RingbackError) -> ToolStanding {
+        let origins = targets.origins
         let servers = origins.filter { GoConfiguration.isUsable($0.rule) }.map(\.rule.pattern.text)
         guard try configuration().isAsked else {
             return ToolStanding(servers: [], missing: servers.count, hasOther: false, notes: [])

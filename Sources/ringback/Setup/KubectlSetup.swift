@@ -11,7 +11,8 @@ struct KubectlSetup: ToolSetup {
 
     init() throws(RingbackError) { program = try KubectlSetup.program() }
 
-    func change(for origins: [OriginEntry], account: String?) throws(RingbackError) -> SetupPlan {
+    func change(for targets: SetupTargets, account: String?) throws(RingbackError) -> SetupPlan {
+        let origins = targets.origins
         guard account != nil || !origins.isEmpty else {
             throw KubectlSetup.noOrigin(of: nil, "a cluster's server could belong to")
         }
@@ -42,7 +43,7 @@ struct KubectlSetup: ToolSetup {
         return plan
     }
 
-    func removal(for origins: [OriginEntry]?, account: String?) throws(RingbackError) -> SetupPlan {
+    func removal(for targets: SetupTargets?, account: String?) throws(RingbackError) -> SetupPlan {
         let configuration = try configuration()
         var plan = SetupPlan()
         for user in configuration.written(account: account) {
@@ -54,7 +55,8 @@ struct KubectlSetup: ToolSetup {
         return plan
     }
 
-    func standing(for origins: [OriginEntry]) throws(RingbackError) -> ToolStanding {
+    func standing(for targets: SetupTargets) throws(RingbackError) -> ToolStanding {
+        let origins = targets.origins
         let configuration = try configuration()
         var (servers, notes, missing, hasOther) = ([String](), [String](), 0, false)
         for context in configuration.contexts where configuration.isAsked(context) {

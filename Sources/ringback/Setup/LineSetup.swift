@@ -45,19 +45,8 @@ struct LineSetup: ToolSetup {
         target = try LineSetup.program()
     }
 
-    private static func home() throws(RingbackError) -> String {
-        guard let home = SocketPlace.variable("HOME"), home.hasPrefix("/") else {
-            throw RingbackError("no_place", "HOME is not the absolute path of a directory.")
-        }
-        return home
-    }
-
-    /// The first of these variables that names a file.
-    private static func variable(_ names: String...) -> String? {
-        names.lazy.compactMap { SocketPlace.variable($0) }.first { $0.hasPrefix("/") }
-    }
-
-    func change(for origins: [OriginEntry], account: String?) throws(RingbackError) -> SetupPlan {
+    func change(for targets: SetupTargets, account: String?) throws(RingbackError) -> SetupPlan {
+        let origins = targets.origins
         let wanted = lines(for: origins)
         guard !wanted.isEmpty else {
             let path = format == .pnpm ? "" : ", without a path"
@@ -96,7 +85,8 @@ struct LineSetup: ToolSetup {
         return plan
     }
 
-    func removal(for origins: [OriginEntry]?, account: String?) throws(RingbackError) -> SetupPlan {
+    func removal(for targets: SetupTargets?, account: String?) throws(RingbackError) -> SetupPlan {
+        let origins = targets?.origins
         // For one line for every server the account makes no difference.
         let wanted = format.isForAll ? nil : origins.map(lines)
         let (former, configuration) = try read()
@@ -127,7 +117,8 @@ struct LineSetup: ToolSetup {
         return plan
     }
 
-    func standing(for origins: [OriginEntry]) throws(RingbackError) -> ToolStanding {
+    func standing(for targets: SetupTargets) throws(RingbackError) -> ToolStanding {
+        let origins = targets.origins
         let configuration = try read().configuration
         let (hosts, wanted) = (places(of: origins), lines(for: origins))
         var (missing, notes, others) = (0, [String](), [String]())

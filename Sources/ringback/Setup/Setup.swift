@@ -11,8 +11,9 @@ struct Setup: ParsableCommand {
         commandName: "setup", abstract: "Make \(ToolName.list) ask Ringback for tokens.",
         discussion: """
             Without a tool it lists for which servers each tool asks Ringback. The [[origin]] tables of the configuration \
-            say for which servers a tool is set up: ringback origin add URL --account ACCOUNT. The change is shown, and made \
-            after a question. --undo removes what this command wrote, as far as it is unchanged.
+            say for which servers a tool is set up (ringback origin add URL --account ACCOUNT), and [accounts.NAME.aws] for \
+            which profiles of AWS. The change is shown, and made after a question. --undo removes what this command wrote, \
+            as far as it is unchanged.
             """)
 
     @Argument(help: "\(ToolName.list).")
@@ -20,7 +21,7 @@ struct Setup: ParsableCommand {
 
     @Option(
         help:
-            "Only the origins of this account. For kubectl: always this account's token, whatever the server.",
+            "Only the origins or the role of this account. For kubectl: always this account's token, whatever the server.",
         completion: Completions.accounts)
     var account: String?
 
@@ -68,22 +69,22 @@ struct Setup: ParsableCommand {
             Setup.show(plan.notes)
             guard tool == .git, !undo else { return }
             // A variable that comes later in the configuration counts more than what was written.
-            Setup.show(try setup.standing(for: OriginEntry.all(in: try config.file().report())).notes)
+            Setup.show(try setup.standing(for: SetupTargets(in: try config.file().report())).notes)
         }
     }
 
     private func plan(of setup: any ToolSetup) throws(RingbackError) -> SetupPlan {
-        guard undo else { return try setup.change(for: try origins(), account: account) }
-        return try setup.removal(for: account == nil ? nil : try origins(), account: account)
+        guard undo else { return try setup.change(for: try targets(), account: account) }
+        return try setup.removal(for: account == nil ? nil : try targets(), account: account)
     }
 
-    private func origins() throws(RingbackError) -> [OriginEntry] {
+    private func targets() throws(RingbackError) -> SetupTargets {
         let report = try config.file().report()
-        guard let account else { return OriginEntry.all(in: report) }
+        guard let account else { return SetupTargets(in: report) }
         guard undo || ConfigurationCheck.account(account, in: report) != nil else {
             throw UnknownAccount.error(account, in: report)
         }
-        return OriginEntry.all(in: report).filter { $0.account == account }
+        return SetupTargets(in: report).of(account)
     }
 
     private static func show(_ notes: [String]) {
@@ -96,12 +97,12 @@ struct Setup: ParsableCommand {
     }
 
     private func list() throws(RingbackError) {
-        let origins = try origins()
+        let targets = try targets()
         var (table, notes, tools) = (Table(columns: ["TOOL", "STATE", "SERVERS"]), [String](), [JSON]())
         for tool in ToolName.allCases {
             let standing: ToolStanding
             do throws(RingbackError) {
-                standing = try tool.standing(for: origins)
+                standing = try tool.standing(for: targets)
             } catch {
                 standing = .unreadable("\(tool.rawValue): \(error.detail)")
             }

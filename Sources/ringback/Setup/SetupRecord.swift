@@ -1,8 +1,9 @@
 import Adapters
 import RingbackClient
 
-/// The list of the entries that `ringback setup` added to docker's `config.json`, of the lines that it added to files of
-/// lines, and of the links that it made. `--undo` removes only these. The list is the file `setup` in `$XDG_DATA_HOME/ringback`.
+/// The list of the entries that `ringback setup` added to docker's `config.json`, of the lines and elements that it added to
+/// other files, and of the links that it made. `--undo` removes only these. The list is the file `setup` in
+/// `$XDG_DATA_HOME/ringback`.
 struct SetupRecord {
     private let path: String
     var entries = SetupEntries()

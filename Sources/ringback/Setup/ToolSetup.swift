@@ -1,22 +1,47 @@
 import RingbackClient
+import StrictJSON
 
 /// How one tool is made to ask Ringback.
 protocol ToolSetup {
-    /// The programs that this is for. It is not done if none of them is in `PATH`.
+    /// The programs that this is for.
     var programs: [String] { get }
 
-    /// What has to be done for these origins; no steps if all is done.
+    /// True if there is a tool to set up.
+    var isInstalled: Bool { get }
+
+    /// What has to be done for these targets; no steps if all is done.
     ///
     /// - Parameter account: the account that the user named.
-    func change(for origins: [OriginEntry], account: String?) throws(RingbackError) -> SetupPlan
+    func change(for targets: SetupTargets, account: String?) throws(RingbackError) -> SetupPlan
 
     /// What has to be done to remove what ``change(for:account:)`` made, as far as it is still there.
     ///
-    /// - Parameter origins: only for these; nil for everything.
-    func removal(for origins: [OriginEntry]?, account: String?) throws(RingbackError) -> SetupPlan
+    /// - Parameter targets: only for these; nil for everything.
+    func removal(for targets: SetupTargets?, account: String?) throws(RingbackError) -> SetupPlan
 
     /// How the tool stands now.
-    func standing(for origins: [OriginEntry]) throws(RingbackError) -> ToolStanding
+    func standing(for targets: SetupTargets) throws(RingbackError) -> ToolStanding
+}
+
+/// What the configuration has that a tool can ask for.
+struct SetupTargets {
+    var origins: [OriginEntry]
+    /// The accounts with an AWS role.
+    var roles: [String]
+
+    /// Of a report of the configuration.
+    init(in report: JSON) {
+        origins = OriginEntry.all(in: report)
+        roles = (report["accounts"]?.array ?? []).filter { $0["aws_role"] != nil }.compactMap { $0["name"]?.string }
+    }
+
+    /// Only those of an account.
+    func of(_ account: String) -> SetupTargets {
+        var part = self
+        part.origins = origins.filter { $0.account == account }
+        part.roles = roles.filter { $0 == account }
+        return part
+    }
 }
 
 /// What a change consists of, in order.
@@ -74,33 +99,49 @@ struct ToolStanding {
 
 /// The tools that can be set up.
 enum ToolName: String, CaseIterable {
-    case git, kubectl, docker, go, bazel, terraform, tofu, pnpm
+    case git, kubectl, docker, cargo, go, bazel, terraform, tofu, pnpm, aws
 
     /// The names, as a part of a sentence.
-    static let list = "git, kubectl, docker, go, bazel, terraform, tofu or pnpm"
+    static let list = "git, kubectl, docker, cargo, go, bazel, terraform, tofu, pnpm or aws"
 
     func setup() throws(RingbackError) -> any ToolSetup {
         switch self {
         case .git: try GitSetup()
         case .kubectl: try KubectlSetup()
         case .docker: try DockerSetup()
+        case .cargo: try CargoSetup()
         case .go: try GoSetup()
         case .bazel: try LineSetup.bazel()
         case .terraform: try LineSetup.terraform()
         case .tofu: try LineSetup.tofu()
         case .pnpm: try LineSetup.pnpm()
+        case .aws: try AWSSetup()
         }
     }
 
     /// How the tool stands, also if it is not installed.
-    func standing(for origins: [OriginEntry]) throws(RingbackError) -> ToolStanding {
+    func standing(for targets: SetupTargets) throws(RingbackError) -> ToolStanding {
         let setup = try setup()
-        return setup.isInstalled ? try setup.standing(for: origins) : .notInstalled
+        return setup.isInstalled ? try setup.standing(for: targets) : .notInstalled
     }
 }
 
 extension ToolSetup {
+    /// True if one of the programs is in `PATH`.
     var isInstalled: Bool { programs.contains(where: Tool.isInstalled) }
+
+    /// The home directory.
+    static func home() throws(RingbackError) -> String {
+        guard let home = SocketPlace.variable("HOME"), home.hasPrefix("/") else {
+            throw RingbackError("no_place", "HOME is not the absolute path of a directory.")
+        }
+        return home
+    }
+
+    /// The first of these variables that names a file.
+    static func variable(_ names: String...) -> String? {
+        names.lazy.compactMap { SocketPlace.variable($0) }.first { $0.hasPrefix("/") }
+    }
 
     /// This program, as the configuration of a tool names it: a stable path without a version, if there is one.
     static func program() throws(RingbackError) -> String {

@@ -1,3 +1,4 @@
+import HTTPMessages
 import RingbackClient
 import Terminal
 
@@ -7,9 +8,11 @@ enum DeviceDisplay {
     static func show(_ flow: Flow, hasQR: Bool) {
         guard let code = flow.userCode.map({ Sanitizer.line($0) }), let address = flow.verificationURI else { return }
         let name = Sanitizer.line(flow.account)
+        let host = (try? WebURL(parsing: address))?.host.map { " at " + Sanitizer.line($0, limit: 260) } ?? ""
+        // The page is the provider's: the daemon serves none that takes such a code.
         func introduction(_ code: String) -> String {
             """
-            To sign in to \(name), open this page on any device with a browser:
+            To sign in to \(name), open the provider's page\(host) on any device:
               \(Sanitizer.line(address, limit: 2_048))
             and enter the code:  \(code)
             """

@@ -1,3 +1,4 @@
+import Adapters
 import RingbackClient
 
 /// The text of a configuration file as lines. A change is to the lines of one key or of one table; all other lines, with

@@ -32,16 +32,31 @@ struct DaemonBuild {
         return "ringback is \(own), the daemon that runs is \(other)."
     }
 
-    /// The command that restarts the daemon; nil if it is behind a restricted socket. Without the unit it waits for the
-    /// end of the former daemon, because a state directory is for one daemon at a time.
-    var restart: String? {
+    /// How the daemon is restarted: the command, or, where none can be known, a sentence.
+    enum Restart {
+        case command(String)
+        case advice(String)
+
+        var command: String? { if case .command(let command) = self { command } else { nil } }
+        var advice: String? { if case .advice(let advice) = self { advice } else { nil } }
+    }
+
+    /// Nil for a daemon behind a restricted socket. Without the unit the command waits for the end of the former daemon,
+    /// because a state directory is for one daemon at a time.
+    var restart: Restart? {
         guard !isRestricted, let pid = status.pid else { return nil }
         let question = ["systemctl", "--user", "show", DoctorExamination.service, "--property=MainPID"]
         if let answer = Tool.run(question), answer.status == 0, answer.line == "MainPID=\(pid)" {
-            return "systemctl --user restart \(DoctorExamination.service)"
+            return .command("systemctl --user restart \(DoctorExamination.service)")
         }
-        let start = socket.map { "ringbackd --socket \(Shell.sh.quoted($0))" } ?? "ringbackd"
-        return "kill \(pid) && tail --pid=\(pid) -f /dev/null && \(start) &"
+        guard let arguments = DaemonArguments(of: pid) else {
+            return .advice("Restart it where it runs; there its pid is \(pid).")
+        }
+        if arguments.isOfProgram { return .advice("It belongs to the program that started it: restart that program.") }
+        let command =
+            "kill \(pid) && tail --pid=\(pid) -f /dev/null && \(arguments.command(listeningAt: socket)) &"
+        return arguments.isAbsolute
+            ? .command(command) : .advice("To restart it, in the directory where it was started: \(command)")
     }
 
     private static func name(_ version: String, _ build: String?) -> String {

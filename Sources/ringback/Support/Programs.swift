@@ -24,12 +24,7 @@ enum Programs {
     }
 
     /// This program's file, as the kernel reports it.
-    static var own: String? {
-        var buffer = [CChar](repeating: 0, count: 4_096)
-        let count = unsafe readlink("/proc/self/exe", &buffer, buffer.count)
-        guard count > 0, count < buffer.count else { return nil }
-        return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    }
+    static var own: String? { HomeFile.target(of: "/proc/self/exe") }
 
     /// The most bytes that ``run(_:)`` reads. The report of the largest configuration that is allowed has 2 MB.
     private static let maxOutput = 16 << 20

@@ -62,19 +62,23 @@ struct Suggestion: Equatable {
             return line((path == Ringback.self ? [] : [path._commandName]) + [verb._commandName] + rest)
         }
         let names = children.map { $0._commandName }
-        if last.utf8.count > 2, let name = NearestWord.find(for: last, among: names) {
+        // Two letters of four changed are another word.
+        let most = last.utf8.count > 4 ? nil : 1
+        if last.utf8.count > 2, let name = NearestWord.find(for: last, among: names, changing: most) {
             return line(typed.dropLast() + [name] + rest)
         }
         if let known = nearSynonym(of: words) { return filled(known, rest) }
         return typed.count > 1 ? synonyms[last].map { filled($0, rest) } : nil
     }
 
-    /// What a word of other programs means here, if it was mistyped (`account lst`).
+    /// What a word of other programs means here, if it was mistyped (`account lst`). There are many such words, most of
+    /// them short, and every short word is near one of them: at most a quarter of the letters may differ.
     private static func nearSynonym(of words: [String]) -> String? {
         guard let last = words.last, last.utf8.count > 2 else { return nil }
         let group = words.dropLast().map { $0 + " " }.joined()
         let known = synonyms.keys.filter { $0.hasPrefix(group) }.map { String($0.dropFirst(group.count)) }
-        let near = NearestWord.find(for: last, among: known.filter { !$0.contains(" ") }.sorted())
+        let near = NearestWord.find(
+            for: last, among: known.filter { !$0.contains(" ") }.sorted(), changing: max(1, last.utf8.count / 4))
         return near.flatMap { synonyms[group + $0] }
     }
 

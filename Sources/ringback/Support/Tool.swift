@@ -19,9 +19,15 @@ enum Tool {
     private static let maxOutput = 1 << 20
 
     /// Runs it; nil if it cannot be started or takes too long.
-    static func run(_ arguments: [String], within bound: Duration = .seconds(10)) -> Answer? {
+    ///
+    /// - Parameter withErrors: its messages are part of its output.
+    static func run(
+        _ arguments: [String], within bound: Duration = .seconds(10), withErrors: Bool = false
+    ) -> Answer? {
         guard let name = arguments.first, isInstalled(name), let pipe = try? Pipe(),
-            let pid = Subprocess.start(arguments, output: .descriptor(pipe.writeEnd), errors: .nothing)
+            let pid = Subprocess.start(
+                arguments, output: .descriptor(pipe.writeEnd),
+                errors: withErrors ? .descriptor(pipe.writeEnd) : .nothing)
         else { return nil }
         pipe.closeWriteEnd()
         let end = ContinuousClock.now + bound

@@ -1,3 +1,4 @@
+import Glibc
 import HTTPMessages
 import KeptFiles
 import RingbackAPI
@@ -66,8 +67,9 @@ import Testing
                 "The provider gave work no refresh token, so a downscoped token cannot be requested. Ask."
             ),
             (
-                .noRoom(cause: "The disk is full."),
-                "The session was not refreshed, since a new refresh token could not be kept safe: The disk is full."
+                .noRoom(cause: .folderNotOpened(path: "/state/vault")),
+                "The session was not refreshed, since a new refresh token could not be kept safe: Cannot open "
+                    + "/state/vault."
             ),
             (
                 .endpointMoved(work, origin: "https://id.example"),
@@ -222,21 +224,25 @@ import Testing
                 "/run/t was written by another program. It is neither overwritten nor removed."
             ),
             (
-                .folderOpenToOthers(path: "/a/t", folder: "/a", cause: "can be written by others"),
-                "/a/t is not kept: /a can be written by others."
+                .folderOpenToOthers(path: "/a/t", .init(path: "/a", reason: .writableByOthers)),
+                "/a/t is not kept: /a can be written by others, who could replace what is in it."
             ),
             (
-                .recordNotWritten(.unwritable(reason: "The disk is full.")),
-                "The record of the kept files cannot be written: The disk is full."
+                .folderOpenToOthers(path: "/a/t", .init(path: "/a", reason: .foreignOwner(uid: 4_711))),
+                "/a/t is not kept: /a belongs to uid 4711, neither you (uid \(geteuid())) nor root, who could replace "
+                    + "what is in it."
+            ),
+            (
+                .folderOpenToOthers(path: "/a/t", .init(path: "/a", reason: .danglingLink)),
+                "/a/t is not kept: /a is a link whose target does not exist. Remove it."
+            ),
+            (
+                .recordNotWritten(.unwritable(.folderNotOpened(path: "/state"))),
+                "The record of the kept files cannot be written: Cannot open /state."
             ),
         ] as [(FileReason, String)])
     func `a kept file's reason`(reason: FileReason, sentence: String) {
         #expect(Reason.kind(KindFact(reason)).sentence == sentence)
-    }
-
-    @Test func `what the vault says is passed on`() {
-        #expect(Reason.vault(.unwritable(reason: "The disk is full.")).sentence == "The disk is full.")
-        #expect(Reason.vault(.locked(reason: "It is locked.")).sentence == "It is locked.")
     }
 
     @Test func `a user without an address or a subject is called unnamed`() {

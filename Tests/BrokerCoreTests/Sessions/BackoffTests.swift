@@ -1,3 +1,4 @@
+import SessionVault
 import Testing
 
 @testable import BrokerCore
@@ -52,7 +53,7 @@ import Testing
 
     @Test func `what fails here is tried again within half a minute`() {
         var backoff = Backoff()
-        for _ in 0..<100 { backoff.note(.vaultFailed(.session(.noRoom(cause: "full"))), at: at(0)) }
+        for _ in 0..<100 { backoff.note(.vaultFailed(.session(.noRoom(cause: .locked))), at: at(0)) }
         #expect(backoff.refusal(at: at(30_000)) == nil)
     }
 

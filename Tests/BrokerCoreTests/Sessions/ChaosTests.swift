@@ -24,7 +24,7 @@ import Testing
 
     /// One thing that happens.
     private func happen(_ what: Int, _ house: House, _ name: AccountName, signingOut: Bool) async {
-        let full = VaultError.unwritable(reason: "No space left on device.")
+        let full = VaultError.unwritable(.diskFull)
         switch what {
         case 0..<6: _ = try? await house.token(name)
         case 6, 7: _ = try? await house.broker.refresh(name, isForced: true)

@@ -8,34 +8,13 @@ import Testing
 @testable import OAuthSignIn
 
 private let name = House.name
-private let now = BootInstant(milliseconds: 1_000_000)
-private let alice = session("alice")
-private let aliceInMemory = session("alice", .memory)
-private let bob = session("bob")
-private let configured = session("bob", .configuration)
+private let now = laneNow
+private let alice = laneSession("alice")
+private let aliceInMemory = laneSession("alice", .memory)
+private let bob = laneSession("bob")
+private let configured = laneSession("bob", .configuration)
 private let down = BrokerError.provider(.unavailable(status: 503, retryAfter: 600))
-private let full = BrokerError.vaultFailed(.vault(.unwritable(reason: "The disk is full.")))
-
-private func session(_ subject: String, _ keeping: Session.Keeping = .vault) -> Session {
-    var session = Session(
-        refreshToken: Secret("refresh of \(subject)"), identity: nil, subject: subject,
-        user: nil, scope: nil, issuer: "https://id.example", tokenEndpointOrigin: "https://id.example",
-        signedInAt: WallInstant(seconds: 5),
-        end: nil, rotation: .rotates,
-        tokens: [.own: AccessToken(value: Secret("access of \(subject)"), type: "Bearer", scope: nil)])
-    session.keeping = keeping
-    return session
-}
-
-private func reached(_ outcomes: LaneState.Outcome...) -> LaneState {
-    var state = LaneState()
-    for outcome in outcomes { _ = state.take(outcome, of: name, at: now) }
-    return state
-}
-
-private func held(_ session: Session = alice, isUnsaved: Bool = false, isUrgent: Bool = false) -> LaneState.Outcome {
-    .loaded(.session(HeldSession(session, isUnsaved: isUnsaved, isUrgent: isUrgent)), isAfterReload: false)
-}
+private let full = BrokerError.vaultFailed(.vault(.unwritable(.diskFull)))
 
 @Suite struct `The state of an account's lane` {
     /// What leads to each presence, as it does in a daemon.
@@ -164,7 +143,7 @@ private func held(_ session: Session = alice, isUnsaved: Bool = false, isUrgent:
 
     @Test func `a reload clears a problem for which nothing is retried, and changes nothing else`() {
         for problem: BrokerError in [
-            down, full, .vaultLocked(.vault(.locked(reason: "Locked."))), .sessionRanOut(name, advice: nil),
+            down, full, .vaultLocked(.vault(.locked(.locked))), .sessionRanOut(name, advice: nil),
         ] {
             for backsOff in [false, true] {
                 var state = reached(held())

@@ -141,9 +141,9 @@ import Testing
 
     @Test func `a session that the vault never held is revoked all the same, and later if need be`() async throws {
         let house = try await House()
-        await house.vault.fail(with: .unwritable(reason: "No space left on device."))
+        await house.vault.fail(with: .unwritable(.diskFull))
         try await house.signIn()
-        #expect(try await house.view.error == .vaultFailed(.vault(.unwritable(reason: "No space left on device."))))
+        #expect(try await house.view.error == .vaultFailed(.vault(.unwritable(.diskFull))))
         await house.vault.fail(with: nil)
         cut(house)
         _ = try await house.broker.signOut(House.name)
@@ -159,10 +159,10 @@ import Testing
     @Test func `on a full disk the session stays, and goes when there is room`() async throws {
         let house = try await House()
         try await house.signIn()
-        await house.vault.fail(with: .unwritable(reason: "No space left on device."))
+        await house.vault.fail(with: .unwritable(.diskFull))
         for _ in 0..<3 {
             let failure = await error { () throws(BrokerError) in try await house.broker.signOut(House.name) }
-            #expect(failure == .vaultFailed(.vault(.unwritable(reason: "No space left on device."))))
+            #expect(failure == .vaultFailed(.vault(.unwritable(.diskFull))))
             #expect(await house.failure() == nil)
         }
         #expect(house.provider.revoked.isEmpty)

@@ -76,9 +76,9 @@ import Testing
     @Test func `a vault that cannot remove keeps the session and says so`() async throws {
         let house = try await House()
         try await house.signIn()
-        await house.vault.fail(with: .unwritable(reason: "read-only file system"))
+        await house.vault.fail(with: .unwritable(.readOnly))
         let failure = await error { () throws(BrokerError) in try await house.broker.signOut(House.name) }
-        #expect(failure == .vaultFailed(.vault(.unwritable(reason: "read-only file system"))))
+        #expect(failure == .vaultFailed(.vault(.unwritable(.readOnly))))
         #expect(house.provider.revoked.isEmpty)
         #expect(await house.failure() == nil)
     }

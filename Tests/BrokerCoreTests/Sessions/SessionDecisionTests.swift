@@ -93,7 +93,7 @@ private func session(
 }
 
 @Suite struct `The state of the vault` {
-    private let locked = BrokerError.vaultLocked(.vault(.locked(reason: "The keyring is locked.")))
+    private let locked = BrokerError.vaultLocked(.vault(.locked(.keyringLocked)))
 
     @Test func `a lock by a user ends only when the vault is opened`() {
         var state = VaultState()

@@ -23,7 +23,7 @@ import Testing
         let house = try await House()
         let newer = Secret(#"{"version":2,"issuer":"https://id.example"}"#)
         await house.vault.put(newer, in: House.account().slot)
-        let broker = try await reborn(house, failing: isVaultsWord ? .newer(reason: "It is newer.") : nil)
+        let broker = try await reborn(house, failing: isVaultsWord ? .newer(.ofNewerVersion) : nil)
         await house.vault.fail(with: nil)
         for _ in 0..<3 {
             let refusal = await error { () throws(BrokerError) in try await broker.signIn(House.name, SignInRequest()) }
@@ -84,10 +84,10 @@ import Testing
     @Test func `a damaged record gives way to a sign-in`() async throws {
         let house = try await House()
         try await house.signIn()
-        let broker = try await reborn(house, failing: .damaged(reason: "It was set aside."))
+        let broker = try await reborn(house, failing: .damaged(.setAside))
         await house.vault.fail(with: nil)
         #expect(
-            try await broker.account(House.name).error == .vaultFailed(.vault(.damaged(reason: "It was set aside."))))
+            try await broker.account(House.name).error == .vaultFailed(.vault(.damaged(.setAside))))
         #expect(try await broker.account(House.name).state == .unauthenticated)
         let flow = try await broker.signIn(House.name, SignInRequest()).flow
         guard case .completed = await broker.receive(try house.provider.consent(flow.authorizationURL)) else {
@@ -101,7 +101,7 @@ import Testing
         let house = try await House()
         try await house.signIn()
         let token = try await house.token()
-        let broker = try await reborn(house, failing: .unwritable(reason: "Input/output error."))
+        let broker = try await reborn(house, failing: .unwritable(.diskBroken))
         let stream = try await broker.events(of: nil, after: nil)
         #expect(stream.initial.isEmpty)
         #expect(try await broker.account(House.name).state == .loading)
@@ -110,7 +110,7 @@ import Testing
             await error { () throws(BrokerError) in try await broker.signIn(House.name, SignInRequest()) },
             await error { () throws(BrokerError) in try await broker.signOut(House.name) },
         ]
-        #expect(failures.allSatisfy { $0 == .vaultFailed(.vault(.unwritable(reason: "Input/output error."))) })
+        #expect(failures.allSatisfy { $0 == .vaultFailed(.vault(.unwritable(.diskBroken))) })
         if isReloaded { await broker.configure([House.account()]) }
         await house.live(30, as: broker)
         #expect(try await broker.account(House.name).state == .loading)

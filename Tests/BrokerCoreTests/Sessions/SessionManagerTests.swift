@@ -75,7 +75,7 @@ import Testing
         #expect(await house.provider.arrived(.token, 2))
         await house.broker.configure([])
         await house.broker.configure([House.account()])
-        await house.vault.failStoring(with: .unwritable(reason: "No space left on device."))
+        await house.vault.failStoring(with: .unwritable(.diskFull))
         house.provider.release(.token)
         _ = await reading.value
         #expect(try await house.token() == "access-3")

@@ -151,9 +151,9 @@ import Testing
 
     @Test func `nothing that may rotate is presented while a newer refresh token could not be kept`() async throws {
         let house = try await House.expired()
-        await house.vault.failAnnouncing(with: .unwritable(reason: "No space left on device."))
+        await house.vault.failAnnouncing(with: .unwritable(.diskFull))
         guard case .vaultFailed(let reason) = await house.failure() else { throw Unexpected() }
-        #expect(reason == .session(.noRoom(cause: "No space left on device.")))
+        #expect(reason == .session(.noRoom(cause: .diskFull)))
         #expect(house.provider.presented.isEmpty)
         #expect(try await house.view.subject == "alice")
         // Once there is room, it goes on.
@@ -168,15 +168,15 @@ import Testing
         house.provider.behave { $0.rotates = false }
         try await house.signIn()
         _ = try await house.broker.refresh(House.name, isForced: true)
-        await house.vault.fail(with: .unwritable(reason: "Read-only file system."))
+        await house.vault.fail(with: .unwritable(.readOnly))
         house.clock.advance(by: 3_600)
         _ = try await house.token()
-        #expect(try await house.view.error == .vaultFailed(.vault(.unwritable(reason: "Read-only file system."))))
+        #expect(try await house.view.error == .vaultFailed(.vault(.unwritable(.readOnly))))
     }
 
     @Test func `what could not be saved is saved when the vault can write again`() async throws {
         let house = try await House.unsaved()
-        #expect(try await house.view.error == .vaultFailed(.vault(.unwritable(reason: "No space left on device."))))
+        #expect(try await house.view.error == .vaultFailed(.vault(.unwritable(.diskFull))))
         #expect(await house.vault.sessions.first?.refreshToken == Secret("refresh-2"))
         await house.vault.fail(with: nil)
         house.clock.advance(by: 6)

@@ -7,7 +7,7 @@ import Testing
 @testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `A vault that is locked and unlocked` {
-    private static let absent = VaultError.locked(reason: "The keyring is locked.")
+    private static let absent = VaultError.locked(.keyringLocked)
 
     /// What each thing that needs a session answers.
     private func refusals(_ broker: Broker) async -> [BrokerError?] {

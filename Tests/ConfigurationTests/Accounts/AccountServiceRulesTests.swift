@@ -1,4 +1,5 @@
 import Configuration
+import FilePaths
 import Glibc
 import OAuth
 import Secrets

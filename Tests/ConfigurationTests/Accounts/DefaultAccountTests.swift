@@ -18,7 +18,8 @@ import Testing
         try folder.write("default = \"work\"\n" + Self.accounts)
         #expect(try folder.load().defaultAccount?.name == "work")
         #expect(
-            folder.report().json.contains(#""default":{"account":"work","source":"\#(folder.path)/config.toml:1"}"#))
+            folder.report().json.contains(
+                #""default":{"account":"work","source":{"file":"\#(folder.path)/config.toml","line":1}}"#))
     }
 
     @Test func `may be in a drop-in, but not be named there`() throws {

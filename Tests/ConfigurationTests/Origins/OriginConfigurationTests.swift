@@ -108,7 +108,8 @@ import Testing
         #expect(
             report.json.contains(
                 #""origins":[{"url":"https://git.example.org/*","account":"work","scope":"a","kind":"access_token","#
-                    + #""headers":["Authorization: Bearer {token}"],"source":"\#(folder.path)/config.toml:9"}]"#))
+                    + #""headers":["Authorization: Bearer {token}"],"source":{"file":"\#(folder.path)/config.toml","line":9}}]"#
+            ))
     }
 
     @Test func `replace the old key of accounts`() throws {

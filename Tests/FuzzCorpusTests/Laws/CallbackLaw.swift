@@ -64,7 +64,7 @@ enum CallbackLaw {
             try hold("there is no error beside a code", values("error").allSatisfy(\.isEmpty))
             try hold("a code is 1 to 8192 printable characters", code.revealed().isPrintableASCII)
             try hold("a code is not too long", (1...8_192).contains(code.count))
-        case .refusal(let refusal):
+        case .error(let refusal):
             try hold("there is exactly one error", values("error").count == 1)
             try hold("there is no code beside an error", values("code").allSatisfy(\.isEmpty))
             try hold("an error's words are printable", (refusal.code + (refusal.message ?? "")).isPrintableASCII)
@@ -76,7 +76,7 @@ enum CallbackLaw {
                 try hold("its own issuer is admitted", response.check(issuer: issuer, isAdvertised: true))
             }
         } else {
-            let isError = if case .refusal = response.outcome { true } else { false }
+            let isError = if case .error = response.outcome { true } else { false }
             try hold(
                 "a promised issuer must be there, but for an error",
                 response.check(issuer: "https://a", isAdvertised: true) == isError)

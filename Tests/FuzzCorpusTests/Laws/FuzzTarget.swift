@@ -43,6 +43,7 @@ public struct FuzzTarget: Sendable {
         FuzzTarget(name: "kubectl-credential", check: KubectlCredentialLaw.check),
         FuzzTarget(name: "docker-credential", check: DockerCredentialLaw.check),
         FuzzTarget(name: "tool-request", check: ToolRequestLaw.check),
+        FuzzTarget(name: "role-exchange", check: RoleExchangeLaw.check),
         FuzzTarget(name: "docker-configuration", check: DockerConfigurationLaw.check),
         FuzzTarget(name: "line-configuration", check: LineConfigurationLaw.check),
         FuzzTarget(name: "ai-tool-list", check: AIToolListLaw.check),
@@ -53,6 +54,7 @@ public struct FuzzTarget: Sendable {
         FuzzTarget(name: "mcp-server", check: MCPServerLaw.check),
         FuzzTarget(name: "mcp-message", check: MCPMessageLaw.check),
         FuzzTarget(name: "mcp-relay", check: MCPRelayLaw.check),
+        FuzzTarget(name: "mcp-tools", check: MCPToolsLaw.check),
         FuzzTarget(name: "accept-language", check: AcceptLanguageLaw.check),
     ]
 }

@@ -20,7 +20,7 @@ enum ProjectCallbackLaw {
             try hold("there is no error beside a code", values("error").allSatisfy(\.isEmpty))
             try hold("a code is printable", code.revealed().isPrintableASCII)
             try hold("a code is not too long", (1...8_192).contains(code.count))
-        case .refusal(let refusal):
+        case .error(let refusal):
             try hold("there is no code beside an error", values("code").allSatisfy(\.isEmpty))
             try hold("a no's code is short and plain", refusal.code.isPrintableASCII && refusal.code.count <= 64)
             try hold("a browser's redirect has no status", refusal.status == 0)

@@ -55,7 +55,7 @@ enum ProviderAnswerLaw {
             try hold("a server that fails says so with its status", status >= 500)
             try check(refusal)
             try hold("a wait has an end", (0...86_400).contains(seconds ?? 0))
-        case .invalid, .misconfigured, .invalidIDToken: break
+        case .invalid, .misconfigured, .invalidIDToken, .otherSubject: break
         }
     }
 }

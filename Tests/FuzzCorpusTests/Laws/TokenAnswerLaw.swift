@@ -75,7 +75,7 @@ enum TokenAnswerLaw {
             try hold("a server that fails says so with its status", status >= 500)
             try check(refusal)
             try hold("a wait has an end", (0...86_400).contains(seconds ?? 0))
-        case .invalid, .misconfigured, .invalidIDToken: break
+        case .invalid, .misconfigured, .invalidIDToken, .otherSubject: break
         }
         if error.remedy == .signInAgain {
             try hold("a session ends by these words alone", [200, 400, 401, 403].contains(status))

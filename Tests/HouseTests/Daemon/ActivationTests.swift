@@ -1,5 +1,6 @@
 import Glibc
 import StrictJSON
+import TestSupport
 import Testing
 
 /// A program of systemd that opens a socket and starts a service with it when somebody comes.

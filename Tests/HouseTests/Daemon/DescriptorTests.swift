@@ -1,5 +1,6 @@
 // The daemon where the system gives a process few descriptors.
 
+import TestSupport
 import Testing
 
 @Suite struct `A daemon with few descriptors` {

@@ -1,5 +1,6 @@
 import Glibc
 import StrictJSON
+import TestSupport
 import Testing
 
 @Suite struct `The daemon's life` {
@@ -30,7 +31,7 @@ import Testing
             _ = try await events.readToEnd()
             // Nothing is left that would fool the next client.
             #expect(FileTree.names(in: "\(stage.directory)/run") == [])
-            #expect(throws: SystemError.self) { try Connection(to: .loopback(LocalURL(url.redirectPort).port)) }
+            #expect(throws: SystemError.self) { try Connection(to: .ipv4(LocalURL(url.redirectPort).port)) }
             try await stage.startDaemon()
             #expect(try await stage.api("GET", "/v1/status").status == 200)
         }
@@ -72,7 +73,10 @@ import Testing
                 let second = try await stage.run(
                     "ringbackd", ["--config", stage.configuration, "--socket", socket, "--state", stage.state])
                 #expect(second.status == 69 && second.out.isEmpty, "\(second)")
-                #expect(second.err.contains("pid \(holder.pid)"), "\(second)")
+                let sentence =
+                    ", pid \(holder.pid), uses the state directory \(stage.state); stop it, or give this one a directory of "
+                    + "its own with --state"
+                #expect(second.err.contains(sentence), "\(second)")
             }
             // The first is not disturbed.
             #expect(FileTree.names(in: "\(stage.directory)/run") == ["ringback.sock"])

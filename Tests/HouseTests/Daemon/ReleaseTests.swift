@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 /// The executables that are driven are the release ones.

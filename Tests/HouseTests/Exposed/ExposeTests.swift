@@ -1,6 +1,7 @@
 import Glibc
 import RingbackClient
 import StrictJSON
+import TestSupport
 import Testing
 
 /// Restricted sockets as a person and a program at their far end meet them: `ringback expose` and the real daemon.

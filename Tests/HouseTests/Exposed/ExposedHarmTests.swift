@@ -3,6 +3,7 @@
 
 import Cryptography
 import StrictJSON
+import TestSupport
 import Testing
 
 @Suite struct `A program behind an exposed socket` {

@@ -39,25 +39,30 @@ import Testing
             let requests =
                 Self.request(to: "tools.example.org") + Self.request(to: "other.example.org")
                 + Self.request(to: "tools.example.org", kind: "login") + Self.request(to: "home.example.org")
-                + Self.request(to: "keys.example.org") + "{}\n"
+                + Self.request(to: "keys.example.org") + "{}\n" + Self.request(to: "other.example.org", kind: "login")
+                + Self.request(to: "home.example.org", kind: "logout")
             for (program, arguments) in [
                 ("ringback", ["cargo-credential", "--cargo-plugin"]),
                 ("\(stage.directory)/bin/cargo-credential-ringback", ["--cargo-plugin"]),
             ] {
                 let answer = try await stage.run(program, arguments, stdin: requests)
                 #expect(answer.status == 0 && answer.err.isEmpty, "\(answer)")
-                try #require(answer.lines.count == 7 && answer.lines[0] == #"{"v":[1]}"#, "\(answer)")
+                try #require(answer.lines.count == 9 && answer.lines[0] == #"{"v":[1]}"#, "\(answer)")
                 let found = try JSON(parsing: answer.lines[1].utf8)["Ok"]
                 #expect(found?["token"]?.string == "Bearer \(token)" && found?["cache"] == "expires", "\(answer)")
                 #expect((found?["expiration"]?.integer ?? 0) > 0)
-                #expect(answer.lines[2] == #"{"Err":{"kind":"not-found"}}"#)
+                #expect(answer.lines[2] == #"{"Err":{"kind":"url-not-supported"}}"#)
                 #expect(answer.lines[3] == #"{"Err":{"kind":"operation-not-supported"}}"#)
+                // cargo asks its next provider. Nobody is signed in at the last one.
+                #expect(answer.lines[7] == answer.lines[2] && answer.lines[8] == answer.lines[3], "\(answer)")
                 #expect(answer.lines[4].contains(#""kind":"other""#) && answer.lines[4].contains("ringback login home"))
                 #expect(answer.lines[5].contains("cargo sends no other field"))
                 #expect(answer.lines[6].contains("version"))
             }
             let audit = try await stage.api("GET", "/v1/audit")["entries"]?.array ?? []
             #expect(audit.contains { $0["tool"] == "cargo" && $0["origin"] == "https://tools.example.org/*" })
+            // A login tells of no token.
+            #expect(!audit.contains { $0["event"] == "token_rejected" }, "\(audit)")
         }
     }
 

@@ -2,6 +2,7 @@
 
 import Glibc
 import StrictJSON
+import TestSupport
 import Testing
 
 /// A directory on a file system in memory, as `$XDG_RUNTIME_DIR` is on a desktop.

@@ -142,7 +142,7 @@ import Testing
             let unknown = try await setUp(stage, "docker", "--account", "wrok", "--yes")
             #expect(unknown.status == 64 && unknown.err.contains("Did you mean work"), "\(unknown)")
             #expect(try await setUp(stage, "--undo").status == 64)
-            #expect(try await setUp(stage, "cargo").status == 64)
+            #expect(try await setUp(stage, "npm").status == 64)
             let empty = ["PATH": "\(stage.directory)/home"]
             let missing = try await setUp(stage, "git", "--yes", added: empty)
             #expect(missing.status == 1 && missing.err.contains("git: not installed"), "\(missing)")

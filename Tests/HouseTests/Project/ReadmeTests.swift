@@ -156,10 +156,21 @@ private let verbsWithVerbs: Set<String> = [
         #expect(screen.contains("any program that runs as your user can get any token from Ringback"))
     }
 
-    @Test func `the demo ends well`() async throws {
+    /// The headings and the steps, without ports and pids.
+    private func steps(_ text: String) -> [String] {
+        let lines = text.split(separator: "\n").map { line in String(line.filter { !$0.isNumber }) }
+        return lines.filter { $0.hasPrefix(". ") || $0.hasPrefix("   ✓ ") }
+    }
+
+    @Test func `the demo ends well, and is as the picture shows it`() async throws {
+        let picture = try Document(path: "docs/demo.svg").text
+            .replacing(#/<[^>]*>/#, with: "").replacing("\u{A0}", with: " ").replacing("&#x27;", with: "'")
+        let shown = steps(picture)
+        #expect(shown.count > 20 && readme.text.contains("(docs/demo.svg)"), "\(shown)")
         try await Stage.play("", startsDaemon: false) { stage in
             let demo = try await stage.run("ringback", ["demo"], within: Bound.seconds(60))
             #expect(demo.status == 0, "\(demo)")
+            #expect(steps(demo.out) == shown, "make pictures, then copy the picture: \(demo)")
         }
     }
 

@@ -3,6 +3,7 @@
 import Glibc
 import RingbackClient
 import StrictJSON
+import TestSupport
 import Testing
 
 @Suite struct `What a service proves itself with` {

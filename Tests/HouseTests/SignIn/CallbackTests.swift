@@ -1,4 +1,5 @@
 import StrictJSON
+import TestSupport
 import Testing
 
 /// A callback that is not the genuine one: made from it, by somebody who may know all of it.

@@ -33,6 +33,8 @@ import Testing
             let ended = try await login.end()
             #expect(ended.status == 0 && ended.out == "Signed in to work as alice@example.org\n", "\(ended)")
             #expect(ended.err.contains("Enter no code that another person sent you"), "\(ended)")
+            // Whose page it is that takes the code.
+            #expect(ended.err.contains("open the provider's page at 127.0.0.1 on any device"), "\(ended)")
             // No code is drawn for a file.
             #expect(!ended.err.contains("▀") && !ended.err.contains("\u{1B}"))
             let counters = try await stage.sandbox.counters()

@@ -1,5 +1,6 @@
 import Glibc
 import StrictJSON
+import TestSupport
 import Testing
 
 /// A thousand connections of one process: each sends a byte, and another one in every round, and never a request.
@@ -70,7 +71,7 @@ private let crowdScript = """
     {
         try await CallbackPort.attack { port in
             #expect(ListeningPorts.addresses(of: port.number) == ["0100007F"])
-            #expect(throws: SystemError.self) { try Connection(to: .loopback(port.number, isIPv6: true)) }
+            #expect(throws: SystemError.self) { try Connection(to: .ipv6(port.number)) }
             let status = try await port.stage.api("GET", "/v1/status")
             #expect(status["listeners"] == [.string("127.0.0.1:\(port.number)")])
         }
@@ -90,7 +91,7 @@ private let crowdScript = """
             // gives a connection 5 s to send its request.
             #expect(try await port.send(port.request("GET", "/done")).status == 200)
             var attempts = 0
-            while let connection = try? Connection(to: .loopback(port.number)) {
+            while let connection = try? Connection(to: .ipv4(port.number)) {
                 attempts += 1
                 #expect(attempts < 16, "the port is still open")
                 if attempts == 16 { break }

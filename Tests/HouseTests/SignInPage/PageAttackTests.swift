@@ -1,4 +1,5 @@
 import StrictJSON
+import TestSupport
 import Testing
 
 /// What a web page, another program or another user may try. Each try is refused and changes nothing: the user of the
@@ -173,7 +174,7 @@ import Testing
         try await attack { stage, browser, _ in
             // Browsers ask both addresses of a name below localhost: neither is left to another program.
             for isIPv6 in [false, true] {
-                let connection = try? Connection(to: .loopback(browser.address.port, isIPv6: isIPv6))
+                let connection = try? Connection(to: isIPv6 ? .ipv6(browser.address.port) : .ipv4(browser.address.port))
                 guard let connection else {
                     #expect(isIPv6, "nobody listens at 127.0.0.1")
                     continue

@@ -1,5 +1,7 @@
 // What a person and a browser do in a sign-in, one request at a time, with the fields that browsers send.
 
+import TestSupport
+
 struct Browser: Sendable {
     /// The fields of a navigation: what a page cannot make a browser say otherwise.
     static let navigation = [

@@ -1,6 +1,7 @@
 // The project's own pages, taken apart: what they tell a reader to type is what the tests run.
 
 import Glibc
+import TestSupport
 
 /// A page of the project.
 struct Document: Sendable {

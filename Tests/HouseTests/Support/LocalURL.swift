@@ -1,5 +1,7 @@
 // The URLs of these tests: http on loopback with a port. Enough of a reader for them, and no more.
 
+import TestSupport
+
 /// A URL of a loopback server.
 struct LocalURL: Sendable, CustomStringConvertible {
     let text: String
@@ -22,7 +24,7 @@ struct LocalURL: Sendable, CustomStringConvertible {
     }
 
     var description: String { text }
-    var place: Connection.Place { .loopback(port, isIPv6: authority.hasPrefix("[")) }
+    var place: ServerPlace { authority.hasPrefix("[") ? .ipv6(port) : .ipv4(port) }
     var path: String { String(target.prefix { $0 != "?" }) }
 
     /// The parameters as they stand, not unescaped.

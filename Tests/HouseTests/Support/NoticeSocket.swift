@@ -11,7 +11,7 @@ final class NoticeSocket: Sendable {
     init(path: String) throws {
         self.path = path
         descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        let code: Int32 = unsafe Connection.withAddress(of: .unix(path)) { [descriptor] address, length in
+        let code: Int32 = unsafe ServerPlace.unix(path).withAddress { [descriptor] address, length in
             unsafe bind(descriptor, address, length) == 0 ? 0 : errno
         }
         guard code == 0 else { throw SystemError(call: "bind", code: code) }

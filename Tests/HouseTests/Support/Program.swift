@@ -3,12 +3,6 @@
 import Glibc
 import TestSupport
 
-struct SystemError: Error, CustomStringConvertible {
-    let call: String
-    let code: Int32
-    var description: String { "\(call): \(unsafe String(cString: strerror(code)))" }
-}
-
 /// What has come through a pipe so far.
 struct Transcript: Sendable {
     var text = ""

@@ -1,6 +1,7 @@
 // The real ringback-sandbox, with its switches, counters and log.
 
 import StrictJSON
+import TestSupport
 
 final class SandboxServer: Sendable {
     let program: Program

@@ -19,20 +19,25 @@ struct SourceTree {
     let files: [File]
 
     /// The project's own sources, read once.
-    static let project = Result {
-        try SourceTree(
-            URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-                .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Sources"))
-    }
+    static let project = Result { try SourceTree(folder("Sources")) }
 
     init(_ root: URL) throws {
-        var files: [File] = []
-        for path in try FileManager.default.subpathsOfDirectory(atPath: root.path()).sorted() {
-            guard path.hasSuffix(".swift") else { continue }
-            let text = try String(contentsOf: root.appending(path: path), encoding: .utf8)
-            files.append(File(path: path, text: text, source: SourceText(text)))
+        files = try SourceTree.texts(below: root).map {
+            File(path: $0.path, text: $0.text, source: SourceText($0.text))
         }
-        self.files = files
+    }
+
+    /// A folder of the project.
+    static func folder(_ name: String) -> URL {
+        URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent().appending(path: name)
+    }
+
+    /// The Swift files below a folder, with their paths in it, sorted.
+    static func texts(below root: URL) throws -> [(path: String, text: String)] {
+        try FileManager.default.subpathsOfDirectory(atPath: root.path()).sorted()
+            .filter { $0.hasSuffix(".swift") }
+            .map { (path: $0, text: try String(contentsOf: root.appending(path: $0), encoding: .utf8)) }
     }
 
     var targets: Set<String> { Set(files.map(\.target)) }

@@ -4,6 +4,7 @@
 import Glibc
 import StrictJSON
 import Synchronization
+import TestSupport
 import Testing
 
 final class Stage: Sendable {
@@ -125,12 +126,14 @@ final class Stage: Sendable {
 
     /// Starts the daemon and waits until it says that it is ready, by the protocol of sd_notify(3).
     @discardableResult
-    func startDaemon(_ arguments: [String] = [], environment added: [String: String] = [:]) async throws -> Program {
+    func startDaemon(
+        _ arguments: [String] = [], of daemon: String = "ringbackd", environment added: [String: String] = [:]
+    ) async throws -> Program {
         let standing = ["--config", configuration, "--socket", socket, "--state", state]
         var environment = environment.merging(added) { _, new in new }
         environment["NOTIFY_SOCKET"] = notices.path
         let readiness = notices.count
-        let program = try Program("ringbackd", standing + arguments, environment: environment)
+        let program = try Program(daemon, standing + arguments, environment: environment)
         current.withLock { $0 = program }
         do {
             try await notices.wait(for: "READY=1", after: readiness)

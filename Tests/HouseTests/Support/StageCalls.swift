@@ -1,6 +1,7 @@
 // What tests ask of the daemon: plain HTTP over its socket, and whole sign-ins.
 
 import StrictJSON
+import TestSupport
 import Testing
 
 extension Stage {
@@ -37,7 +38,7 @@ extension Stage {
 
     /// Bytes to a port of 127.0.0.1; the first answer, or what came before the connection ended.
     func tcp(_ port: Int, _ text: String, within bound: Duration = Bound.usual) async throws -> Answer {
-        let connection = try Connection(to: .loopback(port))
+        let connection = try Connection(to: .ipv4(port))
         await connection.send(text)
         return try await connection.answer(within: bound)
     }

@@ -88,6 +88,14 @@ final class TerminalProgram: Sendable {
     /// Types a line, and Enter.
     func type(_ line: String) { press(Array(line.utf8) + [0x0A]) }
 
+    /// Answers questions, each when it is asked.
+    func answer(_ steps: [(question: String, answer: String)]) async throws {
+        for step in steps {
+            try await shows(step.question)
+            type(step.answer)
+        }
+    }
+
     /// Presses keys.
     func press(_ keys: [UInt8]) { _ = unsafe write(master, keys, keys.count) }
 

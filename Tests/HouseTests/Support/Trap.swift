@@ -9,7 +9,7 @@ final class Trap: Sendable {
 
     init() throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        let bound = unsafe Connection.withAddress(of: .loopback(0)) { [descriptor] address, length in
+        let bound = unsafe ServerPlace.ipv4(0).withAddress { [descriptor] address, length in
             unsafe bind(descriptor, address, length) == 0 && listen(descriptor, 16) == 0
         }
         guard descriptor >= 0, bound else { throw SystemError(call: "listen", code: errno) }

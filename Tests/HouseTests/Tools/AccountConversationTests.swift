@@ -16,12 +16,7 @@ import Testing
         return try TerminalProgram(["account", "add"] + options, environment: environment)
     }
 
-    private func answer(_ program: TerminalProgram, _ steps: [Step]) async throws {
-        for step in steps {
-            try await program.shows(step.question)
-            program.type(step.answer)
-        }
-    }
+    private func answer(_ program: TerminalProgram, _ steps: [Step]) async throws { try await program.answer(steps) }
 
     @Test func `goes from a choice in a list to being signed in, at the sandbox`() async throws {
         try await Stage.play("", sandboxArguments: Self.willing) { stage in
@@ -90,43 +85,11 @@ import Testing
         }
     }
 
-    @Test func `asks again for a URL and a client that the provider does not know`() async throws {
-        try await Stage.play("") { stage in
-            let add = try begin(stage)
-            try await answer(add, [("an OpenID Connect provider: ", "http://127.0.0.1:1"), ("A name", "work")])
-            try await add.shows("127.0.0.1:1 cannot be reached: the connection was refused")
-            try await answer(add, [("The provider's URL (the issuer) [http://127.0.0.1:1]: ", stage.sandbox.origin)])
-            try await add.shows("The provider responds.")
-            try await add.shows("http://127.0.0.1:{port}/callback/work")
-            try await add.shows("({port} stands for any port.")
-            try await answer(
-                add,
-                [
-                    ("Client ID: ", "mistyped"), ("Scopes, separated by spaces [openid email offline_access]: ", ""),
-                    ("Client secret (it is not shown; empty if there is none): ", ""),
-                ])
-            try await add.shows("rejects this client")
-            try await answer(
-                add,
-                [
-                    ("Client ID: ", "ringback-demo"), ("Scopes, separated by spaces", "openid"), ("Client secret", ""),
-                    ("Sign in when", "n"),
-                ])
-            let ended = try await add.end()
-            #expect(ended.status == 0 && ended.text.contains("Then run: ringback login work"), "\(ended)")
-            #expect(ended.text.split(separator: "/callback/work").count == 2, "\(ended)")
-            let text = FileTree.text(of: "\(stage.dropIns)/work.toml") ?? ""
-            #expect(text.contains("client_id = \"ringback-demo\"\nscopes = [\"openid\"]\n"), "\(text)")
-            // The client was checked twice.
-            #expect(try await stage.sandbox.counters().requests("discovery") == 1)
-        }
-    }
-
     @Test func `takes a secret without showing it, into a file that only the user can read`() async throws {
         try await Stage.play("", sandboxArguments: Self.willing) { stage in
             try await stage.sandbox.control(["clients": [["id": "ringback-demo", "secret": "s3cret"]]])
             let add = try begin(stage, ["work", "--issuer", stage.sandbox.origin, "--scope", "openid", "--login"])
-            try await answer(add, [("Client ID: ", "ringback-demo")])
+            try await answer(add, [("Number [1]: ", "2"), ("Client ID: ", "ringback-demo")])
             try await add.shows("Client secret (it is not shown; empty if there is none): ")
             add.type("s3cret")
             let ended = try await add.end()

@@ -127,12 +127,32 @@ extension [JSON] {
         }
     }
 
-    @Test func `a locked vault is wrong, and the accounts show it`() async throws {
+    @Test func `a system without a usable OpenSSL 3, where no daemon can start, is told so`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            // The loader finds this file first.
+            try stage.write("no library", to: "\(stage.directory)/bin/libcrypto.so.3", mode: 0o700)
+            let environment = ["LD_LIBRARY_PATH": "\(stage.directory)/bin"]
+            let (output, checks) = try await stage.doctor(environment: environment)
+            #expect(output.status == 1 && checks.wrong == ["socket", "program"], "\(output)")
+            let line = checks.named("program")
+            #expect(line?["message"]?.string?.contains("cannot start: this system has no usable OpenSSL 3") == true)
+            #expect(line?["command"] == "sudo apt install libssl3", "\(output)")
+            let terminal = try TerminalProgram(
+                [], environment: stage.environment.merging(environment) { $1 }, columns: 80, rows: 24)
+            let ended = try await terminal.end()
+            #expect(ended.text.contains("OpenSSL 3") && ended.text.contains("sudo apt install libssl3"), "\(ended)")
+            #expect(try await stage.doctor().checks.named("program") == nil)
+        }
+    }
+
+    @Test func `a locked vault is wrong, said once, and the accounts show it`() async throws {
         try await Stage.play { stage in
             #expect(try await stage.ringback("lock").status == 0)
             let (output, checks) = try await stage.doctor()
             #expect(output.status == 1 && checks.wrong == ["vault"], "\(output)")
             #expect(checks.named("vault")?["command"] == "ringback unlock")
+            #expect(checks.count { $0["message"]?.string?.contains("vault is locked") == true } == 1, "\(output)")
+            #expect(checks.level("discovery", "work") == "ok" && checks.named("session") == nil, "\(output)")
             let accounts = try await stage.ringback("accounts")
             #expect(accounts.out.contains("locked") && !accounts.out.contains("loading"), "\(accounts)")
         }

@@ -69,6 +69,12 @@ import Testing
                     == (try Document(path: "man/ringbackd.8").text))
             #expect(try await stage.run("\(home)/.local/bin/ringback", ["--version"]).status == 0)
             #expect(done.err.contains("\(home)/.local/bin is not in your PATH"), "\(done)")
+            let names = "\(home)/.local/lib/ringback"
+            #expect(FileTree.names(in: names) == ["keyring", "oidc-token"])
+            for name in ["keyring", "oidc-token"] {
+                #expect(FileTree.target(of: "\(names)/\(name)") == "../../bin/ringback")
+            }
+            #expect(try await stage.run("\(names)/oidc-token", ["--usage"]).out.contains("oidc-token"))
 
             // Once more, from where it is now: nothing else, and the former daemon is spoken of.
             let again = try await stage.run("\(home)/.local/bin/ringback", ["install"])
@@ -117,12 +123,24 @@ import Testing
             #expect(try await files(in: stage) == [".config/systemd/user/ringback.service 600"])
 
             FileTree.remove(unit)
+            for name in [".local", ".local/lib", ".local/lib/ringback"] { FileTree.makeDirectory("\(home)/\(name)") }
+            let link = "\(home)/.local/lib/ringback/keyring"
+            #expect(unsafe symlink("/bin/true", link) == 0)
+            let taken = try await stage.run(program, ["install"])
+            #expect(taken.status == 1 && taken.err.contains("Nothing was changed: \(link) is not"), "\(taken)")
+            #expect(FileTree.target(of: link) == "/bin/true")
+
+            FileTree.remove(link)
             #expect(try await stage.run(program, ["install"]).status == 0)
+            FileTree.remove(link)
+            #expect(unsafe symlink("/bin/true", link) == 0)
             try stage.write("[Service]\nExecStart=/bin/true\n# mine\n", to: unit)
             let changed = try await stage.run(program, ["install"])
             #expect(changed.status == 1 && changed.err.contains("changed since"), "\(changed)")
             let undone = try await stage.run(program, ["install", "--undo"])
             #expect(undone.status == 0 && undone.err.contains("left, since it was changed: \(unit)"), "\(undone)")
+            #expect(undone.err.contains("left, since it was changed: \(link)"), "\(undone)")
+            #expect(FileTree.target(of: link) == "/bin/true")
             #expect(try await files(in: stage) == [".config/systemd/user/ringback.service 600"])
         }
     }

@@ -137,22 +137,23 @@ import Testing
         office.server.hold()
         async let refused = error { () throws(BrokerError) in try await office.register() }
         #expect(await eventually { office.server.registrations.count == 1 })
-        await office.vault.fail(with: .unwritable(reason: "The disk is full."))
+        await office.vault.fail(with: .unwritable(.diskFull))
         office.server.release()
-        guard case .vaultFailed(let reason)? = await refused else {
+        guard case .vaultFailed(.both(let cause, let rest))? = await refused else {
             Issue.record("not refused")
             return
         }
-        #expect(reason.holds("The disk is full.") && reason.leftover == .deleted)
+        #expect(cause == .vault(.unwritable(.diskFull)))
+        #expect(Reason.both(cause, rest).leftover == .deleted)
         #expect(office.server.deletions.count == 1)
     }
 
     @Test func `is not asked for while the vault could not keep it`() async {
         let office = await Office()
-        await office.vault.failAnnouncing(with: .unwritable(reason: "The disk is full."))
+        await office.vault.failAnnouncing(with: .unwritable(.diskFull))
         #expect(
             await error { () throws(BrokerError) in try await office.register() }
-                == .vaultFailed(.vault(.unwritable(reason: "The disk is full."))))
+                == .vaultFailed(.vault(.unwritable(.diskFull))))
         #expect(office.server.registrations.isEmpty)
     }
 

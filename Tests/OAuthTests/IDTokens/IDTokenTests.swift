@@ -36,6 +36,8 @@ private func verdict(
         return nil
     } catch OAuthError.invalidIDToken(let claim, _) {
         return claim
+    } catch OAuthError.otherSubject {
+        return "sub"
     }
 }
 

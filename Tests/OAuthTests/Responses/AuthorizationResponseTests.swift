@@ -27,7 +27,7 @@ private let vectors = VectorFile.all(in: "callbacks")
             case .code(let code):
                 #expect(expected[0] == "code")
                 #expect(code.revealed() == expected[1])
-            case .refusal(let refusal):
+            case .error(let refusal):
                 #expect(expected[0] == "refusal")
                 #expect(refusal == .init(code: expected[1], message: vector["message"], status: 0))
             }
@@ -93,7 +93,7 @@ private let vectors = VectorFile.all(in: "callbacks")
         let response = try AuthorizationResponse(
             parsingQuery: "error=\(String(repeating: "e", count: 100))&state=s&error_description="
                 + String(repeating: "d", count: 1_000))
-        guard case .refusal(let refusal) = response.outcome else {
+        guard case .error(let refusal) = response.outcome else {
             Issue.record("a code")
             return
         }

@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 @testable import RingbackClient
@@ -23,11 +24,61 @@ import Testing
     @Test(arguments: [[:], ["XDG_RUNTIME_DIR": ""], ["XDG_RUNTIME_DIR": "tmp"], ["RINGBACK_SOCK": ""]])
     func `without a place the error names XDG_RUNTIME_DIR`(environment: [String: String]) {
         do throws(RingbackError) {
-            _ = try SocketPlace.path(stated: nil, environment: { environment[$0] })
+            _ = try SocketPlace.path(stated: nil, environment: { environment[$0] }, logins: "/nowhere")
             Issue.record("no error")
         } catch {
             #expect(error.kind == .noDaemon)
             #expect(error.detail.contains("XDG_RUNTIME_DIR"))
+        }
+    }
+
+    /// A directory as systemd's logins have, with a daemon's socket for this user.
+    private func play(_ test: (_ logins: String, _ own: String) throws -> Void) throws {
+        var template = Array("/tmp/rb-place-XXXXXX".utf8CString)
+        let isMade = unsafe mkdtemp(&template) != nil
+        try #require(isMade)
+        let logins = String(decoding: template.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let own = "\(logins)/\(getuid())"
+        for path in [own, own + "/ringback"] { #expect(unsafe mkdir(path, 0o700) == 0) }
+        let socket = own + "/ringback/ringback.sock"
+        #expect(unsafe mknod(socket, S_IFSOCK | 0o600, 0) == 0)
+        defer {
+            unsafe unlink(socket)
+            for path in [own + "/ringback", own, logins] { unsafe rmdir(path) }
+        }
+        try test(logins, own)
+    }
+
+    private func path(_ runtime: String?, _ logins: String) -> String? {
+        try? SocketPlace.path(
+            stated: nil, environment: { $0 == "XDG_RUNTIME_DIR" ? runtime : nil }, logins: logins)
+    }
+
+    @Test func `without the variable, and in a Snap, the socket of the login is found`() throws {
+        try play { logins, own in
+            let socket = own + "/ringback/ringback.sock"
+            #expect(path(nil, logins) == socket)
+            #expect(path("", logins) == socket)
+            #expect(path(own + "/snap.editor", logins) == socket)
+            // What was chosen stays.
+            #expect(path("/somewhere", logins) == "/somewhere/ringback/ringback.sock")
+            #expect(path(logins + "/1", logins) == logins + "/1/ringback/ringback.sock")
+        }
+    }
+
+    @Test func `a socket that somebody else could have made is not found`() throws {
+        try play { logins, own in
+            for directory in [own, own + "/ringback"] {
+                #expect(unsafe chmod(directory, 0o777) == 0)
+                #expect(path(nil, logins) == nil)
+                #expect(path(own + "/snap.editor", logins) == own + "/snap.editor/ringback/ringback.sock")
+                #expect(unsafe chmod(directory, 0o700) == 0)
+            }
+            let socket = own + "/ringback/ringback.sock"
+            #expect(unsafe rename(socket, own + "/elsewhere") == 0)
+            #expect(unsafe symlink(own + "/elsewhere", socket) == 0)
+            #expect(path(nil, logins) == nil)
+            #expect(unsafe rename(own + "/elsewhere", socket) == 0)
         }
     }
 }

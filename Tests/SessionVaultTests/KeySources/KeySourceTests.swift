@@ -232,11 +232,11 @@ private let none = JSONObject()
             SecretServiceSource(
                 available: { self.isThere.withLock { $0 } },
                 create: { id, secret throws(KeySourceError) in
-                    guard self.isThere.withLock({ $0 }) else { throw .absent(reason: "no keyring") }
+                    guard self.isThere.withLock({ $0 }) else { throw .absent(.noKeyring(cause: "none")) }
                     self.items.withLock { $0[id] = self.mangle(secret) }
                 },
                 read: { id throws(KeySourceError) in
-                    guard let item = self.items.withLock({ $0[id] }) else { throw .absent(reason: "no item") }
+                    guard let item = self.items.withLock({ $0[id] }) else { throw .absent(.notInKeyring) }
                     return item
                 },
                 delete: { id in
@@ -256,7 +256,7 @@ private let none = JSONObject()
         #expect(await keyring.source.remove(keyID, parameters: none))
         #expect(keyring.items.withLock { $0.isEmpty })
         let error = await refusal { _ = try await keyring.source.fetch(keyID, parameters: none, passphrase: nil) }
-        #expect(error == .absent(reason: "no item"))
+        #expect(error == .absent(.notInKeyring))
     }
 
     @Test func `is not trusted to a keyring that changes it`() async throws {
@@ -272,7 +272,7 @@ private let none = JSONObject()
         keyring.isThere.withLock { $0 = false }
         #expect(await !keyring.source.canHoldNewKey())
         let error = await refusal { _ = try await keyring.source.create(keyID, passphrase: nil) }
-        #expect(error == .absent(reason: "no keyring"))
+        #expect(error == .absent(.noKeyring(cause: "none")))
     }
 
     @Test func `serves a vault over restarts`() async throws {

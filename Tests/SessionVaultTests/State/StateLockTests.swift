@@ -95,7 +95,6 @@ private let elsewhere = StateLease(host: "other-host", boot: "0000", pid: 4_711,
         unsafe chmod(path, mode)
         let error = failure(path)
         #expect(error == .openToOthers(directory: path, mode: mode))
-        #expect(error?.description.contains("\(path) is open to other users (mode \(String(mode, radix: 8)))") == true)
         #expect(scratch.mode(path) == mode)
     }
 
@@ -141,7 +140,6 @@ private let elsewhere = StateLease(host: "other-host", boot: "0000", pid: 4_711,
         let error = failure(scratch.state)
         let holder = StateHolder(host: ours.host, pid: Int(getpid()))
         #expect(error == .held(directory: scratch.state, holder: holder))
-        #expect(error?.description.contains("pid \(getpid())") == true)
         lock.release()
     }
 

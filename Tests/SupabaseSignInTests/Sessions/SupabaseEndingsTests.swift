@@ -77,7 +77,7 @@ import Testing
         let first = house.session
         // The vault's list of sessions to be ended is read once, and here before there is one.
         _ = await house.broker.revocations.runDue()
-        await house.vault.fail(with: .unwritable(reason: "No space left on device."))
+        await house.vault.fail(with: .unwritable(.diskFull))
         for _ in 0..<times { try await house.signIn() }
         // A restart would find the former one.
         #expect(house.project.sessions.contains(first) && house.project.count("POST /logout local") == 0)
@@ -188,7 +188,7 @@ import Testing
     @Test func `is ended by a sign-out too, with the one that could not be written`() async throws {
         let house = try await SupabaseHouse()
         try await house.signIn()
-        await house.vault.failStoring(with: .unwritable(reason: "No space left on device."))
+        await house.vault.failStoring(with: .unwritable(.diskFull))
         try await house.signIn()
         #expect(house.project.sessions.count == 2)
         _ = try await house.broker.signOut(name)
@@ -206,7 +206,7 @@ import Testing
         try await house.signIn()
         let first = try #require(try await house.held)
         let family = try #require(first.project?.sessionID)
-        await house.vault.fail(with: .unwritable(reason: "No space left on device."))
+        await house.vault.fail(with: .unwritable(.diskFull))
         try await house.signIn()
         let second = try await house.held?.project?.sessionID
         #expect(second != family)
@@ -227,9 +227,9 @@ import Testing
         let house = try await SupabaseHouse()
         try await house.signIn()
         let first = house.session
-        await house.vault.fail(with: .unwritable(reason: "Read-only file system."))
+        await house.vault.fail(with: .unwritable(.readOnly))
         let failure = await error { () throws(BrokerError) in try await house.signIn(isPersistent: false) }
-        #expect(failure == .vaultFailed(.vault(.unwritable(reason: "Read-only file system."))))
+        #expect(failure == .vaultFailed(.vault(.unwritable(.readOnly))))
         // The new one is ended at the project, and nothing else has changed.
         #expect(await eventually { house.project.sessions == [first] })
         #expect(try await house.held?.project?.sessionID == first)

@@ -122,7 +122,7 @@ import Testing
     @Test func `by a second factor is not begun where its answer could not be kept`() async throws {
         let house = try await signedIn()
         let factor = try await house.broker.supabase.enroll(name, NewFactor(.totp(issuer: nil))).id
-        await house.vault.failAnnouncing(with: .unwritable(reason: "No space left on device."))
+        await house.vault.failAnnouncing(with: .unwritable(.diskFull))
         guard case .vaultFailed = await error({ () throws(BrokerError) in try await house.prove(factor) }) else {
             throw Unexpected()
         }
@@ -177,10 +177,10 @@ import Testing
         let house = try await signedIn()
         let id = house.session
         try await proving(house) { release in
-            await house.vault.fail(with: .unwritable(reason: "No space left on device."))
+            await house.vault.fail(with: .unwritable(.diskFull))
             release()
         }
-        #expect(try await house.view.error == .vaultFailed(.vault(.unwritable(reason: "No space left on device."))))
+        #expect(try await house.view.error == .vaultFailed(.vault(.unwritable(.diskFull))))
         #expect(try await house.view.assurance == "aal2")
         await house.vault.fail(with: nil)
         house.clock.advance(by: 6)

@@ -83,11 +83,13 @@ def as_it_is(kind: type[Result]) -> Callable[[Any], Result]:
 
 
 def socket_path(given: str | None) -> str:
-    """`RINGBACK_SOCK`, else the place in `XDG_RUNTIME_DIR`."""
+    """`RINGBACK_SOCK`, else the place in `XDG_RUNTIME_DIR`; without the variable, the place of the user's login."""
     if path := given or os.environ.get("RINGBACK_SOCK"):
         return path
-    if directory := os.environ.get("XDG_RUNTIME_DIR"):
-        return f"{directory}/ringback/ringback.sock"
+    directory = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}"
+    path = f"{directory}/ringback/ringback.sock"
+    if os.environ.get("XDG_RUNTIME_DIR") or os.path.exists(path):
+        return path
     raise NoDaemon("XDG_RUNTIME_DIR is not set, and neither is RINGBACK_SOCK")
 
 

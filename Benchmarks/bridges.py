@@ -1,0 +1,184 @@
+"""What `ringback mcp` adds to a request at an MCP server over HTTPS, and how much of a stream's speed is left. The server is
+the campaigns' own, in Python: its time is part of both sides."""
+
+import json
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import time
+
+from measure import ROOT, at_least, at_most, median, progress
+from stage import Trouble
+
+sys.path.append(os.path.join(ROOT, "Campaigns"))
+from house import House  # noqa: E402
+from mcp_bridge import ACCOUNT, Run  # noqa: E402
+from mcp_parties import REVISION, Issuer, MCPServer  # noqa: E402
+
+ROUNDS = 7
+REQUESTS = 100
+# Bytes of a stream's events.
+EVENT = 4096
+STREAM = 64 << 20
+
+
+class SecureServer(MCPServer):
+    """The MCP server behind TLS, with a tool that sends a long stream."""
+
+    def __init__(self, issuers, certificate, key, **more):
+        super().__init__(issuers, **more)
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(certificate, key)
+        self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.origin = self.origin.replace("http:", "https:")
+        self.url, self.resource = self.origin + "/mcp", self.origin + "/mcp"
+
+    def tool_long(self, body):
+        notice = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x" * EVENT}}
+        piece = self.event(notice) * 64
+        done = {"jsonrpc": "2.0", "id": body["id"], "result": {"content": []}}
+
+        def write(out):
+            for _ in range(STREAM // len(piece)):
+                out.write(piece)
+            out.write(self.event(done))
+
+        return 200, self.EVENTS, write
+
+
+class SecureRun(Run):
+    """An account at such a server, whose certificate the configuration names."""
+
+    def __init__(self, house):
+        certificate, key = self_signed(house.directory)
+        self.house, self.certificate = house, certificate
+        self.issuer = Issuer()
+        self.server = SecureServer([self.issuer], certificate, key, listed=["mcp:basic"])
+        house.configure(f'[accounts.{ACCOUNT}]\nmcp = "{self.server.url}"\nca_file = "{certificate}"\n')
+
+
+class Direct:
+    """A program that holds the token and speaks HTTPS itself, over one connection."""
+
+    def __init__(self, server, certificate, token):
+        self.place = ("127.0.0.1", int(server.origin.rpartition(":")[2]))
+        self.context = ssl.create_default_context(cafile=certificate)
+        self.head = (
+            f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{self.place[1]}\r\nAuthorization: Bearer {token}\r\n"
+            "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
+            "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {}\r\nContent-Length: {}\r\n\r\n")
+        self.connect()
+
+    def connect(self):
+        self.socket = self.context.wrap_socket(socket.create_connection(self.place), server_hostname="127.0.0.1")
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def send(self, name, body):
+        self.socket.sendall(self.head.format(name, len(body)).encode() + body)
+
+    def ask(self, body):
+        self.send("add_numbers", body)
+        answer = b""
+        while b"\r\n\r\n" not in answer:
+            answer += self.receive()
+        head, _, rest = answer.partition(b"\r\n\r\n")
+        length = next(int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length"))
+        while len(rest) < length:
+            rest += self.receive()
+
+    def receive(self):
+        piece = self.socket.recv(1 << 18)
+        if not piece:
+            raise Trouble("the server closed the connection")
+        return piece
+
+    def stream(self, body):
+        """Reads a stream to its end, which is the connection's."""
+        self.send("long", body)
+        count = 0
+        while piece := self.socket.recv(1 << 18):
+            count += len(piece)
+        self.connect()
+        return count
+
+
+def self_signed(directory):
+    """A certificate for 127.0.0.1 that is its own authority: its path and its key's."""
+    paths = [os.path.join(directory, name) for name in ["server.pem", "server.key"]]
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+         "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-out", paths[0], "-keyout", paths[1]],
+        check=True, stderr=subprocess.DEVNULL)
+    os.chmod(paths[1], 0o600)
+    return paths
+
+
+class Bridge:
+    """A client that reads bytes, as the one without a bridge does."""
+
+    def __init__(self, house):
+        self.process = subprocess.Popen(
+            [os.path.join(house.binaries, "ringback"), "mcp", ACCOUNT], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env=house.environment | {"RINGBACK_CONFIG": house.configuration})
+        self.number = 0
+
+    def ask(self, name):
+        """Sends a call, and reads up to its response. How many bytes that were."""
+        self.number += 1
+        meta = {"io.modelcontextprotocol/protocolVersion": REVISION, "io.modelcontextprotocol/clientCapabilities": {}}
+        params = {"name": name, "arguments": {"a": 1, "b": 1}, "_meta": meta}
+        line = json.dumps({"jsonrpc": "2.0", "id": f"call-{self.number}", "method": "tools/call", "params": params})
+        os.write(self.process.stdin.fileno(), line.encode() + b"\n")
+        mark, tail, count = f'"call-{self.number}"'.encode(), b"", 0
+        while mark not in tail:
+            piece = os.read(self.process.stdout.fileno(), 1 << 18)
+            if not piece:
+                raise Trouble("the bridge has ended")
+            count += len(piece)
+            tail = tail[-100:] + piece if len(piece) < 1000 else piece[-1000:]
+        return count
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def seconds(body):
+    start = time.perf_counter()
+    body()
+    return time.perf_counter() - start
+
+
+def bridges(binaries):
+    """Rows: the added time of a request, and the speed of a stream divided by that without a bridge."""
+    progress("a bridge next to direct HTTPS, 7 rounds")
+    house = House(binaries, accounts=[], shimmed=False)
+    run = None
+    try:
+        run = SecureRun(house)
+        house.start()
+        run.sign_in()
+        token = house.api("GET", f"/v1/accounts/{ACCOUNT}/session")[1]["access_token"]
+        direct, bridge = Direct(run.server, run.certificate, token), Bridge(house)
+        bridge.ask("add_numbers")
+        added, speeds, times = [], [], []
+        for _ in range(ROUNDS):
+            body = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"%s","arguments":{"a":1,"b":1}}}'
+            plain = median([seconds(lambda: direct.ask(body % b"add_numbers")) for _ in range(REQUESTS)])
+            bridged = median([seconds(lambda: bridge.ask("add_numbers")) for _ in range(REQUESTS)])
+            added.append((bridged - plain) * 1000)
+            times.append(plain * 1000)
+            plain = seconds(lambda: direct.stream(body % b"long"))
+            bridged = seconds(lambda: bridge.ask("long"))
+            speeds.append(plain / bridged)
+        bridge.close()
+    finally:
+        if run:
+            run.close()
+        house.close(False)
+    return [
+        at_most("a request through a bridge: added", median(added), 0.5, " ms", 2, f" (direct {median(times):.2f})"),
+        at_least("a stream of 64 MiB through a bridge, divided by direct", median(speeds), 0.8),
+    ]

@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""Bridges that are busy for a long time: calls, streams and refused tokens.
+
+Every call must be answered, each refused token is one refresh for all bridges, and nobody's memory grows. The time of a
+hand-out of the daemon is printed next to that of the same minute without bridges.
+"""
+
+import os
+import sys
+import threading
+import time
+
+sys.dont_write_bytecode = True
+from house import House  # noqa: E402
+from mcp_bridge import ACCOUNT, Client, Run, relays  # noqa: E402
+from report import Report, could_not_run, options, progress, table  # noqa: E402
+from stage import Trouble  # noqa: E402
+
+BRIDGES = 20
+# The daemon does not refresh a token again that is only seconds old.
+PAUSE = 15
+# Kilobytes by which a process may grow between a third of the time and its end: allocators keep some of what is freed.
+GROWTH = 2048
+BRIDGE = 6 * 1024
+
+
+class Worker(threading.Thread):
+    """One bridge's client: calls and streams in turn, until it is told to end."""
+
+    def __init__(self, house, number, ends):
+        super().__init__(daemon=True)
+        self.client = Client(house)
+        self.number = number
+        self.ends = ends
+        self.answered = 0
+        self.lost = []
+
+    def run(self):
+        while not self.ends.is_set():
+            self.answered += 1
+            name = "slow" if self.answered % 10 == 0 else "add_numbers"
+            found = self.client.ask("tools/call", seconds=60, name=name, arguments={"a": self.answered, "b": self.number})
+            if "result" not in found:
+                self.lost.append(str(found)[:200])
+            elif name == "slow" and [seen.get("method") for seen in self.client.before] != ["notifications/progress"]:
+                self.lost.append(f"a stream brought {self.client.before}")
+
+
+def memory(pid):
+    """Kilobytes of anonymous memory."""
+    with open(f"/proc/{pid}/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("RssAnon"))
+
+
+class HandOuts(threading.Thread):
+    """Asks the daemon for the token again and again, and notes how long each request takes."""
+
+    def __init__(self, house):
+        super().__init__(daemon=True)
+        self.house = house
+        self.ends = threading.Event()
+        self.times = []
+
+    def run(self):
+        while not self.ends.wait(0.01):
+            begin = time.monotonic()
+            status = self.house.api("GET", f"/v1/accounts/{ACCOUNT}/session")[0]
+            if status == 200:
+                self.times.append(time.monotonic() - begin)
+
+    def finish(self):
+        self.ends.set()
+        self.join()
+        return sorted(self.times)
+
+
+def percentile(times, share):
+    return times[min(len(times) - 1, int(len(times) * share))] * 1000
+
+
+def soak(house, run, report, seconds):
+    run.sign_in()
+    quiet = HandOuts(house)
+    quiet.start()
+    quiet.join(min(seconds / 4, 30))
+    quiet = quiet.finish()
+    run.restart()
+    ends = threading.Event()
+    workers = [Worker(house, number, ends) for number in range(BRIDGES)]
+    for worker in workers:
+        worker.start()
+    busy = HandOuts(house)
+    busy.start()
+    before, pages, refused = run.refreshes, run.pages, 0
+    start = time.monotonic()
+    first = None
+    while time.monotonic() - start < seconds:
+        ends.wait(PAUSE)
+        if first is None and time.monotonic() - start >= seconds / 3:
+            first = look(house, run, workers)
+        made = run.refreshes
+        if made != before + refused:
+            report.note(False, "one refresh for each refused token", f"{made - before} for {refused}")
+            break
+        if time.monotonic() - start < seconds - PAUSE / 3:
+            run.issuer.tokens.clear()
+            refused += 1
+        answered = sum(worker.answered for worker in workers)
+        progress(f"{time.monotonic() - start:.0f} s: {answered} answers, {refused} refused tokens")
+        # What the server has noted of each request would be the campaign's own growth.
+        del run.server.requests[:-100]
+    last = look(house, run, workers)
+    ends.set()
+    for worker in workers:
+        worker.join(60)
+    busy = busy.finish()
+    answered = sum(worker.answered for worker in workers)
+    lost = [text for worker in workers for text in worker.lost]
+    report.note(answered > BRIDGES and not lost, f"every one of {answered} calls is answered", lost[:5])
+    report.note(run.refreshes - before == refused, "one refresh for each refused token", f"{run.refreshes - before} for {refused}")
+    report.note(run.pages == pages, "no page", run.pages - pages)
+    for who in ["daemon", "relay", "largest bridge"]:
+        report.note(last[who] - first[who] <= GROWTH, f"the memory of the {who} does not grow", f"{first[who]} to {last[who]} kB")
+    report.note(last["largest bridge"] <= BRIDGE, "a bridge has 6 MB at most", f"{last['largest bridge']} kB")
+    strays = [line for worker in workers for line in worker.client.strays]
+    report.note(not strays, "nothing but messages is on standard output", strays[:3])
+    for worker in workers:
+        report.note(worker.client.close() == 0, "a bridge ends with its client")
+    table("Memory, kB", ["process", "at a third", "at the end"], [[who, first[who], last[who]] for who in first])
+    table(
+        "Hand-outs, ms", ["", "median", "99 %"],
+        [["without bridges", f"{percentile(quiet, 0.5):.2f}", f"{percentile(quiet, 0.99):.2f}"],
+         ["with 20 busy bridges", f"{percentile(busy, 0.5):.2f}", f"{percentile(busy, 0.99):.2f}"],
+         ["ratio", f"{percentile(busy, 0.5) / percentile(quiet, 0.5):.2f}",
+          f"{percentile(busy, 0.99) / percentile(quiet, 0.99):.2f}"]])
+
+
+def look(house, run, workers):
+    return {
+        "daemon": memory(house.daemon.pid), "relay": memory(relays(house)[0]),
+        "largest bridge": max(worker.client.memory() for worker in workers)}
+
+
+def main():
+    wanted = options(__doc__.splitlines()[0], seconds=(600, "how long"))
+    report = Report()
+    house = House(wanted.bin, accounts=[], shimmed=False)
+    run = None
+    try:
+        house.configure()
+        house.start()
+        run = Run(house, report, wanted.short)
+        soak(house, run, report, wanted.seconds)
+    except Trouble as trouble:
+        return could_not_run(trouble, house)
+    finally:
+        if run:
+            run.close()
+        house.close(wanted.keep)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

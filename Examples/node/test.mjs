@@ -1,0 +1,160 @@
+// Holds ringback.mjs and profile.mjs to the OpenAPI document: each request that they make is described there, and each
+// member that they read of an answer. A socket of the test's own answers, and writes down what is asked.
+//
+//     node --test Examples/node/test.mjs
+
+import assert from "node:assert";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import http from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+
+const root = new URL("../../", import.meta.url);
+const described = JSON.parse(readFileSync(new URL("Tests/Vectors/openapi/document.json", root)));
+const events = readFileSync(new URL("docs/api.md", root), "utf8");
+const directory = mkdtempSync(join(tmpdir(), "rb-"));
+const wrong = [];
+const asked = new Set();
+const read = new Set();
+let answers = [];
+let server;
+
+/** The schema itself, where there is a reference to it. */
+const schema = (value) => (value?.$ref ? described.components.schemas[value.$ref.split("/").pop()] : value);
+
+function members(value) {
+  const found = schema(value);
+  return [found, ...(found?.oneOf ?? []), ...(found?.anyOf ?? []), ...(found?.allOf ?? [])]
+    .flatMap((each) => Object.entries(schema(each)?.properties ?? {}));
+}
+
+/** The operation of a request, and its answer's schema; complains of what the document does not have. */
+function operation(method, target, body) {
+  const url = new URL(target, "http://ringback");
+  const template = Object.keys(described.paths).find((path) =>
+    new RegExp(`^${path.replace(/\{[^}]*\}/g, "[^/]+")}$`).test(url.pathname) && method in described.paths[path]);
+  if (!template) return wrong.push(`${method} ${url.pathname} is not described`);
+  const known = described.paths[template][method];
+  asked.add(`${method} ${template}`);
+  for (const name of url.searchParams.keys()) {
+    if (!known.parameters?.some((each) => each.in === "query" && each.name === name)) wrong.push(`${template}: query ${name}`);
+  }
+  const sent = members(known.requestBody?.content["application/json"].schema).map(([name]) => name);
+  for (const name of Object.keys(body ?? {})) if (!sent.includes(name)) wrong.push(`${template}: member ${name} of the body`);
+  return known;
+}
+
+/** The document, which complains when a member is read that its schema does not have. */
+function watched(value, own, where) {
+  if (value === null || typeof value !== "object" || !own) return value;
+  const names = Object.fromEntries(members(own));
+  return new Proxy(value, {
+    get(target, name) {
+      // An awaited value is asked whether it is a promise; assertions look at the rest.
+      if (typeof name === "symbol" || ["then", "toJSON", "constructor"].includes(name)) return target[name];
+      read.add(`${where}.${name}`);
+      if (!(name in names)) wrong.push(`${where} has no ${name}`);
+      return watched(target[name], schema(names[name])?.properties ? names[name] : undefined, name);
+    },
+  });
+}
+
+/** JSON.parse of the programs: which text it is tells the schema. */
+const parse = JSON.parse;
+const schemas = new Map();
+JSON.parse = (text) => watched(parse(text), ...(schemas.get(text) ?? []));
+
+before(async () => {
+  process.env.RINGBACK_SOCK = join(directory, "socket");
+  // Nothing is opened.
+  writeFileSync(join(directory, "xdg-open"), "#!/bin/sh\n", { mode: 0o700 });
+  process.env.PATH = directory;
+  Object.assign(process.env, { PROJECT_URL: "http://project", PROJECT_KEY: "key" });
+  globalThis.fetch = async () => ({ ok: true, json: async () => [{ name: "Mira" }] });
+  server = http.createServer((request, response) => {
+    let text = "";
+    request.on("data", (part) => (text += part));
+    request.on("end", () => {
+      const known = operation(request.method.toLowerCase(), request.url, text && parse(text));
+      const [status, document] = answers.shift() ?? assert.fail(`${request.method} ${request.url}`);
+      if (typeof document === "string") {
+        for (const [, data] of document.matchAll(/^data: (.*)$/gm)) {
+          // Of an event's data the programs read what an account has too.
+          schemas.set(data, [{ $ref: "#/components/schemas/Account" }, "an event"]);
+        }
+        response.writeHead(status, { "Content-Type": "text/event-stream" });
+        return response.end(document);
+      }
+      const said = known.responses?.[status]?.content;
+      if (!said) wrong.push(`${request.method} ${request.url} has no answer ${status}`);
+      const [type, { schema: own }] = Object.entries(said ?? { "application/json": {} })[0];
+      const body = JSON.stringify(document);
+      schemas.set(body, [own, own?.$ref?.split("/").pop() ?? "an answer"]);
+      response.writeHead(status, { "Content-Type": type });
+      response.end(body);
+    });
+  });
+  await new Promise((resolve) => server.listen(process.env.RINGBACK_SOCK, resolve));
+});
+
+after(() => {
+  server.close();
+  rmSync(directory, { recursive: true });
+});
+
+const session = { account: "app", access_token: "at-1", subject: "s", user: { email: "mira@example.org" } };
+const nobody = { title: "Sign-in required", status: 401, code: "sign_in_required", recovery: "sign_in" };
+const refused = { title: "No", status: 403, code: "policy_denied", recovery: "none", detail: "It may not.", user_message: "No." };
+const flow = { id: "f1", account: "app", method: "browser", status: "pending", authorization_url: "https://id.example.org/" };
+
+test("the client", async () => {
+  const { Ringback, Problem } = await import("./ringback.mjs");
+  const app = new Ringback("app");
+  answers = [[200, session], [200, session], [401, nobody], [401, nobody]];
+  assert.strictEqual((await app.session()).access_token, "at-1");
+  assert.strictEqual(await app.accessToken(), "at-1");
+  assert.strictEqual(await app.session(), null);
+  assert.strictEqual(await app.accessToken(), null);
+  answers = [[201, flow], [200, flow], [200, { ...flow, status: "completed" }], [200, session]];
+  assert.strictEqual((await app.signIn({ oauth_provider: "google" })).subject, "s");
+  answers = [[200, { name: "app", provider: "supabase", state: "authenticated" }], [200, session]];
+  assert.strictEqual((await app.signIn()).subject, "s");
+  answers = [[201, flow], [200, { ...flow, status: "failed", error: refused }]];
+  await assert.rejects(app.signIn(), (problem) => problem instanceof Problem && problem.code === "policy_denied");
+  answers = [[201, flow], [200, { ...flow, status: "expired" }], [403, refused]];
+  await assert.rejects(app.signIn(), /expired/);
+  await assert.rejects(app.signOut(), /No\./);
+});
+
+test("the app", async () => {
+  const stream = ["initial_session", "signed_in", "signed_out"]
+    .map((name) => `event: ${name}\ndata: {"name":"app","state":"authenticated"}\n\n`).join("");
+  const runs = [
+    [["sign-out"], [[200, { account: "app", signed_out: true }], [401, nobody]]],
+    [["sign-in", "google"], [[201, { ...flow, status: "completed" }], [200, session], [200, session]]],
+    [[], [[200, stream], [200, session], [200, session], [200, session], [200, session]]],
+  ];
+  for (const [number, [words, given]] of runs.entries()) {
+    process.argv.splice(2, Infinity, "app", ...words);
+    answers = given;
+    await import(`./profile.mjs?${number}`);
+    assert.deepStrictEqual(answers, []);
+  }
+  const source = readFileSync(new URL("profile.mjs", import.meta.url), "utf8");
+  for (const name of new Set(source.match(/"[a-z]+_[a-z]+"/g).map((word) => word.slice(1, -1)))) {
+    if (name !== "oauth_provider") assert.ok(events.includes(`\`${name}\``), `docs/api.md has no event ${name}`);
+  }
+});
+
+test("nothing is asked, sent or read that is not described", () => {
+  assert.deepStrictEqual(wrong, []);
+  // What there is to see was seen.
+  const all = ["delete /v1/accounts/{account}/session", "get /v1/accounts/{account}/session", "get /v1/events",
+    "get /v1/flows/{flow}", "post /v1/accounts/{account}/sign-in"];
+  assert.deepStrictEqual([...asked].sort(), all);
+  for (const name of ["Session.access_token", "Session.subject", "Flow.status", "Beginning.authorization_url", "Problem.code",
+    "error.user_message", "an event.state"]) {
+    assert.ok(read.has(name), `${name} of ${[...read]}`);
+  }
+});

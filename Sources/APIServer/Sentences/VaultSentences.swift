@@ -1,0 +1,135 @@
+internal import Secrets
+internal import SessionVault
+
+extension VaultError: Sentence {
+    var sentence: String {
+        switch self {
+        case .locked(let reason, _), .refused(let reason, _): reason.sentence
+        case .unwritable(let reason), .damaged(let reason), .newer(let reason): reason.sentence
+        case .wrongPassphrase: "The passphrase does not open the vault."
+        }
+    }
+}
+
+extension VaultReason: Sentence {
+    var sentence: String {
+        switch self {
+        case .locked: "The vault is locked."
+        case .notOpened: "The vault has not been opened yet."
+        case .lockedByUser: "A user locked the vault."
+        case .needsPassphrase: "The vault is locked with a passphrase."
+        case .noPassphraseYet:
+            "The vault has no passphrase yet: the next one that is given becomes its passphrase."
+        case .emptyPassphrase: "The passphrase is empty."
+        case .cryptography: KeyReason.cryptography.sentence
+        case .file(let failure): failure.sentence
+        case .folderNotOpened(let path): "Cannot open \(path)."
+        case .newer(let path, let version):
+            "\(path) was written by a newer ringbackd (format \(version)) and was not changed. Update ringbackd."
+        case .tooLong(let path, let limit): "\(path) is longer than \(limit) bytes and cannot be ours."
+        case .damagedKeyFile(let path, let folder, let damage):
+            "\(path) is damaged: \(damage.sentence). It was not changed. Restore it from a backup. Without this file "
+                + "the sealed sessions cannot be read. To give them up, move \(path) and \(folder) away."
+        case .otherKey(let source, let path, let folder):
+            "The key that \(source.rawValue) gives is not the one that \(path) was made with. Restore the right key. "
+                + "To give up the sealed sessions, move \(path) and \(folder) away."
+        case .keySourceDiffers(let recorded, let configured):
+            "The vault's key is kept by \(recorded.rawValue), and the configuration says "
+                + "key_source = \"\(configured.rawValue)\"."
+        case .keySourceMissing(let source):
+            "The vault's key is kept by \(source.rawValue), which is not available here."
+        case .notUnwrapped: "The vault's key cannot be unwrapped: the cryptography library failed; try again."
+        case .keptBy(let source, let reason): "The vault's key is kept by \(source.rawValue). \(reason.sentence)"
+        case .noSuchKeeper(let source): "\(source.rawValue) is not available here to keep the vault's key."
+        case .notTaken(let source, let reason): "\(source.rawValue) cannot keep the vault's key. \(reason.sentence)"
+        case .key(let reason): reason.sentence
+        case .keyFileMissing(let path, let count, let folder):
+            "\(path) is missing, and \(count) sealed sessions in \(folder) need it. Restore it from a backup, or move "
+                + "the files away and sign in again."
+        case .foreignSessions(let path, let count, let folder):
+            "\(path) is not the one that the \(count) sealed sessions in \(folder) were made with. Restore the right "
+                + "one, or move those files away and sign in again."
+        case .noKeyDirectory: "There is no directory for a key file."
+        case .keyStays(let reason): "\(reason.sentence) The vault's key stays where it was."
+        case .notIntoMemory:
+            "A vault on disk cannot be changed into one in memory. Set key_source = \"memory\" and restart; the sealed "
+                + "sessions stay where they are."
+        case .inMemory: "The sessions are in memory only and would be lost by locking."
+        case .noKeyInMemory: "The sessions are in memory only: there is no key. Set key_source and restart."
+        case .notAnAccountName(let name): "\"\(name)\" is no account's name."
+        case .bindingTooLong(let account): "What \(account) is bound to is longer than 8,192 bytes."
+        case .tooLarge(let kind, let account): "The \(kind.word) of \(account) is larger than 1 MiB."
+        case .onlySessionsRetire: "Only a session can be retired."
+        case .otherVaultsKey(let path):
+            "\(path) was sealed with another vault's key and was left as it is. Restore the vault.key that belongs to "
+                + "it, or move the file away and sign in again."
+        case .damaged(let path, let damage, let kind, let place):
+            "\(path) cannot be read: \(damage.sentence). It was renamed to \(place); \(kind.remedy)."
+        case .damagedInPlace(let path, let damage, let failure):
+            "\(path) cannot be read: \(damage.sentence). \(failure.sentence)"
+        }
+    }
+}
+
+extension VaultSlot.Kind {
+    fileprivate var word: String {
+        switch self {
+        case .session: "session"
+        case .registration: "registration"
+        case .people: "people"
+        }
+    }
+
+    /// What replaces a damaged file.
+    fileprivate var remedy: String {
+        switch self {
+        case .session: "sign in again"
+        case .registration: "register again"
+        case .people: "it is written again"
+        }
+    }
+}
+
+extension FileDamage: Sentence {
+    /// Ends a sentence, without a full stop.
+    var sentence: String {
+        switch self {
+        case .tooShort: "it is too short"
+        case .otherKind: "it is not a file of this kind"
+        case .invalidVersion: "its version number is invalid"
+        case .invalidLengths: "its lengths do not fit"
+        case .changed: "its content was changed"
+        case .invalidHeader: "its header is no JSON object"
+        case .otherAccount: "it belongs to another account"
+        case .noKeySource: "it names no key source"
+        case .noKeyName: "it names no key"
+        case .noParameters: "it has no parameters"
+        case .noKey: "it holds no key"
+        }
+    }
+}
+
+extension VaultProtection: Sentence {
+    /// Without a full stop, as it is served.
+    var sentence: String {
+        switch self {
+        case .notOpened: "nothing is readable until it is opened"
+        case .unknown: ""
+        case .passphrase:
+            "nobody reads the sealed sessions without the passphrase while the vault is locked; the protection is as "
+                + "strong as the passphrase is hard to guess"
+        case .secretService:
+            "nobody reads the sealed sessions without your keyring's password while the keyring is locked; programs of "
+                + "yours can read the key while it is unlocked"
+        case .systemdCredential:
+            "a copy of the state directory alone opens nothing; the key is as safe as the credential that systemd "
+                + "holds, bound to this machine where it is an encrypted one"
+        case .keyFile(let directory):
+            "a copy of the state directory alone opens nothing; whoever can read your files can read the key in "
+                + "\(directory) as well"
+        case .memory(let reason):
+            "nothing is written to disk; sessions end with the daemon"
+                + (reason.map { ". No vault could be made: \($0.sentence)" } ?? "")
+        }
+    }
+}

@@ -1,0 +1,92 @@
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import LocalHTTP
+
+/// The client takes its response slowly, so a part of it waits here.
+@Suite(.timeLimit(.minutes(5))) struct `A response that is still being sent` {
+    @Test func `is sent to its end when the server closes`() async throws {
+        try await TestServer.withDirectory { directory in
+            let steps = try Steps(in: directory)
+            let client = try RawClient(steps.place)
+            client.get("/large")
+            #expect(steps.settle())
+            let sent = Steps.Counter64()
+            steps.rules.closeAll { sent.value.add(1, ordering: .relaxed) }
+            #expect(steps.settle())
+            #expect(sent.value.load(ordering: .relaxed) == 0)
+            #expect(try steps.readToEnd(client).count > Steps.large.count)
+            #expect(sent.value.load(ordering: .relaxed) == 1)
+            #expect(steps.rules.registry.count == 0)
+        }
+    }
+
+    @Test func `is not waited for when its client has left`() async throws {
+        try await TestServer.withDirectory { directory in
+            let steps = try Steps(in: directory)
+            let client = try RawClient(steps.place)
+            client.get("/large")
+            #expect(steps.settle())
+            let sent = Steps.Counter64()
+            steps.rules.closeAll { sent.value.add(1, ordering: .relaxed) }
+            client.leave()
+            #expect(steps.settle())
+            #expect(sent.value.load(ordering: .relaxed) == 1)
+        }
+    }
+
+    @Test func `gives way to another client after all idle connections`() async throws {
+        try await TestServer.withDirectory { directory in
+            let steps = try Steps(in: directory)
+            let (slow, idle) = (try RawClient(steps.place), try RawClient(steps.place))
+            slow.get("/large")
+            #expect(steps.settle())
+            steps.fail(1)
+            let next = try RawClient(steps.place)
+            next.get("/now")
+            #expect(steps.settle())
+            #expect(try next.answer().text == "now")
+            #expect(try idle.readToEnd().isEmpty)
+            steps.rules.closeAll()
+            #expect(try steps.readToEnd(slow).count > Steps.large.count)
+        }
+    }
+
+    @Test func `has its own deadline while the client's further bytes are discarded`() async throws {
+        try await TestServer.withDirectory { directory in
+            let steps = try Steps(in: directory)
+            let client = try RawClient(steps.place)
+            client.send(
+                Array("GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".utf8)
+                    + [UInt8](repeating: 0x78, count: 100_000))
+            #expect(steps.settle())
+            // Longer than the bytes are discarded, and shorter than the response may take.
+            #expect(steps.pass(milliseconds: 4_000))
+            client.endSending()
+            #expect(try steps.readToEnd(client).count > Steps.large.count)
+        }
+    }
+
+    @Test func `an error of accept that may concern one client stops no listener`() async throws {
+        try await TestServer.withDirectory { directory in
+            let steps = try Steps(in: directory)
+            let idle = try RawClient(steps.place)
+            #expect(steps.settle())
+            for error in [EACCES, ENETDOWN, ETIMEDOUT] {
+                steps.fail(1, with: error)
+                let next = try RawClient(steps.place)
+                next.get("/now")
+                #expect(steps.settle())
+                #expect(!next.hasAnswer(within: 0))
+                #expect(steps.pass(milliseconds: 600))
+                #expect(try next.answer().text == "now")
+            }
+            // Nobody had to give way.
+            idle.get("/now")
+            #expect(steps.settle())
+            #expect(try idle.answer().text == "now")
+        }
+    }
+}
