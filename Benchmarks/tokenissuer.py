@@ -10,6 +10,8 @@ class TokenIssuer:
     """Answers discovery, and every token request with the same token, on a free loopback port until closed."""
 
     def __init__(self, access_token):
+        # With the usual five, a burst of connections overflows the queue, and the kernel resets some of them.
+        ThreadingHTTPServer.request_queue_size = 128
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         self.server.access_token = access_token

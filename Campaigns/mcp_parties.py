@@ -72,6 +72,8 @@ class Party:
             def log_message(self, *_):
                 pass
 
+        # With the usual five, a burst of connections overflows the queue, and the kernel resets some of them.
+        http.server.ThreadingHTTPServer.request_queue_size = 128
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         # A client that goes away is no error of the server.

@@ -129,6 +129,8 @@ def origin():
     return f"http://127.0.0.1:{server.server_port}"
 
 
+# With the usual five, a burst of connections overflows the queue, and the kernel resets some of them.
+http.server.ThreadingHTTPServer.request_queue_size = 128
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 print(server.server_port, flush=True)
 server.serve_forever()

@@ -123,6 +123,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             Content_Type="application/json")
 
 
+# With the usual five, a burst of connections overflows the queue, and the kernel resets some of them.
+http.server.ThreadingHTTPServer.request_queue_size = 128
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 server.socket = loopback_tls.context(DIRECTORY).wrap_socket(server.socket, server_side=True)
 print(server.server_port, flush=True)

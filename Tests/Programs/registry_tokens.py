@@ -104,6 +104,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.give(form, form["refresh_token"][0] if form.get("grant_type") == ["refresh_token"] else None)
 
 
+# With the usual five, a burst of connections overflows the queue, and the kernel resets some of them.
+http.server.ThreadingHTTPServer.request_queue_size = 128
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 server.socket = loopback_tls.context(DIRECTORY).wrap_socket(server.socket, server_side=True)
 print(server.server_port, flush=True)
