@@ -108,7 +108,9 @@ public struct SocketAPI: Sendable {
     }
 
     /// A server of this API. Only the owner of the process and root connect.
-    public func server() -> HTTPServer {
+    ///
+    /// - Parameter isLost: called when another process has shut the listening socket down.
+    public func server(isLost: @escaping @Sendable () -> Void = {}) -> HTTPServer {
         var limits = ServerLimits()
         limits.cancelsAtShutdown = true
         limits.maxConnections = daemon.maxConnections
@@ -119,7 +121,7 @@ public struct SocketAPI: Sendable {
                 guard case .local(let uid, _) = peer else { return false }
                 return uid == owner || uid == 0
             },
-            refusal: SocketAPI.refusal, immediate: immediate, handler: respond)
+            refusal: SocketAPI.refusal, isLost: isLost, immediate: immediate, handler: respond)
     }
 
     /// The response to a request that violates HTTP or a limit.

@@ -40,13 +40,15 @@ public final class HTTPServer: Service {
     ///     thread once a request is complete. The result becomes ``ServerRequest/owner`` if the connection was
     ///     established before and after the look-up.
     ///   - refusal: the response to a request that violates HTTP or a limit, by status (400, 408, 413, 431, 503, 505).
+    ///   - isLost: called once for each listening socket that another process has shut down. It accepts no connection
+    ///     any more.
     ///   - immediate: see ``ImmediateHandler``.
     ///   - handler: see ``Handler``.
     public init(
         limits: ServerLimits = ServerLimits(), accepts: @escaping @Sendable (Peer) -> Bool = { _ in true },
         ownerOf: (@Sendable (Peer) -> UInt32?)? = nil,
         refusal: @escaping @Sendable (Int) -> ServerResponse = { ServerResponse(status: $0) },
-        immediate: ImmediateHandler? = nil, handler: @escaping Handler
+        isLost: @escaping @Sendable () -> Void = {}, immediate: ImmediateHandler? = nil, handler: @escaping Handler
     ) {
         self.handler = handler
         let (incoming, exchanges) = AsyncStream<Exchange>.makeStream()
@@ -55,15 +57,14 @@ public final class HTTPServer: Service {
             limits: limits, accepts: accepts, ownerOf: ownerOf, refusal: refusal, immediate: immediate,
             handOver: { exchange in
                 if case .terminated = exchanges.yield(exchange) { false } else { true }
-            })
+            }, isLost: isLost)
     }
 
     /// Binds and listens before it returns; may be called again for further addresses. Returns the port (0 for a Unix
     /// socket). Throws ``ServerError``.
     public func listen(at address: ListenAddress) throws(ServerError) -> Int {
         let loop = try HTTPServer.started.get()
-        let (descriptor, port) = try ListeningSocket.open(address)
-        let listener = Listener(Descriptor(descriptor), port: port, server: rules)
+        let listener = Listener(try ListeningSocket.open(address), server: rules)
         try loop.add(listener)
         let isOpen = state.withLock { state in
             guard !state.isShuttingDown else { return false }
@@ -71,7 +72,7 @@ public final class HTTPServer: Service {
             return true
         }
         if !isOpen { loop.remove(listener) }
-        return port
+        return listener.port
     }
 
     /// Stops listening on one port at once. Open connections stay.

@@ -13,24 +13,36 @@ public enum ServerError: Error, Sendable, Equatable {
     case system(call: String, errno: Int32)
 }
 
-/// Opens listening sockets with plain system calls. Only this code decides which sockets exist and with which file
+/// A listening socket, opened with plain system calls. Only this code decides which sockets exist and with which file
 /// mode.
-package enum ListeningSocket {
+package struct ListeningSocket: ~Copyable {
+    let descriptor: Descriptor
+    /// 0 for a Unix socket.
+    package let port: Int
+
     /// Connections that the kernel keeps until they are accepted.
     static let backlog: Int32 = 1_024
 
-    /// Opens a listening socket. Returns its descriptor and port (0 for a Unix socket).
-    package static func open(_ address: ListenAddress) throws(ServerError) -> (descriptor: Int32, port: Int) {
+    private init(_ descriptor: consuming Descriptor, port: Int = 0) {
+        self.descriptor = descriptor
+        self.port = port
+    }
+
+    /// Binds and listens. Throws ``ServerError``.
+    package static func open(_ address: ListenAddress) throws(ServerError) -> ListeningSocket {
         switch address {
-        case .descriptor(let descriptor): return (try adopt(descriptor), 0)
-        case .unix(let path, let mode): return (try openUnix(path, mode), 0)
-        case .loopback(let host, let port): return try openLoopback(host, port)
+        case .descriptor(let descriptor): try adopt(descriptor)
+        case .unix(let path, let mode): try openUnix(path, mode)
+        case .loopback(let host, let port): try openLoopback(host, port)
         }
     }
 
+    /// Gives the descriptor away. The caller closes it.
+    package consuming func release() -> Int32 { descriptor.release() }
+
     /// Checks a socket that another process opened (socket activation). Only a listening Unix stream socket is
     /// accepted: with any other kind the kernel does not tell us the peer's credentials.
-    private static func adopt(_ descriptor: Int32) throws(ServerError) -> Int32 {
+    private static func adopt(_ descriptor: Int32) throws(ServerError) -> ListeningSocket {
         guard option(SO_DOMAIN, of: descriptor) == AF_UNIX,
             option(SO_TYPE, of: descriptor) == Int32(SOCK_STREAM.rawValue), option(SO_ACCEPTCONN, of: descriptor) == 1
         else { throw .unsuitableDescriptor }
@@ -38,7 +50,7 @@ package enum ListeningSocket {
         guard fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0,
             fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK) == 0
         else { throw .system(call: "fcntl", errno: errno) }
-        return descriptor
+        return ListeningSocket(Descriptor(descriptor))
     }
 
     private static func option(_ name: Int32, of descriptor: Int32) -> Int32? {
@@ -48,7 +60,7 @@ package enum ListeningSocket {
         return value
     }
 
-    private static func openUnix(_ path: String, _ mode: mode_t) throws(ServerError) -> Int32 {
+    private static func openUnix(_ path: String, _ mode: mode_t) throws(ServerError) -> ListeningSocket {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let bytes = Array(path.utf8)
@@ -65,49 +77,52 @@ package enum ListeningSocket {
         // `fchmod` before `bind` gives the file the descriptor's mode without the bits of the umask. `fchmodat` then
         // adds the bits that the umask removed. It works by name but does not follow a symbolic link: in a directory
         // that other programs can write to (a container's), the name could have been replaced by one.
-        guard fchmod(descriptor, mode) == 0, bind(descriptor, to: &address),
+        guard fchmod(descriptor.number, mode) == 0, bind(descriptor.number, to: &address),
             unsafe mode & 0o077 == 0 || fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW) == 0
-        else { throw closing(descriptor, .system(call: "bind", errno: errno)) }
-        return try listening(descriptor, .system(call: "listen", errno: EADDRINUSE))
+        else { throw .system(call: "bind", errno: errno) }
+        try listen(descriptor.number, .system(call: "listen", errno: EADDRINUSE))
+        return ListeningSocket(descriptor)
     }
 
-    private static func openLoopback(_ host: String, _ port: Int) throws(ServerError) -> (Int32, Int) {
+    private static func openLoopback(_ host: String, _ port: Int) throws(ServerError) -> ListeningSocket {
         guard host == "127.0.0.1" || host == "::1" else { throw .system(call: "bind", errno: EADDRNOTAVAIL) }
         guard let number = in_port_t(exactly: port) else { throw .system(call: "bind", errno: EINVAL) }
         let isIPv6 = host == "::1"
         let descriptor = try openSocket(isIPv6 ? AF_INET6 : AF_INET)
         // Without SO_REUSEADDR a fixed port would stay blocked after a flow, as long as its connections are in
         // TIME_WAIT.
-        set(SO_REUSEADDR, of: descriptor, level: SOL_SOCKET)
+        set(SO_REUSEADDR, of: descriptor.number, level: SOL_SOCKET)
         let isBound: Bool
         if isIPv6 {
-            set(IPV6_V6ONLY, of: descriptor, level: Int32(IPPROTO_IPV6))
+            set(IPV6_V6ONLY, of: descriptor.number, level: Int32(IPPROTO_IPV6))
             var address = sockaddr_in6()
             address.sin6_family = sa_family_t(AF_INET6)
             address.sin6_port = number.bigEndian
             address.sin6_addr = in6addr_loopback
-            isBound = bind(descriptor, to: &address)
+            isBound = bind(descriptor.number, to: &address)
         } else {
             var address = sockaddr_in()
             address.sin_family = sa_family_t(AF_INET)
             address.sin_port = number.bigEndian
             address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
-            isBound = bind(descriptor, to: &address)
+            isBound = bind(descriptor.number, to: &address)
         }
         guard isBound else {
             let isTaken = errno == EADDRINUSE
-            throw closing(descriptor, isTaken ? .portInUse(port) : .system(call: "bind", errno: errno))
+            throw isTaken ? .portInUse(port) : .system(call: "bind", errno: errno)
         }
         // With SO_REUSEADDR two sockets may be bound to the same address, but only one of them can listen.
-        return (try listening(descriptor, .portInUse(port)), boundPort(descriptor))
+        try listen(descriptor.number, .portInUse(port))
+        let bound = boundPort(descriptor.number)
+        return ListeningSocket(descriptor, port: bound)
     }
 
     // MARK: Calls
 
-    private static func openSocket(_ family: Int32) throws(ServerError) -> Int32 {
+    private static func openSocket(_ family: Int32) throws(ServerError) -> Descriptor {
         let descriptor = socket(family, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC | O_NONBLOCK, 0)
         guard descriptor >= 0 else { throw .system(call: "socket", errno: errno) }
-        return descriptor
+        return Descriptor(descriptor)
     }
 
     private static func set(_ name: Int32, of descriptor: Int32, level: Int32) {
@@ -123,17 +138,10 @@ package enum ListeningSocket {
         }
     }
 
-    private static func listening(_ descriptor: Int32, _ taken: ServerError) throws(ServerError) -> Int32 {
-        guard listen(descriptor, backlog) == 0 else {
-            throw closing(descriptor, errno == EADDRINUSE ? taken : .system(call: "listen", errno: errno))
+    private static func listen(_ descriptor: Int32, _ taken: ServerError) throws(ServerError) {
+        guard Glibc.listen(descriptor, backlog) == 0 else {
+            throw errno == EADDRINUSE ? taken : .system(call: "listen", errno: errno)
         }
-        return descriptor
-    }
-
-    /// Closes a socket that could not be set up. The error is created first, because `close` may change `errno`.
-    private static func closing(_ descriptor: Int32, _ error: ServerError) -> ServerError {
-        close(descriptor)
-        return error
     }
 
     private static func boundPort(_ descriptor: Int32) -> Int {

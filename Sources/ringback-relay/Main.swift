@@ -21,7 +21,7 @@ enum Main {
         guard flock(lock, LOCK_EX | LOCK_NB) == 0 else { exit(0) }
         let listener: Int32
         do throws(ServerError) {
-            listener = try ListeningSocket.open(.unix(path: options.socket)).descriptor
+            listener = try ListeningSocket.open(.unix(path: options.socket)).release()
         } catch {
             stop("cannot listen at \(options.socket): \(error)", 1)
         }

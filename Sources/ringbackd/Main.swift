@@ -107,7 +107,11 @@ enum Main {
         let api = SocketAPI(
             broker: broker, policy: Policy(owner: getuid()), daemon: daemon, records: records,
             deepLinks: links)
-        let server = api.server()
+        let server = api.server {
+            logger.critical(
+                "\(places.socket) accepts no connections any more: another process has shut it down. Restart ringbackd."
+            )
+        }
         // Both are trapped before any program can reach the daemon: an earlier signal would end it without cleaning up.
         let hangups = await UnixSignalsSequence(trapping: .sighup)
         let ends = await UnixSignalsSequence(trapping: .sigterm, .sigint)

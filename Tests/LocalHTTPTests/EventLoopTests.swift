@@ -57,13 +57,14 @@ import Testing
         }
     }
 
-    @Test func `rests when a listening socket was shut down by another process`() async throws {
+    @Test func `rests when a listening socket was shut down by another process, and reports it`() async throws {
         try await TestServer.withDirectory { directory in
             let steps = try Steps(in: directory)
             let first = try RawClient(steps.place)
             #expect(steps.settle())
             shutdown(steps.listening, Int32(SHUT_RDWR))
             #expect(steps.settle() && steps.loop.isAtRest)
+            #expect(steps.lost.value.load(ordering: .relaxed) == 1)
             first.get("/now")
             #expect(steps.settle())
             #expect(try first.answer().text == "now")
@@ -152,6 +153,49 @@ import Testing
             #expect(try modest.answer().text == "now")
             #expect(steps.settle())
             #expect(steps.waiting.exchanges.withLock { $0.first?.request.body.count } == 65_536)
+        }
+    }
+
+    @Test func `serves others between the many requests that a client sends together`() async throws {
+        try await TestServer.withDirectory { directory in
+            let steps = try Steps(in: directory)
+            let (greedy, modest) = (try RawClient(steps.place), try RawClient(steps.place))
+            #expect(steps.settle())
+            greedy.send(String(repeating: "GET /now HTTP/1.1\r\nHost: a\r\n\r\n", count: 500))
+            modest.get("/now")
+            steps.loop.turn(waits: false)
+            #expect(try modest.answer().text == "now")
+            // It had its turn, and another one after everybody else's.
+            let first = try greedy.receive()
+            #expect(String(decoding: first, as: UTF8.self).split(separator: "HTTP/1.1 200").count == 128)
+            greedy.endSending()
+            let rest = try steps.readToEnd(greedy)
+            #expect(String(decoding: rest, as: UTF8.self).split(separator: "HTTP/1.1 200").count == 372)
+        }
+    }
+
+    @Test func `tries each listener again after its own pause`() async throws {
+        try await TestServer.withDirectory { directory in
+            let steps = try Steps(in: directory)
+            let other = ServerPlace.unix(directory + "/other.sock")
+            let failures = Steps.Counter64()
+            let socket = try ListeningSocket.open(.unix(path: directory + "/other.sock"))
+            try steps.loop.add(
+                Listener(socket, server: steps.rules) { _ in
+                    failures.value.add(1, ordering: .relaxed)
+                    return -EMFILE
+                })
+            steps.fail(1)
+            let first = try RawClient(steps.place)
+            first.get("/now")
+            #expect(steps.settle())
+            #expect(steps.pass(milliseconds: 400))
+            let second = try RawClient(other)
+            #expect(steps.settle())
+            #expect(steps.pass(milliseconds: 150))
+            #expect(try first.answer().text == "now")
+            #expect(failures.value.load(ordering: .relaxed) == 1)
+            withExtendedLifetime(second) {}
         }
     }
 

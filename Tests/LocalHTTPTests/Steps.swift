@@ -18,6 +18,8 @@ final class Steps: Sendable {
     /// With so many open connections no descriptor is left; 0: there is no limit.
     let most: Counter64
     let waiting: Box
+    /// How many listening sockets were lost.
+    let lost: Counter64
     /// The listening socket's descriptor, which the loop closes.
     let listening: Int32
 
@@ -27,6 +29,8 @@ final class Steps: Sendable {
     init(in directory: String) throws {
         let (time, failures, failure, most, waiting) = (Counter64(), Counter64(), Counter64(), Counter64(), Box())
         (self.time, self.failures, self.failure, self.most, self.waiting) = (time, failures, failure, most, waiting)
+        let lost = Counter64()
+        self.lost = lost
         loop = try EventLoop { time.value.load(ordering: .relaxed) }
         let rules = ConnectionRules(
             limits: ServerLimits(), accepts: { _ in true }, ownerOf: nil,
@@ -39,12 +43,13 @@ final class Steps: Sendable {
             handOver: { exchange in
                 waiting.exchanges.withLock { $0.append(exchange) }
                 return true
-            })
+            }, isLost: { lost.value.add(1, ordering: .relaxed) })
         self.rules = rules
         let path = directory + "/steps.sock"
         place = .unix(path)
-        listening = try ListeningSocket.open(.unix(path: path)).descriptor
-        let listener = Listener(Descriptor(listening), port: 0, server: rules) { socket in
+        let socket = try ListeningSocket.open(.unix(path: path))
+        listening = socket.descriptor.number
+        let listener = Listener(socket, server: rules) { socket in
             let limit = most.value.load(ordering: .relaxed)
             if limit > 0, rules.registry.count >= limit { return -EMFILE }
             guard failures.value.load(ordering: .relaxed) > 0 else { return clinux_accept(socket) }

@@ -8,6 +8,8 @@ final class ConnectionRules: @unchecked Sendable {
     let immediate: (@Sendable (ServerRequest) -> ServerResponse?)?
     /// Takes a request that has to wait. False if the server is shutting down.
     let handOver: @Sendable (Exchange) -> Bool
+    /// Called when a listening socket has been shut down by another process.
+    let isLost: @Sendable () -> Void
     /// The heads that the immediate handler answers again and again.
     let heads: HeadCache?
     /// See ``RepeatedHead``. For responses of the immediate handler only.
@@ -24,7 +26,7 @@ final class ConnectionRules: @unchecked Sendable {
         limits: ServerLimits, accepts: @escaping @Sendable (Peer) -> Bool, ownerOf: (@Sendable (Peer) -> UInt32?)?,
         refusal: @escaping @Sendable (Int) -> ServerResponse,
         immediate: (@Sendable (ServerRequest) -> ServerResponse?)?,
-        handOver: @escaping @Sendable (Exchange) -> Bool
+        handOver: @escaping @Sendable (Exchange) -> Bool, isLost: @escaping @Sendable () -> Void = {}
     ) {
         self.limits = limits
         self.accepts = accepts
@@ -32,6 +34,7 @@ final class ConnectionRules: @unchecked Sendable {
         self.refusal = refusal
         self.immediate = immediate
         self.handOver = handOver
+        self.isLost = isLost
         heads = immediate == nil ? nil : HeadCache()
         registry = ConnectionRegistry(most: limits.maxConnections)
     }

@@ -9,4 +9,11 @@ struct Descriptor: ~Copyable {
     }
 
     deinit { close(number) }
+
+    /// Gives the descriptor away.
+    consuming func release() -> Int32 {
+        let number = number
+        discard self
+        return number
+    }
 }

@@ -31,9 +31,8 @@ final class EventLoop: @unchecked Sendable {
     private var deadlines = DeadlineWheel()
     /// Connections with input that has to wait until others have had their turn.
     private var waiting: [HTTPConnection] = []
-    /// Listeners that no descriptor was free for, and when they are tried again.
-    private var paused: [UInt64] = []
-    private var pauseEnds: Int64 = 0
+    /// Listeners that no descriptor was free for, and when each is tried again.
+    private var paused: [UInt64: Int64] = [:]
     /// Connections that are closed, for the next clients.
     #if !DEBUG
         @safe @exclusivity(unchecked)
@@ -146,7 +145,8 @@ final class EventLoop: @unchecked Sendable {
         let now = clock()
         let due = deadlines.timeout(now: now)
         guard !paused.isEmpty else { return due }
-        let resumes = Int32(clamping: max(0, (pauseEnds - now) / 1_000_000 + 1))
+        let next = paused.values.min() ?? now
+        let resumes = Int32(clamping: max(0, (next - now) / 1_000_000 + 1))
         return due < 0 ? resumes : min(due, resumes)
     }
 
@@ -161,11 +161,11 @@ final class EventLoop: @unchecked Sendable {
     private func checkDeadlines() -> Bool {
         if deadlines.isEmpty, paused.isEmpty { return false }
         let now = clock()
-        let resumes = !paused.isEmpty && now >= pauseEnds
-        if resumes { resumeListeners() }
+        let resumed = paused.filter { $0.value <= now }.keys
+        resume(resumed)
         let due = deadlines.takeDue(now: now)
         for connection in due { connection.check(at: now) }
-        return resumes || !due.isEmpty
+        return !resumed.isEmpty || !due.isEmpty
     }
 
     /// Asks the connection when the time has come.
@@ -188,10 +188,7 @@ final class EventLoop: @unchecked Sendable {
         var outcome = listener.accept(for: self)
         // Attack: a client that opens connections and sends nothing must not use up the descriptors. The oldest idle
         // connection gives way.
-        if case .exhausted = outcome, let oldest = oldestIdle() {
-            oldest.drop()
-            outcome = listener.accept(for: self)
-        }
+        if case .exhausted = outcome, freeDescriptor() { outcome = listener.accept(for: self) }
         switch outcome {
         case .accepted: return
         case .broken: return removeBroken(token)
@@ -200,29 +197,34 @@ final class EventLoop: @unchecked Sendable {
         // The listener would be reported as ready all the time. It is watched again when a connection closes, or after a
         // pause.
         poller.change(listener.number, [], token: token)
-        paused.append(token)
-        pauseEnds = clock() + EventLoop.pause
+        paused[token] = clock() + EventLoop.pause
     }
 
     /// Whoever opened the socket has shut it down. It would be reported as ready all the time.
     private func removeBroken(_ token: UInt64) {
-        if let listener = listeners.withLock({ $0[token] }) { remove(listener) }
+        guard let listener = listeners.withLock({ $0[token] }) else { return }
+        remove(listener)
+        listener.server.isLost()
     }
 
-    private func resumeListeners() {
-        for token in paused {
+    private func resume(_ tokens: some Collection<UInt64>) {
+        for token in tokens {
+            paused[token] = nil
             guard let listener = listeners.withLock({ $0[token] }) else { continue }
             poller.change(listener.number, .input, token: token)
         }
-        paused = []
     }
 
-    /// The oldest connection of any server that is not working on a complete request, see
-    /// ``ConnectionRegistry/oldestIdle``.
-    private func oldestIdle() -> HTTPConnection? {
-        registrations.lazy.compactMap(\.connection).filter(\.isIdle).min {
+    /// The process has no free descriptor: closes the oldest connection of any server that is not working on a complete
+    /// request, see ``ConnectionRegistry/oldestIdle``. False if there is none.
+    ///
+    /// - Parameter other: a connection that must stay.
+    func freeDescriptor(for other: HTTPConnection? = nil) -> Bool {
+        let oldest = registrations.lazy.compactMap(\.connection).filter { $0.isIdle && $0 !== other }.min {
             $0.isBlocked == $1.isBlocked ? $0.age < $1.age : $1.isBlocked
         }
+        oldest?.drop()
+        return oldest != nil
     }
 
     // MARK: Connections
@@ -238,7 +240,7 @@ final class EventLoop: @unchecked Sendable {
     /// Takes a closed connection back.
     func retire(_ connection: HTTPConnection) {
         if free.count < EventLoop.mostFree { free.append(connection) }
-        if !paused.isEmpty { resumeListeners() }
+        if !paused.isEmpty { resume(Array(paused.keys)) }
     }
 
     /// Lets go of the closed connections. They hold the loop, which otherwise lives as long as the process.

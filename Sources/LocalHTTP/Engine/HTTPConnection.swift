@@ -79,8 +79,10 @@ final class HTTPConnection: @unchecked Sendable {
     /// A larger number is younger.
     private(set) var age: UInt64 = 0
 
-    /// How many times a connection reads in a turn before the others have theirs.
+    /// How many times a connection reads in a turn, and how many requests are handled in one, before the others have
+    /// theirs.
     private static let readsPerTurn = 16
+    private static let requestsPerTurn = 64
 
     init(loop: EventLoop) {
         self.loop = loop
@@ -193,8 +195,9 @@ final class HTTPConnection: @unchecked Sendable {
         isInTurn = true
         defer { isInTurn = false }
         var reads = 0
+        var requests = HTTPConnection.requestsPerTurn
         while true {
-            takeRequests()
+            takeRequests(&requests)
             flush()
             guard number >= 0 else { return }
             if !isBlocked {
@@ -204,8 +207,8 @@ final class HTTPConnection: @unchecked Sendable {
                     shutdown(number, Int32(SHUT_WR))
                 }
             }
-            guard hasInput, !holdsReads else { break }
-            guard reads < HTTPConnection.readsPerTurn else {
+            guard requests == 0 || (hasInput && !holdsReads) else { break }
+            guard requests > 0, reads < HTTPConnection.readsPerTurn else {
                 if !isPostponed { loop.postpone(self) }
                 isPostponed = true
                 break
@@ -221,11 +224,12 @@ final class HTTPConnection: @unchecked Sendable {
         watch()
     }
 
-    /// Handles the complete requests that have arrived.
-    private func takeRequests() {
-        while case .reading = phase, !isBlocked {
+    /// Handles the complete requests that have arrived, at most so many.
+    private func takeRequests(_ left: inout Int) {
+        while case .reading = phase, !isBlocked, left > 0 {
             switch reader.next() {
             case .request(let head, let body):
+                left -= 1
                 deadline = nil
                 stage = .none
                 answer(head, body)

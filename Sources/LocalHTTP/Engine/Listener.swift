@@ -25,13 +25,13 @@ final class Listener: @unchecked Sendable {
 
     /// - Parameter accepting: accepts one connection of a socket: a descriptor or a negative errno.
     init(
-        _ socket: consuming Descriptor, port: Int, server: ConnectionRules,
+        _ socket: consuming ListeningSocket, server: ConnectionRules,
         accepting: @escaping @Sendable (Int32) -> Int32 = clinux_accept
     ) {
         self.accepting = accepting
-        address = unsafe SocketAddress(of: socket.number, getsockname)
-        self.socket = socket
-        self.port = port
+        address = unsafe SocketAddress(of: socket.descriptor.number, getsockname)
+        port = socket.port
+        self.socket = socket.descriptor
         self.server = server
         token = Listener.mark | Listener.counter.wrappingAdd(1, ordering: .relaxed).newValue
     }

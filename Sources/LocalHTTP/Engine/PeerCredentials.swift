@@ -60,9 +60,12 @@ extension HTTPConnection {
         return owner
     }
 
-    /// The process of a local peer, while nothing is kept in the connection's memory yet.
+    /// The process of a local peer, while nothing is kept in the connection's memory yet. It takes a descriptor; if none
+    /// is free, the oldest idle connection gives way.
     func process(of peer: Peer, over socket: Int32) -> PeerProcess? {
-        guard case .local = peer, memory.value == nil else { return nil }
+        guard case .local = peer, memory.value == nil, PeerProcess.isSupported else { return nil }
+        if let process = PeerProcess(of: socket) { return process }
+        guard [EMFILE, ENFILE].contains(errno), loop.freeDescriptor(for: self) else { return nil }
         return PeerProcess(of: socket)
     }
 

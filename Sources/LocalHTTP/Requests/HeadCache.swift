@@ -12,7 +12,8 @@ final class HeadCache {
         let head: RequestHead
     }
 
-    private static let most = 4
+    /// As many as a machine has accounts that are asked for all the time. A search compares the bytes of each.
+    private static let most = 16
     private static let longest = 512
     private static let harmless = ["Host", "Connection", "Accept", "User-Agent"]
 
@@ -61,7 +62,7 @@ final class HeadCache {
         candidateHead = head
     }
 
-    /// Keeps the head that was proposed last, if it was proposed since the last ``find(_:)``.
+    /// Keeps the head that was proposed last. Does nothing if the last ``find(_:)`` found one: that one is kept already.
     func keep() {
         guard let head = candidateHead else { return }
         candidateHead = nil

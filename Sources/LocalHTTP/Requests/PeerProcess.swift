@@ -8,9 +8,9 @@ public final class PeerProcess: Sendable {
     /// Different for each process since the boot (pidfs, Linux 6.9); nil where the kernel numbers them all alike.
     public let identity: UInt64?
 
-    /// Nil where the kernel does not know the option, and for a process that is gone.
+    /// Nil where the kernel does not know the option, for a process that is gone, and if no descriptor is free; `errno`
+    /// says which.
     init?(of socket: Int32) {
-        guard PeerProcess.isSupported else { return nil }
         var found: Int32 = -1
         var size = socklen_t(MemoryLayout<Int32>.size)
         guard unsafe getsockopt(socket, SOL_SOCKET, peerProcessOption, &found, &size) == 0 else { return nil }

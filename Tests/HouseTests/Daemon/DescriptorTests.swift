@@ -1,5 +1,7 @@
 // The daemon where the system gives a process few descriptors.
 
+import Glibc
+import StrictJSON
 import TestSupport
 import Testing
 
@@ -44,5 +46,70 @@ import Testing
                 #expect(ended.err.contains(sentence) && ended.err.contains("Too many open files"), "\(limit): \(ended)")
             }
         }
+    }
+
+    @Test func `closes the oldest idle connections when all descriptors are taken, and still proves who asks`()
+        async throws
+    {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            let pid = try #require(stage.daemon?.pid)
+            let idle = try await connections(20, stage)
+            try await takeFreeDescriptors(of: pid, stage)
+            let caller = try stage.connect()
+            await caller.send(Stage.request("GET", "/v1/accounts/work/session"))
+            #expect(try await caller.answer().status == 200)
+            // One gave way to the connection, the next one to the descriptor of the caller's process.
+            let doctor = try await stage.ringback("doctor", "--json")
+            let isProved = doctor.out.contains("The kernel proves")
+            for connection in idle.prefix(isProved ? 2 : 1) { #expect(try await connection.readToEnd() == "") }
+            let audit = try await stage.ringback("audit", "--json")
+            let issued = try audit.lines.map { try JSON(parsing: $0.utf8) }.filter { $0["event"] == "issued_token" }
+            #expect(!issued.isEmpty && issued.allSatisfy { $0["verified"]?.bool == isProved }, "\(issued)")
+            let last = try #require(idle.last)
+            await last.send(Self.question)
+            #expect(try await last.answer().status == 200)
+        }
+    }
+
+    @Test func `waits without work while every descriptor is in use, and goes on when one is free`() async throws {
+        try await Stage.play { stage in
+            let pid = try #require(stage.daemon?.pid)
+            let busy = try await connections(8, stage)
+            for connection in busy {
+                await connection.send(Stage.request("GET", "/v1/events"))
+                _ = try await connection.read(through: "\r\n\r\n")
+            }
+            try await takeFreeDescriptors(of: pid, stage)
+            let next = try stage.connect()
+            await next.send(Self.question)
+            let before = try #require(Processes.ticks(of: pid))
+            #expect(await !next.hasAnswer(within: 2_000))
+            // Two seconds of one processor are 200 ticks.
+            #expect(try #require(Processes.ticks(of: pid)) - before < 50)
+            busy[0].close()
+            #expect(try await next.answer().status == 200)
+        }
+    }
+
+    /// Connections that have had one response.
+    private func connections(_ count: Int, _ stage: Stage) async throws -> [Connection] {
+        var all: [Connection] = []
+        for _ in 0..<count {
+            let connection = try stage.connect()
+            await connection.send(Self.question)
+            #expect(try await connection.answer().status == 200)
+            all.append(connection)
+        }
+        return all
+    }
+
+    /// Lowers the daemon's limit to the first number that is free: its next descriptor is one too many.
+    private func takeFreeDescriptors(of pid: pid_t, _ stage: Stage) async throws {
+        let taken = Set(FileTree.names(in: "/proc/\(pid)/fd").compactMap { Int($0) })
+        let first = try #require((0..<65_536).first { !taken.contains($0) })
+        let command = ["--pid", "\(pid)", "--nofile=\(first):"]
+        let ended = try await stage.start("/usr/bin/prlimit", command).end()
+        try #require(ended.status == 0, "\(ended)")
     }
 }

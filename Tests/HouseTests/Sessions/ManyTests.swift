@@ -15,11 +15,11 @@ import Testing
         }.joined(separator: "\n")
     }
 
-    /// A thousand connections, and what the other tests have open: many systems give a program 1,024 until it asks.
+    /// Thousands of connections, and what the other tests have open: many systems give a program 1,024 until it asks.
     private static let room: Void = {
         var limit = rlimit()
         guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
-        limit.rlim_cur = max(limit.rlim_cur, min(limit.rlim_max, 8_192))
+        limit.rlim_cur = max(limit.rlim_cur, min(limit.rlim_max, 16_384))
         unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }()
 
@@ -50,6 +50,38 @@ import Testing
     private func deliver(_ flow: Stage.PendingFlow, as user: String = "alice") async throws {
         let (answer, _) = try await Browser.deliver(Browser.signIn(at: flow.authorizationURL, as: user))
         #expect(answer.location == "/done", "\(answer)")
+    }
+
+    /// False where a program may not have so many descriptors.
+    private static let hasRoom: Bool = {
+        var limit = rlimit()
+        return unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 && limit.rlim_max >= 16_384
+    }()
+
+    @Test(.enabled(if: hasRoom, "a program may have fewer than 16,384 descriptors here"))
+    func `ten thousand idle connections stay open, and take little memory`() async throws {
+        try await Stage.play { stage in
+            let pid = try #require(stage.daemon?.pid)
+            let question = Stage.request("GET", "/v1/status")
+            let first = try await open(1, stage)[0]
+            await first.send(question)
+            #expect(try await first.answer().status == 200)
+            let before = try #require(Processes.anonymousMemory(of: pid))
+            var idle: [Connection] = []
+            for _ in 0..<100 {
+                // No more than the socket keeps until they are accepted.
+                let hundred = try await open(100, stage)
+                await Connection.send(question, to: hundred)
+                for connection in hundred { #expect(try await connection.answer().status == 200) }
+                idle += hundred
+            }
+            let after = try #require(Processes.anonymousMemory(of: pid))
+            #expect(after - before < 10_000 * 2_048, "\(before) to \(after) bytes")
+            for connection in [first, idle[0], idle[5_000], idle[9_999]] {
+                await connection.send(question)
+                #expect(try await connection.answer().status == 200)
+            }
+        }
     }
 
     @Test func `a thousand callers of a signed-out account cause one flow and one notice, and all get the session`()

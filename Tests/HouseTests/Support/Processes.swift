@@ -23,11 +23,30 @@ enum Processes {
     /// The environment that it was started with; nil if it is gone, or does not show it.
     static func environment(of pid: pid_t) -> String? { FileTree.text(of: "/proc/\(pid)/environ") }
 
+    /// The processor time that it has used, in hundredths of a second (see `sysconf(_SC_CLK_TCK)`); nil if it is gone.
+    static func ticks(of pid: pid_t) -> Int? {
+        let fields = status(of: pid)
+        guard fields.count > 12, let user = Int(fields[11]), let system = Int(fields[12]) else { return nil }
+        return user + system
+    }
+
+    /// Bytes of anonymous memory that are resident; nil if it is gone.
+    static func anonymousMemory(of pid: pid_t) -> Int? {
+        let lines = (FileTree.text(of: "/proc/\(pid)/status") ?? "").split(separator: "\n")
+        let line = lines.first { $0.hasPrefix("RssAnon:") }
+        return line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) }.map { $0 * 1_024 }
+    }
+
     private static func parent(of pid: pid_t) -> pid_t? {
-        // The name is in parentheses and may hold anything, parentheses too.
-        guard let text = FileTree.text(of: "/proc/\(pid)/stat"), let end = text.lastIndex(of: ")") else { return nil }
-        let fields = text[text.index(after: end)...].split(separator: " ")
+        let fields = status(of: pid)
         return fields.count > 1 ? pid_t(fields[1]) : nil
+    }
+
+    /// The fields of `/proc/PID/stat` from the state on.
+    private static func status(of pid: pid_t) -> [Substring] {
+        // The name is in parentheses and may hold anything, parentheses too.
+        guard let text = FileTree.text(of: "/proc/\(pid)/stat"), let end = text.lastIndex(of: ")") else { return [] }
+        return text[text.index(after: end)...].dropFirst().split(separator: " ")
     }
 }
 
