@@ -11,8 +11,13 @@ final class PlayedClient {
     private static let shortestDeadline: Int64 = 2_000_000_000
 
     private let socket: Int32
-    /// Time that has passed since it connected, in nanoseconds.
-    var elapsed: Int64 = 0
+    /// How long something has been unfinished: a request that is not sent as a whole, or a response that is not read.
+    /// In nanoseconds.
+    private var elapsed: Int64 = 0
+    /// The server was shutting down while a request of it may have come.
+    var mayBeRefused = false
+    /// It may have given way to another connection, or the server has ended.
+    var mayBeCut = false
     /// The requests so far: bytes to be sent, and how many of them are sent.
     private var script: [UInt8] = []
     private var sent = 0
@@ -25,6 +30,8 @@ final class PlayedClient {
     private var matched = 0
     private var rest: [UInt8] = []
     private var hasEndedSending = false
+    /// The last request is answered by a stream.
+    private var hasStream = false
     /// After how many bytes of the script comes something that is no HTTP.
     private var nonsenseAt: Int?
     private var isOver = false
@@ -47,23 +54,40 @@ final class PlayedClient {
         return ServerResponse(status: 200, body: Array(pattern[start..<(start + size)]))
     }
 
+    /// The response to a path that ends with `/stream`. The connection ends after it.
+    static let pieces = [1, 700, 9_000].map { Array(pattern[7..<(7 + $0)]) }
+
     private static let pattern = (0..<9_251).map { UInt8(truncatingIfNeeded: $0 % 251) }
 
     private func addRequest() {
+        guard !hasStream else { return }
         let size = count % 5 == 3 ? "large" : "small"
-        let way = count % 3 == 1 ? "later" : "now"
+        hasStream = count % 13 == 12
+        let way = hasStream ? "stream" : count % 3 == 1 ? "later" : "now"
         let path = "/\(count)/\(size)/\(way)"
+        let isHead = count % 7 == 5
         let request =
             count % 4 == 2
             ? "POST \(path) HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nno secret"
-            : "GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n"
+            : "\(isHead ? "HEAD" : "GET") \(path) HTTP/1.1\r\nHost: a\r\n\r\n"
         script += Array(request.utf8)
-        guard case .bytes(let body) = PlayedClient.response(to: path).body else { return }
-        let head = Array("HTTP/1.1 200 OK\r\nContent-Length: \(body.count)\r\n\r\n".utf8)
-        responses += head
-        responses += body
+        if hasStream {
+            responses += Array("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n".utf8)
+            for piece in PlayedClient.pieces { responses += piece }
+        } else if case .bytes(let body) = PlayedClient.response(to: path).body {
+            responses += Array("HTTP/1.1 200 OK\r\nContent-Length: \(body.count)\r\n\r\n".utf8)
+            if !isHead || count % 4 == 2 { responses += body }
+        }
         complete.append((script.count, responses.count))
         count += 1
+    }
+
+    /// Time passes. No deadline runs while nothing is unfinished.
+    func pass(_ time: Int64) {
+        let isQuiet =
+            nonsenseAt == nil && rest.isEmpty && matched == expected
+            && (sent == 0 || complete.contains { $0.at == sent })
+        elapsed = isQuiet ? 0 : elapsed + time
     }
 
     // MARK: Steps
@@ -76,13 +100,13 @@ final class PlayedClient {
     }
 
     func send(bytes: Int) {
-        while nonsenseAt == nil, script.count - sent < bytes { addRequest() }
+        while nonsenseAt == nil, !hasStream, script.count - sent < bytes { addRequest() }
         push(bytes)
     }
 
     /// Sends what no server understands, where a request would begin.
     func sendNonsense() {
-        guard nonsenseAt == nil, sent == script.count else { return }
+        guard nonsenseAt == nil, !hasStream, sent == script.count else { return }
         nonsenseAt = sent
         script += Array("\u{1}\r\n\r\n".utf8)
         push(script.count - sent)
@@ -147,7 +171,7 @@ final class PlayedClient {
         if rest.isEmpty { return }
         // Behind a response may come the refusal of a request. They begin alike.
         let begins = [0] + complete.map(\.answered)
-        let isRefused = ["400 Bad Request", "408 Request Timeout"].contains { status in
+        let isRefused = ["400 Bad Request", "408 Request Timeout", PlayedClient.unavailable].contains { status in
             mayBeRefused(status)
                 && begins.contains { begin in
                     begin <= matched
@@ -169,8 +193,17 @@ final class PlayedClient {
     }
 
     private func mayBeRefused(_ status: String) -> Bool {
-        status.hasPrefix("400") ? nonsenseAt != nil : elapsed >= PlayedClient.shortestDeadline
+        switch status.prefix(3) {
+        case "400": nonsenseAt != nil
+        case "503": mayBeRefused
+        default: elapsed >= PlayedClient.shortestDeadline
+        }
     }
+
+    private static let unavailable = "503 Service Unavailable"
+
+    /// Something other than a deadline may have ended it: nothing more is to be expected.
+    private var hasEndedEarly: Bool { isOver && (mayBeCut || mayBeRefused) }
 
     /// All requests are answered, and the last thing is a refusal.
     private func isRefused(_ status: String) -> Bool {
@@ -179,18 +212,23 @@ final class PlayedClient {
 
     /// Everything was read and answered.
     func checkComplete() throws {
-        guard !hasEndedSending, elapsed < PlayedClient.shortestDeadline else { return }
+        if isOver, mayBeCut, elapsed < PlayedClient.shortestDeadline, !hasEndedSending, rest.isEmpty, !hasStream {
+            let ends = [0] + complete.map(\.answered)
+            try hold("a response that is begun is sent to its end", ends.contains(matched))
+        }
+        guard !hasEndedSending, !hasEndedEarly, elapsed < PlayedClient.shortestDeadline else { return }
         if nonsenseAt != nil, sent == script.count {
             try hold("what is no HTTP is refused", isRefused("400 Bad Request"))
             try hold("and its connection ends", isOver)
         } else if nonsenseAt == nil {
             try hold("every request is answered", matched == expected && rest.isEmpty)
-            try hold("a connection stays open", !isOver)
+            try hold("a connection stays open but after a stream", isOver == (hasStream && sent == script.count))
         }
     }
 
     /// More time has passed than any deadline allows.
     func checkAfterDeadlines() throws {
+        if hasEndedEarly || hasStream { return }
         if hasEndedSending {
             try hold("a client that sends no more is let go", isOver)
         } else if nonsenseAt == nil, !complete.contains(where: { $0.at == sent }), sent > 0 {
