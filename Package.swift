@@ -179,6 +179,10 @@ let package = Package(
             swiftSettings: strict,
             linkerSettings: hardened
         ),
+        // For `make bench` alone.
+        .executableTarget(
+            name: "engine-server", dependencies: ["LocalHTTP", "HTTPMessages"], path: "Benchmarks/engine",
+            swiftSettings: strict),
         // What several test targets use.
         .target(name: "TestSupport", dependencies: ["StrictJSON"], path: "Tests/TestSupport", swiftSettings: strict),
         tests("CErasedHeapTests", ["CErasedHeap"]),

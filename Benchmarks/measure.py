@@ -18,17 +18,18 @@ TOOLS = os.path.join(ROOT, ".build-bench")
 def build_tools():
     """The three C programs; no package is needed beyond a compiler, and the Swift toolchain brings one."""
     os.makedirs(TOOLS, exist_ok=True)
-    compilers = [os.environ.get("CC"), "cc", "clang", "gcc"]
     for name in ["floor", "load", "spawn"]:
         source, target = os.path.join(HERE, name + ".c"), os.path.join(TOOLS, name)
-        for compiler in filter(None, compilers):
-            try:
-                subprocess.run([compiler, "-O2", "-std=gnu17", "-o", target, source], check=True)
-                break
-            except FileNotFoundError:
-                continue
-        else:
-            raise Trouble("there is no C compiler (cc, clang or gcc)")
+        compiler(["-O2", "-std=gnu17", "-o", target, source])
+
+
+def compiler(arguments):
+    for name in filter(None, [os.environ.get("CC"), "cc", "clang", "gcc"]):
+        try:
+            return subprocess.run([name, *arguments], check=True)
+        except FileNotFoundError:
+            continue
+    raise Trouble("there is no C compiler (cc, clang or gcc)")
 
 
 def tool(name, *arguments, **options):

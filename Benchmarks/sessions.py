@@ -42,6 +42,15 @@ def start_floor(stage, length):
     return Server("floor", path, [process.pid])
 
 
+def start_engine(stage, length):
+    """The daemon's server alone, whose handler does nothing. Its head takes about 100 bytes of the length."""
+    path = os.path.join(stage.directory, "engine.sock")
+    process = subprocess.Popen([stage.binary("engine-server"), path, str(length - 100)], stdout=subprocess.PIPE)
+    stage.processes.append(process)
+    process.stdout.readline()
+    return Server("engine alone", path, [process.pid])
+
+
 def in_turn(servers, mode, clients, options):
     """The medians of each server: name to {"rate", "p50", "p99", "cpu", "errors"}, and the rounds themselves."""
     rounds = {server.name: [] for server in servers}
@@ -62,7 +71,10 @@ def in_turn(servers, mode, clients, options):
 def compare(stage, agent, why_no_agent, options, results):
     """Prints what was measured. Returns the rows of what has a target."""
     length = stage.answer_length(SESSION)
-    servers = [start_floor(stage, length), Server("ringbackd", stage.socket, family(stage.daemon.pid))]
+    servers = [
+        start_floor(stage, length), start_engine(stage, length),
+        Server("ringbackd", stage.socket, family(stage.daemon.pid)),
+    ]
     others = [Server("oidc-agent", agent.socket, agent.pids, "agent", ACCOUNT)] if agent else []
     measured, targets = [], []
     for mode in ["connect", "keep"]:
@@ -102,6 +114,8 @@ def judge(mode, clients, middle):
     ours, floor = middle["ringbackd"], middle["floor"]
     name = f"{'connecting' if mode == 'connect' else 'keep-alive'}, {numbered(clients)}"
     rows = []
+    alone = middle["engine alone"]["rate"] / floor["rate"]
+    rows.append(row(f"{name}: requests a second of the engine alone, of the floor", f"{alone:.2f}"))
     if (mode, clients) in OF_FLOOR:
         rows.append(at_least(f"{name}: requests a second, of the floor", ours["rate"] / floor["rate"],
                              OF_FLOOR[mode, clients]))

@@ -23,7 +23,7 @@ nonisolated(unsafe) private var chosen: FuzzTarget?
         unsafe chosen = target
         var count = Int32(arguments.count)
         let copies: [UnsafeMutablePointer<CChar>?] = unsafe arguments.map { unsafe strdup($0) } + [nil]
-        let list = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>.allocate(capacity: copies.count)
+        let list = unsafe UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>.allocate(capacity: copies.count)
         unsafe list.initialize(from: copies, count: copies.count)
         var place: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>? = unsafe list
         let status = unsafe LLVMFuzzerRunDriver(&count, &place) { unsafe Fuzz.run($0, $1) }

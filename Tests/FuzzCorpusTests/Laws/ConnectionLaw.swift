@@ -169,11 +169,11 @@ private final class ConnectionPlay {
     func end() throws {
         try settle()
         for client in clients { try client.checkComplete() }
-        if hasEnded { try hold("the end of the server leaves no connection", rules.registry.count == 0) }
         // Nobody is in the middle of anything for longer than a deadline.
         for _ in 0..<8 { try pass(1_000_000_000) }
         try settle()
         for client in clients { try client.checkAfterDeadlines() }
+        if hasEnded { try hold("the end of the server leaves no connection", rules.registry.count == 0) }
         for client in clients { client.leave() }
         silent = []
         try turn()
