@@ -9,7 +9,7 @@ extension KeptFile {
     /// A token alone has no line break after it, since the libraries of cloud services send the whole file.
     ///
     /// - Parameter expiresAt: nil for a token without a stated lifetime.
-    /// - Throws: ``FileReason`` for a token with other bytes than 0x21 to 0x7E: in a line it would add something to it.
+    /// - Throws: ``FileReason`` for a token with bytes outside 0x21 to 0x7E: they could change the line's meaning.
     func content(_ issued: IssuedToken, expiresAt: WallInstant?) throws(FileReason) -> [UInt8] {
         let excess = key.excess(of: issued.token)
         guard excess.isEmpty else {
@@ -24,7 +24,7 @@ extension KeptFile {
         case .token, .idToken: return Array(bytes)
         case .header:
             let type = issued.token.type
-            // The type is text of the provider's.
+            // The token type is text from the provider.
             guard type.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
                 throw .typeCharacters(account)
             }

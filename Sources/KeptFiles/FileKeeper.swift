@@ -12,11 +12,11 @@ public final class FileKeeper: Sendable {
     public enum News: Sendable {
         /// A token was written.
         case written(KeptFile)
-        /// Something is wrong. Told once until it changes.
+        /// Something is wrong. Reported once, and again when the problem changes.
         case trouble(KeptFile, Reason)
         /// The file was removed because its `ttl` is over.
         case ended(KeptFile)
-        /// What was wrong is not any more.
+        /// The problem is gone.
         case mended(KeptFile)
     }
 
@@ -35,7 +35,7 @@ public final class FileKeeper: Sendable {
 
     /// - Parameters:
     ///   - record: the file of the state directory that says which files are ours.
-    ///   - tell: is told what happens to a file.
+    ///   - tell: called with each event of a file.
     public init(
         _ broker: Broker, record: StateFile, clock: BrokerClock = .system, tell: @escaping @Sendable (News) -> Void
     ) {
@@ -100,9 +100,9 @@ public final class FileKeeper: Sendable {
             }
             for file in wanted.values {
                 var former = state.files[file.path]
-                // The old content is not what the new table names.
+                // The file's content does not match the new configuration.
                 if former?.file != file { former?.remove(becoming: .waiting, at: now) }
-                // The account may have another provider now, so what was asked for before is not written.
+                // The account may have another provider now, so the result of a pending request is not written.
                 var next = former?.file == file ? former ?? FileState(file, due: now) : FileState(file, due: now)
                 next.known = former?.known ?? []
                 next.isWritten = former?.isWritten ?? false
@@ -141,7 +141,7 @@ public final class FileKeeper: Sendable {
         try? await record.set(stale)
     }
 
-    /// Removes every file: the daemon ends. Nothing is written any more.
+    /// Removes every file when the daemon ends. Nothing is written after that.
     public func leave() async {
         state.withLock { $0.isEnding = true }
         change({ _ in true }, by: { $0.end(becoming: .waiting, at: $1, keepsBeginning: true) })

@@ -1,13 +1,13 @@
-// Where a kept file is. A file counts as ours only if it has exactly a content that we recorded: a regular file with
-// another content was written by something else, and is neither overwritten nor removed.
+// The place of a kept file. A file counts as ours only if the digest of its content is in the record. Any other file
+// was written by another program and is neither overwritten nor removed.
 
 internal import CLinux
 internal import Cryptography
 internal import Glibc
 internal import SessionVault
 
-/// The folder and the name of a kept file. Names are relative to the open folder, so that replacing the folder has no
-/// effect between two steps.
+/// The folder and the name of a kept file. Names are relative to the open folder: if the folder is replaced between two
+/// steps, both steps still use the same folder.
 final class FilePlace {
     /// What is at the path.
     enum Standing: Equatable {
@@ -27,8 +27,8 @@ final class FilePlace {
     private let name: String
     private let folder: Int32
 
-    /// Opens the folder, which must be the user's own or root's, and closed to the writing of others unless it has the
-    /// sticky bit, as must all folders above it.
+    /// Opens the folder. It and all folders above it must belong to the user or to root, and must not be writable by
+    /// others unless they have the sticky bit.
     init(_ path: String) throws(FileReason) {
         let slash = path.lastIndex(of: "/") ?? path.startIndex
         let folder = slash == path.startIndex ? "/" : String(path[..<slash])
@@ -97,7 +97,7 @@ final class FilePlace {
 
     /// Writes the new content beside the file, mode 0600. ``publish(over:)`` or ``discard()`` follows.
     func prepare(_ content: [UInt8]) throws(FileReason) {
-        // One that a killed daemon left.
+        // Remove a temporary file that a killed daemon left.
         discard()
         let file = unsafe openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw .notWritten(path: path, errno: errno) }
@@ -115,8 +115,8 @@ final class FilePlace {
             }
             written += count
         }
-        // The umask may have taken bits away. On a disk, a power failure must not leave an empty file that would not
-        // count as ours.
+        // Set the mode again, because the umask may have cleared bits. On a disk, sync: after a power failure the file
+        // could be empty and would then not count as ours.
         guard fchmod(file, 0o600) == 0, isInMemory || fsync(file) == 0 else {
             let code = errno
             discard()
@@ -124,7 +124,7 @@ final class FilePlace {
         }
     }
 
-    /// Renames the prepared file over ours, or to the free path.
+    /// Renames the prepared file to the path, which must be free or have a file of ours.
     ///
     /// - Parameter known: the digests of contents that are ours.
     func publish(over known: Set<[UInt8]>) throws(FileReason) {

@@ -1,9 +1,9 @@
 public import BrokerCore
 public import SessionVault
 
-/// Why a file is not kept, as a fact. The broker carries it and does not read it.
+/// Why a file has no current token. The broker passes this value on without interpreting it.
 public indirect enum FileReason: KindReason, Error, Equatable {
-    /// The folder or one above it may be changed by others.
+    /// Other users can write to the folder or to a folder above it.
     case folderOpenToOthers(path: String, DirectoryTrust.Failure)
     case folderNotOpened(path: String, folder: String, errno: Int32)
     /// The folder is not on a file system in memory, and the configuration does not allow that.
@@ -15,14 +15,14 @@ public indirect enum FileReason: KindReason, Error, Equatable {
     case notRegular(path: String)
     case ofOtherUser(path: String)
     case ofOtherProgram(path: String)
-    /// Something that is not ours is at the path, and stays there.
+    /// Ringback did not write what is at the path, and leaves it there.
     case left(FileReason)
     /// The token has scopes that the configuration does not name for the file.
     case tooMuchScope(AccountName, excess: [String])
-    /// The token has characters that would add something to a line.
+    /// The token has characters, such as a line break, that would change the meaning of the line.
     case tokenCharacters(AccountName)
     case typeCharacters(AccountName)
-    /// The line cannot be written; the text of the part that writes it.
+    /// The line cannot be made; `cause` is the error text of the code that makes it.
     case line(cause: String)
     case recordNotWritten(VaultError)
     /// The session has no valid ID token, and refreshes bring none.

@@ -11,7 +11,7 @@ actor FileRecord {
 
     init(_ file: StateFile) { self.file = file }
 
-    /// Reads what the last daemon wrote; nothing if that cannot be read. The files are then not known as ours.
+    /// Reads the record of the previous daemon. If it cannot be read, no file counts as ours.
     func restore() -> [String: FileEntry] {
         guard let bytes = try? file.read(atMost: FileRecord.maxSize) else { return [:] }
         entries = FileEntry.decode(bytes)

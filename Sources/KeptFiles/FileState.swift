@@ -1,28 +1,28 @@
 internal import BrokerCore
 
-/// What is known of one kept file in this run of the daemon.
+/// The state of one kept file. It is not stored across restarts.
 struct FileState {
     let file: KeptFile
-    /// What may be at the path and is ours.
+    /// The digests of the contents that Ringback may have written to the path.
     var known: Set<[UInt8]> = []
-    /// What was written last, or found after a start; nil if there is no file of ours.
+    /// When the file's content expires; nil if there is no file of ours, or if the token has no stated lifetime.
     var expiry: Deadline?
     var isWritten = false
     /// When the `ttl` began.
     var beganAt: WallInstant?
     var state = KeptFileView.State.waiting
     var detail: Reason?
-    /// When the session is asked again.
+    /// When the next token is requested.
     var due: BootInstant
-    /// Rises when the session is closed, replaced or hidden: a token that was asked for before is not written.
+    /// Increased when the session is closed, replaced or hidden. A token that was requested before is not written.
     var generation = 0
-    /// Rises with everything that is a reason to ask again.
+    /// Increased whenever a token should be requested again.
     var wakes = 0
     var isAsking = false
-    /// How often in a row nothing better was got.
+    /// The number of consecutive requests that failed or returned no newer token.
     var failures = 0
 
-    /// How often each file is looked at, so that one that was removed by something is written again.
+    /// The interval between checks of each file. A file that another program removed is then written again.
     static let interval: Duration = .seconds(30)
     private static let pauses: [Duration] = [.seconds(15), .seconds(30), .seconds(60), .seconds(300), .seconds(600)]
 
@@ -36,7 +36,7 @@ struct FileState {
         due = now
     }
 
-    /// When to ask again after a failure: later each time, but no later than the token's end.
+    /// Schedules the next request after a failure: with a growing pause, but no later than the token expires.
     mutating func postpone(at now: BootInstant) {
         let pause = FileState.pauses[min(failures, FileState.pauses.count - 1)]
         failures += 1
@@ -44,8 +44,8 @@ struct FileState {
         if let end = expiry?.boot, isWritten, end > now { due = min(due, end) }
     }
 
-    /// When to ask again for a token that is in the file: as soon as less than ``KeptFile/margin`` of its life is left. The
-    /// request then causes a refresh.
+    /// Schedules the next request while a token is in the file: when less than ``KeptFile/margin`` of its lifetime is
+    /// left. That request causes a refresh.
     mutating func plan(_ token: AccessToken, isNew: Bool, at now: BootInstant) {
         let remaining = token.remaining(at: now)
         let lifetime = token.lifetime ?? remaining ?? .zero
@@ -56,20 +56,20 @@ struct FileState {
             if let remaining { due = min(due, now + max(remaining - margin + .seconds(1), .seconds(1))) }
             return
         }
-        // The provider has renewed nothing.
+        // The token is about to expire and the provider returned no newer one.
         postpone(at: now)
     }
 
-    /// What the record in the state directory says of it.
+    /// The file's entry for the record in the state directory; nil if it needs none.
     func entry(by clock: BrokerClock) -> FileEntry? {
         guard isWritten || beganAt != nil || !known.isEmpty else { return nil }
         return FileEntry(digests: known, expiresAt: expiry?.wall(by: clock).seconds, beganAt: beganAt?.seconds)
     }
 
-    /// Removes the file, if it is ours. Changes the state to a new one.
+    /// Removes the file if it is ours, and sets the state.
     ///
-    /// What something else has written stays, and so does a file that cannot be removed: the detail says so, and the next
-    /// turn tries again.
+    /// A file that another program wrote is not removed. In that case, and if the removal fails, the state is `problem`
+    /// and ``detail`` has the reason. A failed removal is tried again.
     mutating func remove(becoming state: KeptFileView.State, at now: BootInstant) {
         self.state = state
         detail = nil
@@ -95,7 +95,7 @@ struct FileState {
             expiresAt: isWritten ? expiry.map { $0.wall(by: clock) } : nil)
     }
 
-    /// The session has ended or is hidden: the file goes, and so does what was asked for before.
+    /// The session has ended or is hidden: removes the file. The result of a pending request is ignored.
     mutating func end(becoming state: KeptFileView.State, at now: BootInstant, keepsBeginning: Bool = false) {
         generation += 1
         failures = 0
@@ -103,7 +103,7 @@ struct FileState {
         remove(becoming: state, at: now)
     }
 
-    /// There is no new token, or it cannot be written. The old one stays until its end.
+    /// There is no new token, or it cannot be written. The old one stays in the file until it expires.
     mutating func fail(_ reason: Reason, at now: BootInstant) {
         let hasEnded = expiry.map { $0.remaining(at: now) == .zero } ?? false
         if hasEnded { remove(becoming: .problem, at: now) }

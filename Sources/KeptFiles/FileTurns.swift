@@ -35,10 +35,10 @@ extension FileKeeper {
         }
     }
 
-    /// Writes the record, so that it names no file that was removed.
+    /// Writes the record without the files that were removed.
     func save() async {
         let entries = state.withLock { $0.files.filter { !$0.value.isAsking }.mapValues { $0.entry(by: clock) } }
-        // If it cannot be written, it names too many files, which does no harm.
+        // If the write fails, the record still names removed files, which does no harm.
         try? await record.set(entries)
     }
 
@@ -71,7 +71,7 @@ extension FileKeeper {
         news.forEach(tell)
     }
 
-    /// Writes the token, unless the file has it already. Returns what becomes of the file's state.
+    /// Writes the token, unless the file contains it already. Returns the change to apply to the file's state.
     private func keep(_ issued: IssuedToken, _ asked: FileState) async -> @Sendable (inout FileState) -> Void {
         let file = asked.file
         let (now, wall) = (clock.bootInstant, clock.wallInstant)
@@ -103,9 +103,9 @@ extension FileKeeper {
         }
     }
 
-    /// Puts the token into the file. Returns the digest of the content.
+    /// Writes the token to the file. Returns the digest of the content.
     ///
-    /// - Parameter entry: what the record is to say of the file; the new content's digest is added.
+    /// - Parameter entry: the file's entry for the record; the new content's digest is added.
     private func write(
         _ issued: IssuedToken, _ asked: FileState, _ entry: FileEntry
     ) async throws(FileReason) -> [UInt8] {
@@ -123,7 +123,7 @@ extension FileKeeper {
         case .foreign(let reason): throw .left(reason)
         case .ours, .nothing: break
         }
-        // First the record: after a crash at any instant it names what is at the path.
+        // Write the record before the file: after a crash it then has the digest of whatever we left at the path.
         try await record.set([file.path: entry])
         try place.prepare(content)
         let result = state.withLock { state -> Result<Bool, FileReason> in
@@ -144,7 +144,7 @@ extension FileKeeper {
         return digest
     }
 
-    /// What an error of the broker makes of a file.
+    /// Returns the change of the file's state for an error from the broker.
     private func failure(_ error: BrokerError, of file: KeptFile) async -> @Sendable (inout FileState) -> Void {
         let now = clock.bootInstant
         switch error {

@@ -46,7 +46,7 @@ public struct KeptFile: Sendable, Equatable {
     /// A token is replaced when less than this of its life is left, or half of a shorter life.
     static let margin: Duration = .seconds(120)
 
-    /// What the account's session is asked for.
+    /// The token that is requested from the account's session.
     var query: SessionQuery {
         var query = SessionQuery()
         query.key = key
@@ -58,7 +58,7 @@ public struct KeptFile: Sendable, Equatable {
 
 /// A kept file as it is now.
 public struct KeptFileView: Sendable, Equatable {
-    /// How a file stands. The raw values are the words of the wire.
+    /// The state of a file. The raw values are those of the socket API.
     public enum State: String, Sendable, CaseIterable {
         /// The session or the provider has not been asked yet.
         case waiting
@@ -68,7 +68,7 @@ public struct KeptFileView: Sendable, Equatable {
         case locked
         /// The `ttl` is over. The next sign-in begins another.
         case ended
-        /// There is something that the user has to change.
+        /// There is a problem that the user has to solve.
         case problem
     }
 

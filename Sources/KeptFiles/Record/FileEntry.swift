@@ -1,11 +1,11 @@
 internal import Encodings
 internal import StrictJSON
 
-/// What the record of the kept files says of one file, and the record as JSON.
+/// One file's entry in the record of the kept files, and the record as JSON.
 public struct FileEntry: Equatable, Sendable {
     /// SHA-256 of each content that may be at the path.
     public var digests: Set<[UInt8]>
-    /// Unix seconds: when the content is of no use any more; nil if that is not known.
+    /// Unix seconds: when the content expires; nil if that is not known.
     public var expiresAt: Int?
     /// Unix seconds: when the `ttl` began; nil if it has not.
     public var beganAt: Int?
@@ -34,7 +34,7 @@ public struct FileEntry: Equatable, Sendable {
         return document.serialized()
     }
 
-    /// What a record says, by path; nothing if it cannot be read. What is no absolute path and no digest is left out.
+    /// The entries of a record, by path; empty if it cannot be read. Invalid paths and digests are left out.
     public static func decode(_ bytes: [UInt8]) -> [String: FileEntry] {
         guard let document = try? JSON(parsing: bytes), document["version"]?.integer == version else { return [:] }
         var entries: [String: FileEntry] = [:]
