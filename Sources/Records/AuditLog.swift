@@ -58,7 +58,7 @@ public final class AuditLog: Sendable {
     static let maxWaiting = 2_048
     /// The same limit for each restricted socket.
     static let maxWaitingExposed = 128
-    /// With more counted rows than this they are written before the interval ends.
+    /// If there are more counted rows than this, they are written before the interval ends.
     static let maxRows = 1_024
 
     /// - Parameter path: the file, in a directory to which only the user has access.

@@ -20,7 +20,7 @@ public struct AuditUse: Hashable, Sendable {
     public var resource: String?
     /// The URL pattern of the origin for which a tool looked the token up; nil for other uses.
     public var origin: String?
-    /// What that tool calls itself. Nobody checks it.
+    /// The name that the tool gave itself. It is not verified.
     public var tool: String?
     /// The restricted socket that was used; nil for the daemon's own.
     public var exposedSocket: String?
@@ -43,7 +43,7 @@ public struct AuditUse: Hashable, Sendable {
 
 /// The kernel's proof of which process is connected to a socket.
 public struct ProcessProof: Sendable {
-    /// Different for each process since the boot; nil if the kernel does not tell.
+    /// Unique for each process since boot; nil if the kernel does not report it.
     let identity: UInt64?
     /// False once the process has ended, because its pid may then be another process's.
     let isAlive: @Sendable () -> Bool

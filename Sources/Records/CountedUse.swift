@@ -5,7 +5,7 @@ internal import Synchronization
 public final class CountedUse: Sendable {
     let caller: AuditCaller
     let use: AuditUse
-    /// Nil once the count has been taken to be written: the next use begins a new one.
+    /// Nil after the count was handed over for writing. The next use begins a new count.
     private let tally: Mutex<Tally?>
 
     init(_ caller: AuditCaller, _ use: AuditUse, at now: Int) {

@@ -62,7 +62,7 @@ final class IssuedTokenLedger: Sendable {
     /// Counts a use.
     ///
     /// - Returns: `wakes` if the caller must schedule a task that calls ``fresh()``; and the count, which repetitions may
-    ///   be added to. Those at a restricted socket may not, since each is held against the socket's limits.
+    ///   be added to. Not for a restricted socket: each of its uses counts towards its limits.
     func note(_ caller: AuditCaller, _ use: AuditUse, at now: Int) -> (wakes: Bool, counted: CountedUse?) {
         return state.withLock { state in
             var (caller, use) = (caller, use)

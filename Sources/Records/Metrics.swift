@@ -1,7 +1,7 @@
 internal import Synchronization
 
 /// Counters for `GET /v1/metrics`. Labels are account, method and code. Their values are all from closed sets: no text
-/// of a caller or a provider becomes a label.
+/// from a caller or a provider becomes a label.
 public final class Metrics: Sendable {
     struct SignIn: Hashable, Sendable {
         let account: String
@@ -97,7 +97,7 @@ public final class Metrics: Sendable {
     /// A copy of all counters.
     func snapshot() -> Counts {
         var copy = counts.withLock { $0 }
-        // An account whose tokens nobody got has no line.
+        // An account without issued tokens has no line.
         copy.issuedTokens = issuedTokens.withLock { counters in
             counters.mapValues { $0.count.load(ordering: .relaxed) }.filter { $0.value > 0 }
         }

@@ -30,8 +30,8 @@ public enum ProcessFacts {
         return fields.count > 3 ? Int32(fields[3]).flatMap(startTime) : nil
     }
 
-    /// What it has in common with other processes of the same program: its session and its parent, as text. A parent that
-    /// takes up what others left, number 1, is none.
+    /// The process's session and parent, as text, which other processes of the same program share. Process 1 does not
+    /// count as a parent, because it adopts unrelated orphans.
     public static func groups(of pid: Int32) -> Set<String> {
         let fields = status(of: pid)
         guard fields.count > 3, let parent = Int(fields[1]), let session = Int(fields[3]) else { return [] }
