@@ -26,11 +26,11 @@ public struct CallbackArrival: Sendable, CustomStringConvertible, CustomReflecta
 public enum EntranceVisit: Sendable, Equatable {
     /// A top-level navigation of an allowed user.
     case opened(key: String)
-    /// A GET of another user, or on a connection that is closed already, so its user is unknown. It changes nothing.
+    /// A GET from another user, or on a closed connection, whose user is unknown. It changes nothing.
     case foreign(key: String, uid: UInt32?)
 }
 
-/// What became of a request for a start address.
+/// The result of a request for a start address.
 public enum EntranceOutcome: Sendable, Equatable {
     /// The browser is redirected to this URL.
     case redirected(to: String)
@@ -40,7 +40,7 @@ public enum EntranceOutcome: Sendable, Equatable {
     case spent
 }
 
-/// Whose sign-in a page is about. A page shows the names escaped, whatever is in them.
+/// The account and the provider that a page names. The page escapes both names.
 public struct SignInLabel: Sendable, Hashable {
     /// The account's name, as configured.
     public let account: String
@@ -66,9 +66,9 @@ public struct CallbackOutcome: Sendable, Equatable {
         case expired
         /// The first of two confirmations that are needed, for example when an e-mail address is changed.
         case noted
-        /// It came from a link in an older message; the flow waits for the link in a newer one.
+        /// The callback came from a link in an older message; the flow waits for the link in a newer one.
         case outdated
-        /// It matched no pending flow and changed nothing.
+        /// The callback matched no pending flow and changed nothing.
         case unknown
     }
 

@@ -92,7 +92,7 @@ struct CallbackGate {
             guard request.method == "GET", let key = waiting?.entranceKey else { return .refused(404) }
             return .entrance(.foreign(key: key, uid: owner))
         }
-        // The owners whose flows this request may answer: one owner's rule admits nothing to another's flow.
+        // Only the owners whose own rule accepts this request: no rule gives access to another owner's flow.
         let rules = waiting?.rules.filter { owner == user || $0.value.peerUIDs.contains(owner) } ?? [:]
         // DNS rebinding: the name evil.example may resolve to this address, but the Host field still says evil.example.
         guard hosts.count == 1, port.authorities[place.authority]?.contains(request.family) == true else {

@@ -69,7 +69,7 @@ final class PendingCallbacks: Sendable {
                 ?? CallbackPort.Waiting(
                     base: String(redirectURI.prefix { $0 != "?" }), entranceKey: binding.entranceKey)
             waiting.site = site
-            // What an earlier flow of the owner accepted is not accepted for this one.
+            // The rules of the owner's earlier flow no longer apply.
             let count = waiting.rules[binding.owner]?.count ?? 0
             waiting.rules[binding.owner] = CallbackPort.Rule(
                 count: count + 1, acceptsPost: binding.acceptsPost, peerUIDs: binding.peerUIDs)
@@ -130,7 +130,7 @@ final class PendingCallbacks: Sendable {
         case .page(let content): return CallbackPages.response(content, in: language)
         case .callback(let arrival):
             if let content = await deliver(arrival).content { return see(content, at: port.number) }
-            // Without a query too: a fragment, which no server sees, may hold a token.
+            // Redirect even without a query: the fragment, which is not sent to a server, may hold a token.
             guard request.method == "GET" || request.query != nil else {
                 return CallbackPages.refusal(404, in: language)
             }
@@ -144,7 +144,7 @@ final class PendingCallbacks: Sendable {
                 return CallbackPages.response(PageContent(.used), in: language)
             }
         case .site(let site):
-            // No link of a site has a query: one that is there may hold a code, so it leaves the address bar.
+            // A site's links have no query. A query may hold a code, so remove it from the address bar.
             if request.method == "GET", request.query != nil { return CallbackPages.seePage("/") }
             return ServerResponse(await site(request.forSite))
         case .unmatched: return CallbackPages.away

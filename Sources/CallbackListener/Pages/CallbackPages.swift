@@ -22,7 +22,7 @@ enum Page: Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Where the browser gets the page; nil where it is the response to a request for another address.
+    /// The path of the page; nil if the page is the response to a request for another address.
     var path: String? {
         switch self {
         case .done: CallbackPaths.done

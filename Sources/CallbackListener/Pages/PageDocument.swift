@@ -16,7 +16,7 @@ struct PageDocument {
         return HTMLPage(sentences.heading, in: language, tone: tone, content: text).html
     }
 
-    /// Whose sign-in it was; empty where that is not known.
+    /// The facts about the sign-in; empty if they are not known.
     private var facts: String {
         guard let signIn = content.signIn else { return "" }
         let words = language.words
