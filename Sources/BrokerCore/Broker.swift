@@ -39,7 +39,7 @@ public struct Broker: Sendable {
     /// What a provider may ask of the broker.
     public var signInContext: SignInContext { SignInContext(broker: self) }
 
-    /// What readers who must not wait look at.
+    /// A snapshot of the sessions, for readers that must not wait.
     public var snapshot: SessionSnapshot { sessionManager.snapshot }
 
     // MARK: Life
@@ -136,7 +136,7 @@ public struct Broker: Sendable {
         return try await account(name)
     }
 
-    /// How long a sign-out waits for the provider to hear of it; the revocation goes on without the caller.
+    /// How long a sign-out waits for the revocation at the provider. The revocation continues after that.
     private static let revocationWait: Duration = .seconds(5)
 
     /// Ends the session here, and tells the provider.

@@ -38,7 +38,7 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     /// The flow was cancelled, or its account changed.
     case flowCancelled(Reason)
     case provider(ProviderFailure)
-    /// The provider refused a token to a service account, for which nobody can sign in. `code` and `message` are the
+    /// The provider refused a token to a service account, for which no user can sign in. `code` and `message` are the
     /// provider's, checked.
     case serviceRefused(AccountName, code: String, message: String?)
     /// The provider's error, read by the code for this kind of account, with what it means.

@@ -13,7 +13,7 @@ public struct Diagnosis: Sendable {
     }
 }
 
-/// What of an account's provider is looked at.
+/// What is diagnosed: an account, or only its client.
 public enum DiagnosisSubject: Sendable {
     /// A configured account.
     case configured

@@ -11,7 +11,7 @@ public struct Finding: Sendable, Equatable {
         case wrong
     }
 
-    /// What was looked at. The raw values are the words of the wire.
+    /// What was checked. The raw values are those of the socket API.
     public enum Check: String, Sendable, CaseIterable {
         case network, tls, clock
         /// The provider itself.

@@ -22,7 +22,7 @@ public struct ProviderLook: Sendable {
     /// Seconds. A smaller difference is not reported.
     private static let remarkable = 30
 
-    /// What is wrong with a response. The reason goes on a sentence that begins with the host's name.
+    /// What is wrong with a response. The reason continues a sentence that begins with the host's name.
     public struct Trouble: Error {
         public var level = Finding.Level.wrong
         public let reason: Reason

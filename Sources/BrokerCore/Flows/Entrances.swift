@@ -36,7 +36,7 @@ public struct OpenAddress: Sendable, Equatable {
 }
 
 extension FlowRegistry.Entry {
-    /// The request that a callback with this key answers.
+    /// The request that a callback with this key belongs to.
     func awaited(for key: [UInt8]) -> any AwaitedSignIn { requests.first { $0.key == key } ?? flow.awaited }
 
     /// Everything that its callbacks are found by.
@@ -142,8 +142,8 @@ extension Broker {
         return url
     }
 
-    /// The same flow with an address of its own for this caller, or why there is none. A code for another device is
-    /// shown by whoever asked for it, so nothing is opened for it here.
+    /// The same flow with a start address for this caller, or the reason why there is none. For a code for another
+    /// device no address is opened: the program that requested the code shows it.
     func withOpenURL(_ view: FlowView) async -> FlowView {
         guard !view.authorizationURL.isEmpty else { return view }
         do throws(BrokerError) {
@@ -159,7 +159,7 @@ extension Broker {
         }
     }
 
-    /// The page that a browser which opened an entrance goes on to; nil if the entrance is not valid any more.
+    /// The page to which a browser that opened an entrance is redirected; nil if the entrance is no longer valid.
     public func pageBehind(entrance key: String) async -> String? {
         if let page = await flowRegistry.spendPage(entrance: key) { return page }
         guard let flow = await flowRegistry.spend(entrance: key) else { return nil }

@@ -54,8 +54,8 @@ public struct Flow: Sendable {
             .compactMap { try? WebURL(parsing: $0).host }.first { !$0.isEmpty }
     }
 
-    /// What a browser that opens one of its entrances goes on to: the sign-in page, or the page where the code for
-    /// another device is entered. Empty where there is no page.
+    /// The page to which a browser that opens one of the flow's entrances is redirected: the sign-in page, or the page
+    /// where the code for another device is entered. Empty if there is no page.
     var page: String {
         guard let device = awaited.details.device else { return authorizationURL }
         return device.verificationURIComplete ?? device.verificationURI
@@ -138,7 +138,7 @@ public enum CallbackVerdict: Sendable, Equatable {
     case failed(flow: String, BrokerError)
     /// The first of two links was followed: the server has noted it, and nothing was changed here.
     case noted(flow: String)
-    /// It came by the link of an older message: the flow goes on waiting for a newer one.
+    /// The callback came from the link of an older message. The flow keeps waiting for a newer one.
     case outdated(flow: String)
     /// Nothing was changed; the reason says why.
     case ignored(Reason)

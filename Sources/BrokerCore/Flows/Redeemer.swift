@@ -57,7 +57,7 @@ struct Redeemer: Sendable {
         }
     }
 
-    /// Stores what the proof yielded. The flow then ends or goes on.
+    /// Stores the result of redeeming the proof. The flow then ends or keeps waiting.
     private func conclude(_ flow: Flow, _ redemption: Redemption) async throws(BrokerError) -> CallbackVerdict {
         switch redemption {
         case .notGenuine(let reason):

@@ -65,7 +65,7 @@ public final class OriginRegistry: Sendable {
         }
     }
 
-    /// The origin for which a token was given that the server behind a URL refused; nil if there is none. The user name
+    /// The origin whose issued token was rejected by the server behind a URL; nil if there is none. The user name
     /// does not decide: after a rejection tools say the name that came with the token.
     ///
     /// - Parameters:

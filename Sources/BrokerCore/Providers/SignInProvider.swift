@@ -131,12 +131,12 @@ public struct TypedCode: Sendable {
 public enum Redemption: Sendable {
     /// A new session.
     case session(Session, SessionOpening)
-    /// A session of the user who is signed in, which `apply` puts in the place of the one that is held. The flow is
-    /// done with it, or goes on with what `next` leaves to be awaited.
+    /// A session of the user who is signed in. `apply` replaces the current session with it. The flow then ends, or
+    /// waits for what `next` leaves.
     case change(Session, next: AwaitedChange?, apply: @Sendable () async throws(BrokerError) -> Void)
-    /// A part of it: the rest is still awaited.
+    /// There is no session yet. The flow keeps waiting, for example for another confirmation.
     case waiting(AwaitedChange?)
-    /// It was of another sign-in. The reason says why; the flow goes on waiting for the genuine one.
+    /// The proof belongs to another sign-in, for the given reason. The flow keeps waiting for the genuine one.
     case notGenuine(Reason)
 }
 
@@ -146,7 +146,7 @@ public typealias AwaitedChange = @Sendable (any AwaitedSignIn) -> (any AwaitedSi
 /// Why a proof was not redeemed.
 public struct RedemptionFailure: Error, Sendable {
     public let error: BrokerError
-    /// False if the flow goes on waiting: the proof was wrong, or may be sent again.
+    /// False if the flow keeps waiting: the proof was wrong, or may be sent again.
     public let endsFlow: Bool
 
     public init(_ error: BrokerError, endsFlow: Bool = true) {

@@ -94,7 +94,7 @@ extension SessionManager {
         let (id, hadSession) = (lane.id, lane.state.presence != .absent(.signedOut))
         take(.signOutBegan, id)
         return try await inTurn(name) { sessionManager throws(BrokerError) in
-            // A lane that replaced this one has a session of another binding, which nobody asked to close.
+            // A lane that replaced this one has a session of another binding, which the caller did not ask to close.
             guard let lane = sessionManager.lane(id) else { return Closing(hadSession: hadSession, closed: nil) }
             defer { sessionManager.take(.signOutEnded, id) }
             if let error = sessionManager.lockError { throw error }
@@ -161,7 +161,7 @@ struct Replacement: Sendable {
     /// does not tell its sessions apart.
     private(set) var replaced: Closed?
 
-    /// Refuses another subject than that of the lane's session; nil is none.
+    /// Throws if the subject differs from that of the lane's session. A nil subject is accepted.
     static func check(_ subject: String?, in lane: SessionManager.Lane) throws(BrokerError) {
         guard let subject, let former = lane.state.session, !Session.isSame(former.subject, subject) else { return }
         throw .otherUser(lane.account.name, former.displayName, by: subject)
@@ -199,7 +199,7 @@ extension BrokerError {
 struct Closing: Sendable {
     /// True if the account had a session, a record that cannot be read, or one that says how the last session ended.
     let hadSession: Bool
-    /// The session that ended, if there was one that the provider has to be told of.
+    /// The session that ended, if it has to be revoked at the provider.
     let closed: Closed?
 }
 

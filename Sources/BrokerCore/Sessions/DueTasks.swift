@@ -3,7 +3,7 @@ internal import SessionVault
 /// Starts what is due. Due times are measured since boot, and are looked at again at least every 30 seconds: timers do
 /// not count the time that a laptop is suspended, and nothing here depends on the wall clock.
 extension SessionManager {
-    /// Starts everything that is due. Returns how long nothing is, and a signal that is fulfilled if that changes.
+    /// Starts every due task. Returns the time until the next one, and a signal that is fulfilled if that time changes.
     func runDueTasks() -> (pause: Duration, signal: Promise<Void>) {
         let now = clock.bootInstant
         while let task = schedule.popDue(at: now) { run(task, at: now) }

@@ -4,7 +4,7 @@ internal import SessionVault
 
 extension SessionManager {
     /// A refresh, in its turn. It presents the newest refresh token first. It stores a rotated one, beside its
-    /// predecessor, before it looks at the rest of the response. Then it validates the response, and then it serves it.
+    /// predecessor, before it reads the rest of the response. Then it validates the response, and then it serves it.
     func renew(_ id: LaneID, _ key: TokenKey, for reason: RefreshReason) async -> Result<Void, BrokerError> {
         if key != .own, lane(id)?.state.visible?.unvalidated?.downscopedTo != nil {
             // The newest refresh token may be for fewer scopes only. The session's own token is refreshed first to find out.
@@ -56,7 +56,7 @@ extension SessionManager {
         switch meaning {
         case .dead(let code) where key == .own: return await end(lane, code)
         case .dead:
-            // Some providers send this error for a scope that nobody consented to. A refresh of the session's own token
+            // Some providers send this error for a scope without consent. A refresh of the session's own token
             // shows whether the session has ended.
             take(.becameUrgent, id)
             isOfRequest = true
@@ -95,7 +95,7 @@ extension SessionManager {
 }
 
 /// What is done with refresh tokens and their responses in a turn of a lane. The order is the proof that no refresh
-/// token is lost: a new one is stored, beside those that are held, before anything else in its response is looked at.
+/// token is lost: a new one is stored, beside those that are held, before anything else in its response is read.
 struct RefreshTurn: Sendable {
     let lane: SessionManager.Lane
 
