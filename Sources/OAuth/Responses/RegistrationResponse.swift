@@ -92,8 +92,8 @@ public struct RegistrationResponse: Sendable {
     /// The client of a registration that was read or updated (RFC 7592 section 3); it throws as ``client(asked:)`` does.
     public func client() throws(OAuthError) -> RegisteredClient { try client(usual: .none) }
 
-    /// Asks for the same registration again, whereupon a provider may issue another secret (RFC 7592 section 2.2). Nil
-    /// without a response that can be used, and where nobody knows where to send it.
+    /// Requests the same registration again. The provider may then issue a new secret (RFC 7592 section 2.2). Nil
+    /// if there was no usable response, or if the address for the request is unknown.
     public func update(with management: RegistrationManagement) -> HTTPRequest? {
         guard case .success(let object) = outcome, clientID != nil else { return nil }
         // Section 2.2: none of these may be sent. The secret may be left out.
