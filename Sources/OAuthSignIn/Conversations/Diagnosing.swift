@@ -138,7 +138,7 @@ struct ProviderDiagnosis: Sendable {
     }
 
     /// The issuer in the metadata, if it differs and is at the same host: the user has mistyped the rest. The issuer of
-    /// another host is not passed on, since whoever answers here could name any.
+    /// another host is not passed on, since the responding server could name any issuer.
     private func stated(_ response: HTTPResponse, _ issuer: String) -> String? {
         guard let text = (try? JSON(parsing: response.body.revealedBytes()))?["issuer"]?.string, text != issuer,
             let stated = try? WebURL(parsing: text), let configured = try? WebURL(parsing: issuer), stated.isSecure

@@ -37,7 +37,7 @@ actor ProviderDirectory: ProviderMemory {
     /// If an endpoint fails at a request that a caller asked for, the metadata are fetched again, but such failures
     /// cause no second fetch within this time.
     private static let doubtInterval: Duration = .seconds(60)
-    /// The age of metadata that are fetched again after a refresh that nobody asked for. Such refreshes are repeated
+    /// The age of metadata that are fetched again after a refresh without a request. Such refreshes are repeated
     /// without a user, so the time is longer to limit the load at the provider.
     private static let unattendedDoubtAge: Duration = .seconds(1_800)
 

@@ -54,7 +54,7 @@ private struct TakenSession {
 }
 
 extension Provider {
-    /// The session that a refresh token stands for (RFC 6749 section 6).
+    /// Refreshes with the given refresh token (RFC 6749 section 6) and returns the session.
     ///
     /// The refresh token may be spent after this, so a new one is never dropped: it is part of the session, or it is
     /// ended at the provider.

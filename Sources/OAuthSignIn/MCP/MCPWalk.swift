@@ -12,7 +12,7 @@ struct MCPAnnouncement: Sendable {
     /// All that the server's metadata list.
     let scopesSupported: [String]
 
-    /// The scopes of a sign-in for which nobody chose any. Without `offline_access`, where the issuer has it, there
+    /// The scopes of a sign-in that states none. Without `offline_access`, where the issuer has it, there
     /// would be no refresh token.
     var usualScopes: [String] {
         guard metadata.scopesSupported?.contains("offline_access") == true else { return scopes }
