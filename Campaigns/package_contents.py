@@ -134,6 +134,7 @@ def check_tarball(report, path, directory):
     report.note("oidc-token of ringback" in said.stdout, "which answers by such a name", said)
     said = run(os.path.join(prefix, "bin/ringback"), "--version")
     report.note(said.returncode == 0, "what it installed starts", said)
+    check_old_libc(report, os.path.join(prefix, "bin"), directory)
     run(top + "/install", "--uninstall", "--prefix", prefix)
     left = [name for _, _, names in os.walk(prefix) for name in names]
     report.note(not left, "and is taken away again", left)
@@ -142,6 +143,24 @@ def check_tarball(report, path, directory):
     done = run(top + "/install", "--prefix", prefix)
     report.note(done.returncode == 1 and "nothing was installed" in done.stderr and not
                 [name for _, _, names in os.walk(prefix) for name in names], "a changed file is refused", done)
+
+
+def check_old_libc(report, programs, directory):
+    """`ringback` starts where the C library is too old for `ringbackd`, and says so. The loader is shown a library that
+    has the name of one of glibc's and the versions of an old one."""
+    place = os.path.join(directory, "old-libc")
+    os.mkdir(place)
+    with open(os.path.join(place, "versions"), "w") as file:
+        file.write("GLIBC_2.2.5 { *; };\n")
+    made = run("cc", "-shared", "-fPIC", "-nostdlib", "-Wl,-soname,libm.so.6", "-Wl,--version-script=versions", "-o",
+               "libm.so.6", "-x", "c", os.devnull, cwd=place)
+    environment = os.environ | {"LD_LIBRARY_PATH": place, "HOME": place, "XDG_RUNTIME_DIR": place}
+    refused = run(os.path.join(programs, "ringbackd"), "--version", env=environment)
+    report.note(made.returncode == 0 and refused.returncode != 0 and "`GLIBC_2." in refused.stderr,
+                "the loader refuses a daemon for which the C library is too old", (made, refused))
+    done = run(os.path.join(programs, "ringback"), "doctor", env=environment)
+    report.note(done.returncode == 1 and "ringbackd cannot start: it needs glibc 2.36 or newer" in done.stdout,
+                "and ringback doctor says which one it needs", done)
 
 
 COMMIT = re.compile(rb"commit ([0-9a-f]{9})")
