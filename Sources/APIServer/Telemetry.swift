@@ -30,60 +30,66 @@ final class Telemetry: Sendable {
         return feed
     }
 
-    private func lines(_ fact: BrokerFact, _ ways: inout [String: String]) -> [JSONObject] {
+    private func lines(_ fact: BrokerFact, _ ways: inout [String: String]) -> [TelemetryLine] {
         switch fact {
         case .signInChosen(let account, let way):
             ways[account.rawValue] = way
-            return [line("auth_method_selected", account, way)]
+            return [line(.authMethodSelected, account, way)]
         case .signInStarted(let account, let method):
-            return [line("auth_started", account, ways[account.rawValue] ?? method.rawValue)]
+            return [line(.authStarted, account, ways[account.rawValue] ?? method.rawValue)]
         case .signInEnded(let account, let method, let outcome, let duration, let error, _):
-            var line: JSONObject
+            var line: TelemetryLine
             let way = ways[account.rawValue] ?? method.rawValue
             switch outcome {
-            case .completed: line = self.line("auth_completed", account, way)
-            case .cancelled: line = self.line("auth_cancelled", account, way)
-            case .failed, .expired: line = self.line("auth_failed", account, way)
+            case .completed: line = self.line(.authCompleted, account, way)
+            case .cancelled: line = self.line(.authCancelled, account, way)
+            case .failed, .expired: line = self.line(.authFailed, account, way)
             }
-            line["duration_ms"] = .integer(
+            line.data["duration_ms"] = .integer(
                 Int(duration.components.seconds) * 1_000
                     + Int(duration.components.attoseconds / 1_000_000_000_000_000))
-            line["error_type"] = error.map { .string(RecordKeeper.code(of: $0)) }
+            line.data["error_type"] = error.map { .string(RecordKeeper.code(of: $0)) }
             return [line]
         case .refreshStarted(let account, let reason):
-            var line = line("token_refresh_attempted", account, nil)
-            line["reason"] = .string(reason.rawValue)
+            var line = line(.tokenRefreshAttempted, account, nil)
+            line.data["reason"] = .string(reason.rawValue)
             return [line]
         case .refreshFailed(let account, let error), .downscopingFailed(let account, let error):
-            var line = line("token_refresh_failed", account, nil)
-            line["error_type"] = .string(RecordKeeper.code(of: error))
+            var line = line(.tokenRefreshFailed, account, nil)
+            line.data["error_type"] = .string(RecordKeeper.code(of: error))
             return [line]
         case .sessionEnded(let account, _):
-            var line = line("token_refresh_failed", account, nil)
-            line["error_type"] = "session_expired"
+            var line = line(.tokenRefreshFailed, account, nil)
+            line.data["error_type"] = "session_expired"
             return [line]
         case .identityLinked(let account, let provider, let sight):
             // An identity that was linked before the user first signed in here is not a step of this sign-in.
             if case .former = sight { return [] }
-            return [line("account_linked", account, provider)]
+            return [line(.accountLinked, account, provider)]
         default: return []
         }
     }
 
-    private func line(_ event: String, _ account: AccountName, _ method: String?) -> JSONObject {
-        var object = JSONObject([
-            .init("event", .string(event)), .init("account", .string(account.rawValue)),
+    private func line(_ event: TelemetryEvent, _ account: AccountName, _ method: String?) -> TelemetryLine {
+        var data = JSONObject([
+            .init("event", .string(event.rawValue)), .init("account", .string(account.rawValue)),
         ])
-        object["method"] = method.map { .string(RecordKeeper.bounded($0)) }
-        object["at"] = .integer(now())
-        return object
+        data["method"] = method.map { .string(RecordKeeper.bounded($0)) }
+        data["at"] = .integer(now())
+        return TelemetryLine(event: event, data: data)
     }
+}
+
+/// One event of the stream of telemetry.
+struct TelemetryLine: Sendable {
+    let event: TelemetryEvent
+    var data: JSONObject
 }
 
 /// One listener's lines. If it does not read, the oldest are dropped.
 final class TelemetryFeed: Sendable {
     private struct State {
-        var lines: [JSONObject] = []
+        var lines: [TelemetryLine] = []
         var signal = Promise<Void>()
         var isOver = false
     }
@@ -100,8 +106,8 @@ final class TelemetryFeed: Sendable {
         self.onStop = onStop
     }
 
-    func append(_ line: JSONObject) {
-        if let account, line["account"]?.string != account { return }
+    func append(_ line: TelemetryLine) {
+        if let account, line.data["account"]?.string != account { return }
         let signal = state.withLock { state in
             state.lines.append(line)
             if state.lines.count > TelemetryFeed.capacity { state.lines.removeFirst() }
@@ -125,13 +131,7 @@ final class TelemetryFeed: Sendable {
         state.withLock { state in
             defer { state.lines = [] }
             guard !state.lines.isEmpty else { return (nil, state.signal) }
-            var text: [UInt8] = []
-            for line in state.lines {
-                text += Array("event: \(line["event"]?.string ?? "")\ndata: ".utf8)
-                JSON.object(line).write(to: &text)
-                text += Array("\n\n".utf8)
-            }
-            return (text, state.signal)
+            return (state.lines.flatMap { $0.event.bytes(.object($0.data)) }, state.signal)
         }
     }
 

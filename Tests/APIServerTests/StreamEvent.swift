@@ -1,5 +1,8 @@
 import StrictJSON
+import TestSupport
 import Testing
+
+@testable import APIServer
 
 /// One server-sent event.
 struct StreamEvent {
@@ -7,8 +10,15 @@ struct StreamEvent {
     var id: String?
     var data = JSON.null
 
-    /// What a piece of a stream says; comments say nothing.
-    static func all(in piece: [UInt8]?) throws -> [StreamEvent] {
+    private var fields: JSON {
+        var object = JSONObject([.init("event", .string(name)), .init("data", data)])
+        object["id"] = id.map { .string($0) }
+        return .object(object)
+    }
+
+    /// What a piece of a stream says, which the OpenAPI document describes; comments say nothing.
+    static func all(in piece: [UInt8]?, on path: String = "/v1/events") throws -> [StreamEvent] {
+        let schema = JSONSchema(document: OpenAPIDocument.document(version: ""))
         let text = String(decoding: try #require(piece), as: UTF8.self)
         #expect(text.hasSuffix("\n\n"))
         return try text.split(separator: "\n\n").filter { !$0.hasPrefix(":") }.map { block in
@@ -22,6 +32,7 @@ struct StreamEvent {
                 default: Issue.record("a line \(line)")
                 }
             }
+            #expect(schema.mistakes(ofEvent: event.fields, onStream: path) == [])
             return event
         }
     }

@@ -14,9 +14,7 @@ import Testing
         for fact in facts { telemetry.note(fact) }
         // A last line that every listener hears, so that nobody waits for one that does not come.
         telemetry.note(.refreshStarted(try account(name ?? "work"), reason: .scheduled))
-        let text = String(decoding: await feed.next() ?? [], as: UTF8.self)
-        let data = text.split(separator: "\n").filter { $0.hasPrefix("data: ") }
-        return try data.dropLast().map { try JSON(parsing: $0.dropFirst("data: ".count).utf8) }
+        return try StreamEvent.all(in: await feed.next()).dropLast().map(\.data)
     }
 
     @Test func `tells the way that was chosen with everything that came of it`() async throws {

@@ -17,6 +17,11 @@ public struct JSONSchema: Sendable {
             return mistakes(of: value, against: target, at: place)
         }
         var found: [String] = []
+        if let choices = schema["anyOf"]?.array {
+            // The mistakes against the schema that fits best.
+            let each = choices.map { mistakes(of: value, against: $0, at: place) }
+            return each.min { $0.count < $1.count } ?? ["\(place): no schema to choose"]
+        }
         if let type = schema["type"]?.string, !JSONSchema.isOf(type, value) { found.append("\(place) is no \(type)") }
         if let values = schema["enum"]?.array, !values.contains(value) { found.append("\(place) is \(value.text)") }
         for name in schema["required"]?.array?.compactMap(\.string) ?? [] where value[name] == nil {
@@ -36,6 +41,14 @@ public struct JSONSchema: Sendable {
             }
         }
         return found
+    }
+
+    /// What is wrong with an event of a stream, which has its fields `event`, `id` and `data` as members; empty if nothing
+    /// is.
+    public func mistakes(ofEvent event: JSON, onStream path: String) -> [String] {
+        let answer = document["paths"]?[path]?["get"]?["responses"]?["200"]
+        guard let schema = answer?["content"]?["text/event-stream"]?["schema"] else { return ["\(path) is no stream"] }
+        return mistakes(of: event, against: schema, at: event["event"]?.string ?? "an event")
     }
 
     private static func isOf(_ type: String, _ value: JSON) -> Bool {

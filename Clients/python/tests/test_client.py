@@ -12,7 +12,7 @@ from typing import get_type_hints
 sys.path[:0] = [os.path.join(os.path.dirname(__file__), "../src"), os.path.dirname(__file__)]
 from stage import ROOT, Stage, browser  # noqa: E402
 
-from ringback import AsyncBroker, Broker, NoDaemon, RingbackError, calls, models  # noqa: E402
+from ringback import EVENT_NAMES, AsyncBroker, Broker, NoDaemon, RingbackError, calls, models  # noqa: E402
 from ringback.events import Event, EventParser  # noqa: E402
 from ringback.origin import Target  # noqa: E402
 
@@ -236,6 +236,21 @@ class DocumentTests(unittest.TestCase):
             with self.subTest(model.__name__):
                 described = set(self.document["components"]["schemas"][model.__name__]["properties"])
                 self.assertLessEqual(set(get_type_hints(model)), described)
+
+    def test_events(self):
+        schemas = self.document["components"]["schemas"]
+        path = self.document["paths"][calls.events("a").path]["get"]
+        stream = path["responses"]["200"]["content"]["text/event-stream"]["schema"]
+        names, members = set(), set()
+        for choice in schemas[stream["$ref"].split("/")[-1]]["anyOf"]:
+            event = choice["$ref"].split("/")[-1]
+            # The client does not ask for telemetry.
+            if not event.startswith("Telemetry"):
+                properties = schemas[event]["properties"]
+                names.update(properties["event"]["enum"])
+                members.update(properties["data"]["properties"])
+        self.assertEqual(EVENT_NAMES, names)
+        self.assertEqual(set(get_type_hints(models.EventData)), members)
 
 
 if __name__ == "__main__":

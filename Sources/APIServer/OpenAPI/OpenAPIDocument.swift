@@ -27,7 +27,7 @@ enum OpenAPIDocument {
     /// Every component that a route refers to, once each, by name.
     static var components: [Component] {
         var found: [String: Component] = [Component.problem.name: .problem]
-        for case .json(let component) in Router.shared.routes.map(\.content) {
+        for component in Router.shared.routes.compactMap(\.content.component) {
             for part in Schema.component(component).components { found[part.name] = part }
         }
         return found.values.sorted { $0.name < $1.name }
@@ -63,6 +63,13 @@ enum OpenAPIDocument {
         }
     }
 
+    /// OpenAPI 3.1 has no way to say that a schema is that of one item of a stream; programs that make clients read it so.
+    private static func eventSchema(_ component: Component) -> JSON {
+        var schema = Schema.component(component).json.object ?? JSONObject()
+        schema["description"] = "One event. Any number of them follow each other; data is one line of JSON."
+        return .object(schema)
+    }
+
     private static func responses(_ route: Route) -> JSONObject {
         var responses = JSONObject()
         for status in route.statuses {
@@ -70,6 +77,7 @@ enum OpenAPIDocument {
                 switch route.content {
                 case .json(let component): ["application/json": ["schema": Schema.component(component).json]]
                 case .text(let type): .object(JSONObject([.init(type, ["schema": Schema.string.json])]))
+                case .events(let component): ["text/event-stream": ["schema": eventSchema(component)]]
                 }
             responses[String(status)] = ["description": .string(route.summary), "content": content]
         }

@@ -13,7 +13,7 @@ struct DeepLinkResource: Resource {
     static let routes: [Route] = [
         Route(
             .streamDeepLinks, "The links of a scheme for the app that listens, as server-sent events",
-            query: [.required("scheme", .string, "The scheme, without its colon")], .text("text/event-stream"),
+            query: [.required("scheme", .string, "The scheme, without its colon")], .events(.schemeEvent),
             errors: [.notFound, .validationFailed], DeepLinkResource.streamDeepLinks),
         Route(
             .acknowledgeDeepLink, "Acknowledge a link", .json(.acknowledgement), errors: [.notFound],
@@ -74,8 +74,8 @@ final class DeepLinkFeed: Sendable {
         switch await listener.next(within: DeepLinkFeed.heartbeat) {
         case .links(let links): return links.flatMap(DeepLinkFeed.encode)
         case .quiet: return Array(": still here\n\n".utf8)
-        case .replaced: return last("listener_replaced", ["scheme": .string(listener.scheme), "at": .integer(now())])
-        case .removed: return last("dropped", ["reason": "the scheme is not configured any more"])
+        case .replaced: return last(.listenerReplaced, ["scheme": .string(listener.scheme), "at": .integer(now())])
+        case .removed: return last(.dropped, ["reason": "the scheme is not configured any more"])
         case .cancelled:
             stop()
             return nil
@@ -91,24 +91,24 @@ final class DeepLinkFeed: Sendable {
         listener.stop()
     }
 
-    private func last(_ name: String, _ data: JSON) -> [UInt8] {
+    private func last(_ event: SchemeEvent, _ data: JSON) -> [UInt8] {
         stop()
-        return Array("event: \(name)\ndata: \(data.text)\n\n".utf8)
+        return event.bytes(data)
     }
 
     static func encode(_ link: DeepLink) -> [UInt8] {
         let id = String(link.id)
-        let data: JSON = [
-            "id": .string(id), "scheme": .string(link.scheme), "url": .string(link.url.revealed()),
-            "at": .integer(link.at.seconds),
-        ]
-        var text = Array("event: deep_link\nid: \(id)\ndata: ".utf8)
-        data.write(to: &text)
-        return text + Array("\n\n".utf8)
+        return SchemeEvent.deepLink.bytes(
+            id: id,
+            [
+                "id": .string(id), "scheme": .string(link.scheme), "url": .string(link.url.revealed()),
+                "at": .integer(link.at.seconds),
+            ])
     }
 }
 
 extension Component {
+    fileprivate static let schemeEvent = Component.event("SchemeEvent", SchemeEvent.allCases)
     fileprivate static let acknowledgement = Component(
         "Acknowledgement", [.required("id", .string), .required("acknowledged", .boolean)])
 }

@@ -14,7 +14,7 @@ struct EventResource: Resource {
             query: [
                 .optional("account", .string, "Only this account"),
                 .optional("telemetry", .boolean, "Telemetry events instead of the account events"),
-            ], .text("text/event-stream"), errors: .ofAccount.and([.validationFailed]), EventResource.streamEvents)
+            ], .events(.event), errors: .ofAccount.and([.validationFailed]), EventResource.streamEvents)
     ]
 
     /// Server-sent events (WHATWG HTML section 9.2).
@@ -93,7 +93,7 @@ final class EventFeed: Sendable {
         case .quiet: return Array(": still here\n\n".utf8)
         case .overflowed:
             stop()
-            return Array("event: dropped\ndata: {\"reason\":\"the events were not read fast enough\"}\n\n".utf8)
+            return StreamEnd.dropped.bytes(["reason": "the events were not read fast enough"])
         case .cancelled:
             stop()
             return nil
@@ -122,10 +122,11 @@ final class EventFeed: Sendable {
             Problem($0, language: language, endedSignIn: event.kind == .signInFailed).json
         }
         object["at"] = .integer(event.at.seconds)
-        var text = Array("event: \(event.kind.rawValue)\n".utf8)
-        if let id { text += Array("id: \(id)\n".utf8) }
-        text += Array("data: ".utf8)
-        JSON.object(object).write(to: &text)
-        return text + Array("\n\n".utf8)
+        return event.kind.bytes(id: id.map { String($0) }, .object(object))
     }
+}
+
+extension Component {
+    fileprivate static let event = Component.event(
+        "Event", BrokerEvent.Kind.allCases + StreamEnd.allCases + TelemetryEvent.allCases)
 }

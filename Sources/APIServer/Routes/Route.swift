@@ -21,6 +21,16 @@ struct Route: Sendable {
         case json(Component)
         /// Text of a media type.
         case text(String)
+        /// Server-sent events; the component is one event.
+        case events(Component)
+
+        /// The component that the content is described by; nil for text.
+        var component: Component? {
+            switch self {
+            case .json(let component), .events(let component): component
+            case .text: nil
+            }
+        }
     }
 
     let endpoint: Endpoint

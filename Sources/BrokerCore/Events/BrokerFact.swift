@@ -1,7 +1,7 @@
 public import Secrets
 
 /// Why new tokens are requested.
-public enum RefreshReason: String, Sendable {
+public enum RefreshReason: String, Sendable, CaseIterable {
     /// Ahead of time, or after a start, a resume or an outage.
     case scheduled
     /// A caller needed a token that is valid for longer.

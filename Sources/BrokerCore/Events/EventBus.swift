@@ -4,7 +4,7 @@ internal import Synchronization
 
 /// Something that happened to an account, or to a scheme. Carries no tokens and no links.
 public struct BrokerEvent: Sendable {
-    public enum Kind: String, Sendable {
+    public enum Kind: String, Sendable, CaseIterable {
         case initialSession = "initial_session"
         case signedIn = "signed_in"
         case tokenRefreshed = "token_refreshed"

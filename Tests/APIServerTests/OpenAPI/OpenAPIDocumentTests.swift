@@ -3,9 +3,11 @@ import HTTPMessages
 import LocalHTTP
 import RingbackAPI
 import StrictJSON
+import TestSupport
 import Testing
 
 @testable import APIServer
+@testable import BrokerCore
 
 @Suite struct `The OpenAPI document` {
     private let document = OpenAPIDocument.document(version: House.version)
@@ -84,12 +86,49 @@ import Testing
 
     @Test func `has one schema for each name`() {
         var schemas: [String: Schema] = [:]
-        for case .json(let component) in Router.shared.routes.map(\.content) {
+        for component in Router.shared.routes.compactMap(\.content.component) {
             for part in Schema.component(component).components {
                 let known = schemas.updateValue(part.schema, forKey: part.name)
                 #expect(known == nil || known == part.schema, "\(part.name)")
             }
         }
+    }
+
+    @Test func `describes every event of each stream with its data`() {
+        func events(_ path: String) -> [String] {
+            let answer = document["paths"]?[path]?["get"]?["responses"]?["200"]
+            let reference = answer?["content"]?["text/event-stream"]?["schema"]?["$ref"]?.string ?? ""
+            let choices = schema(reference)?["anyOf"]?.array ?? []
+            return choices.compactMap { choice in
+                let properties = schema(choice["$ref"]?.string ?? "")?["properties"]
+                #expect(properties?["data"]?["type"] == "object" && properties?["data"]?["required"] != nil)
+                return properties?["event"]?["enum"]?.array?.first?.string
+            }
+        }
+        let broker = BrokerEvent.Kind.allCases.map(\.rawValue)
+        let telemetry = TelemetryEvent.allCases.map(\.rawValue)
+        #expect(events("/v1/events") == broker + ["dropped"] + telemetry)
+        #expect(events("/v1/deep-links") == ["deep_link", "listener_replaced", "dropped"])
+    }
+
+    private func schema(_ reference: String) -> JSON? {
+        document["components"]?["schemas"]?[String(reference.split(separator: "/").last ?? "")]
+    }
+
+    /// An event with a member that its declaration does not have, or with less, is found.
+    @Test func `is held against events by an examiner that finds mistakes`() {
+        let examiner = JSONSchema(document: document)
+        func mistakes(_ event: JSON, _ path: String = "/v1/events") -> [String] {
+            examiner.mistakes(ofEvent: event, onStream: path)
+        }
+        let data: JSON = ["account": "work", "state": "authenticated", "at": 1]
+        #expect(mistakes(["event": "signed_in", "id": "1", "data": data]).isEmpty)
+        #expect(mistakes(["event": "dropped", "data": ["reason": "x"]]).isEmpty)
+        #expect(!mistakes(["event": "signed_in", "data": ["account": "work", "at": 1]]).isEmpty)
+        #expect(!mistakes(["event": "session_ending", "data": data]).isEmpty)
+        #expect(!mistakes(["event": "unknown", "data": data]).isEmpty)
+        #expect(!mistakes(["event": "deep_link", "data": ["scheme": "x", "at": 1, "url": "x://"]]).isEmpty)
+        #expect(mistakes(["event": "deep_link", "data": data], "/v1/status") == ["/v1/status is no stream"])
     }
 
     @Test func `knows every error code, and each under its own status`() {

@@ -39,7 +39,7 @@ import Testing
         #expect(accepted.status == 202)
         let id = try #require(accepted["deep_link"]?["id"]?.string)
         #expect(accepted["deep_link"] == ["id": .string(id), "scheme": "swisscoin", "heard": true])
-        let event = try #require(try StreamEvent.all(in: await app.next()).first)
+        let event = try #require(try StreamEvent.all(in: await app.next(), on: "/v1/deep-links").first)
         #expect(event.name == "deep_link" && event.id == id)
         #expect(
             event.data == [
@@ -57,12 +57,18 @@ import Testing
         #expect(await deliver(house, "notes://one")["deep_link"]?["heard"] == false)
         #expect(await eventually { house.started.all == ["notes notes://one"] })
         var former = try await listen(house, "NOTES")
-        #expect(try StreamEvent.all(in: await former.next()).map(\.data).map { $0["url"] } == ["notes://one"])
+        #expect(
+            try StreamEvent.all(in: await former.next(), on: "/v1/deep-links").map(\.data).map { $0["url"] } == [
+                "notes://one"
+            ])
         var next = try await listen(house, "notes")
-        let last = try StreamEvent.all(in: await former.next())
+        let last = try StreamEvent.all(in: await former.next(), on: "/v1/deep-links")
         #expect(last.map(\.name) == ["listener_replaced"] && last.first?.data["scheme"] == "notes")
         #expect(await former.next() == nil)
-        #expect(try StreamEvent.all(in: await next.next()).map(\.data).map { $0["url"] } == ["notes://one"])
+        #expect(
+            try StreamEvent.all(in: await next.next(), on: "/v1/deep-links").map(\.data).map { $0["url"] } == [
+                "notes://one"
+            ])
         let audit = await house.ask("GET", "/v1/audit")["entries"]?.array ?? []
         let replaced = try #require(audit.first { $0["event"] == "listener_replaced" })
         #expect(replaced["scheme"] == "notes" && replaced["pid"] == 4_711 && replaced["former_pid"] == 4_711)
@@ -86,7 +92,9 @@ import Testing
         #expect(!refused.text.contains("canary"))
         #expect(await deliver(house, "\(url.prefix { $0 != ":" })://a-link").status == 202)
         #expect(
-            try StreamEvent.all(in: await app.next()).map(\.data).map { $0["url"]?.string?.contains("a-link") } == [
+            try StreamEvent.all(in: await app.next(), on: "/v1/deep-links").map(\.data).map {
+                $0["url"]?.string?.contains("a-link")
+            } == [
                 true
             ])
     }
@@ -128,7 +136,7 @@ import Testing
         let house = try await house()
         var app = try await listen(house, "notes")
         await house.links.configure([])
-        #expect(try StreamEvent.all(in: await app.next()).map(\.name) == ["dropped"])
+        #expect(try StreamEvent.all(in: await app.next(), on: "/v1/deep-links").map(\.name) == ["dropped"])
         #expect(await app.next() == nil)
         func leave() async throws { _ = try await listen(house, "swisscoin") }
         try await leave()

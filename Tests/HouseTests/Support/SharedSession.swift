@@ -92,23 +92,9 @@ extension Stage {
     }
 
     /// Listens to what happens to the account from now on.
-    func listen() async throws -> AppEvents {
-        let connection = try connect()
-        await connection.send(Stage.request("GET", "/v1/events?account=app"))
-        _ = try await connection.read(through: "event: initial_session\n")
-        _ = try await connection.read(through: "\n\n")
-        return AppEvents(connection: connection)
-    }
-}
-
-/// The events of the account, in order.
-struct AppEvents {
-    let connection: Connection
-
-    /// The data of the next event of a kind; what comes before it is passed over.
-    func next(_ kind: String) async throws -> JSON {
-        _ = try await connection.read(through: "event: \(kind)\n")
-        _ = try await connection.read(through: "data: ")
-        return try JSON(parsing: Array(try await connection.read(through: "\n").utf8))
+    func listen() async throws -> EventStream {
+        let events = try await listen(to: "/v1/events?account=app")
+        _ = try await events.next("initial_session")
+        return events
     }
 }

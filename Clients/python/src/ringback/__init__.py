@@ -2,10 +2,10 @@
 
 from .calls import NoDaemon, RingbackError
 from .client import AsyncBroker, Broker
-from .events import Event
-from .models import Account, Flow, OriginCredential, Session, Status
+from .events import EVENT_NAMES, Event
+from .models import Account, EventData, Flow, OriginCredential, Session, Status
 
 __all__ = [
-    "Account", "AsyncBroker", "Broker", "Event", "Flow", "NoDaemon", "OriginCredential", "RingbackError", "Session",
-    "Status",
+    "Account", "AsyncBroker", "Broker", "EVENT_NAMES", "Event", "EventData", "Flow", "NoDaemon", "OriginCredential",
+    "RingbackError", "Session", "Status",
 ]

@@ -2,15 +2,24 @@
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
+
+from .models import EventData
+
+#: The names of the events that the daemon sends now; a later version may send others.
+EVENT_NAMES = frozenset({
+    "initial_session", "signed_in", "token_refreshed", "user_updated", "signed_out", "password_recovery",
+    "mfa_challenge_verified", "sign_in_failed", "refresh_failed", "session_ending", "deep_link", "listener_replaced",
+    "dropped",
+})
 
 
 @dataclass(frozen=True)
 class Event:
-    """An event of the daemon: `signed_in`, `token_refreshed` and others. `data` has `account` and `at`, never a token."""
+    """An event of the daemon, with a name of `EVENT_NAMES` or one of a later version. `data` never has a token."""
 
     name: str
-    data: dict[str, Any]
+    data: EventData
     id: str | None = None
 
 
@@ -50,4 +59,4 @@ class EventParser:
             data = json.loads(text)
         except ValueError:
             return None
-        return Event(name, data, identifier) if isinstance(data, dict) else None
+        return Event(name, cast(EventData, data), identifier) if isinstance(data, dict) else None

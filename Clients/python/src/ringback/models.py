@@ -65,6 +65,19 @@ class Flow(TypedDict, total=False):
     user_message: str
 
 
+class EventData(TypedDict, total=False):
+    account: str
+    state: str
+    subject: str
+    user: dict[str, Any]
+    expires_at: int
+    ends_at: int
+    error: dict[str, Any]
+    scheme: str
+    reason: str
+    at: int
+
+
 class OriginCredential(TypedDict, total=False):
     account: str
     headers: list[str]
