@@ -106,9 +106,14 @@ struct FileState {
     /// There is no new token, or it cannot be written. The old one stays in the file until it expires.
     mutating func fail(_ reason: Reason, at now: BootInstant) {
         let hasEnded = expiry.map { $0.remaining(at: now) == .zero } ?? false
-        if hasEnded { remove(becoming: .problem, at: now) }
-        state = isWritten ? .kept : .problem
-        detail = reason
+        if hasEnded {
+            remove(becoming: .problem, at: now)
+            // A removal that failed has a reason of its own.
+            detail = detail ?? reason
+        } else {
+            state = isWritten ? .kept : .problem
+            detail = reason
+        }
         postpone(at: now)
     }
 }

@@ -23,7 +23,7 @@ public enum BrokerFact: Sendable {
     public enum IdentitySight: Sendable, Equatable {
         /// A program asked for it here.
         case asked
-        /// Found by comparison, without a request here: the provider linked it, or another program did.
+        /// Found by comparison, without a request here: the provider linked it, or it was linked elsewhere.
         case inferred
         /// It was linked already when the user first signed in here. `at` is when it was made, by the provider's clock.
         case former(at: WallInstant)
