@@ -61,11 +61,17 @@ public struct JSONLines: Sendable {
 
     /// A message as one line. In JSON a line break stands only between tokens, where a space means the same.
     public static func line(of message: [UInt8]) -> [UInt8] {
-        var line = message
-        if message.contains(where: { $0 == 10 || $0 == 13 }) {
-            for index in line.indices where line[index] == 10 || line[index] == 13 { line[index] = 0x20 }
-        }
+        var line: [UInt8] = []
+        line.reserveCapacity(message.count + 1)
+        line += message
         line.append(10)
+        var breaks = false
+        let span = message.span
+        // Without an early end the compiler looks at many bytes at once.
+        for index in span.indices where span[index] == 10 || span[index] == 13 { breaks = true }
+        if breaks {
+            for index in message.indices where line[index] == 10 || line[index] == 13 { line[index] = 0x20 }
+        }
         return line
     }
 }

@@ -84,15 +84,17 @@ struct JSONOutline {
 
     private mutating func skipString() -> Bool {
         guard take(UInt8(ascii: "\"")) else { return false }
-        while place < end {
-            switch bytes[place] {
-            case UInt8(ascii: "\""):
-                place += 1
+        let bytes = bytes
+        let span = bytes.span
+        var next = place
+        while next < end {
+            let byte = span[next]
+            if byte == UInt8(ascii: "\"") {
+                place = next + 1
                 return true
-            case UInt8(ascii: "\\"): place += 2
-            case 0..<0x20: return false
-            default: place += 1
             }
+            guard byte >= 0x20 else { return false }
+            next += byte == UInt8(ascii: "\\") ? 2 : 1
         }
         return false
     }

@@ -24,8 +24,7 @@ final class Conversation {
     let descriptor: Int32
     private var state = State.line
     private var input: [UInt8] = []
-    private var output: [UInt8] = []
-    private var sent = 0
+    private var output = ByteQueue()
     private var hasHead = false
     private(set) var isOver = false
 
@@ -34,7 +33,7 @@ final class Conversation {
         self.number = number
     }
 
-    var wantsOutput: Bool { !isOver && output.count > sent }
+    var wantsOutput: Bool { !isOver && !output.isEmpty }
 
     /// Input is also the way to learn that the bridge has gone.
     var wantsInput: Bool {
@@ -63,7 +62,7 @@ final class Conversation {
             return
         }
         let line = Array(input[..<end])
-        input.removeFirst(end + 1)
+        input = Array(input[(end + 1)...])
         guard let request = RelayRequest(parsing: line) else {
             return refuse("invalid_request", "The request is not one that ringback-relay sends.")
         }
@@ -95,7 +94,7 @@ final class Conversation {
         else { return refuse("server_unreachable", "\(url.place) cannot be asked: libcurl refuses the request.") }
         var access = access
         access.url = url
-        output += RelayReply.sending.bytes
+        output.append(RelayReply.sending.bytes)
         state = .streaming(transfer, access)
         let body = input
         input = []
@@ -121,13 +120,13 @@ final class Conversation {
         let before = output.count
         if !hasHead, let response = transfer.response {
             hasHead = true
-            output += RelayReply.head(head(response.status, response.fields, access)).bytes
+            output.append(RelayReply.head(head(response.status, response.fields, access)).bytes)
         }
-        while hasHead, output.count - sent < Conversation.window {
+        while hasHead, output.count < Conversation.window {
             let piece = transfer.take(atMost: RelayReply.maxPiece)
             guard !piece.isEmpty else { break }
-            output += RelayReply.prefix(piece.count)
-            output += piece
+            output.append(RelayReply.prefix(piece.count))
+            output.append(piece)
         }
         if let outcome = transfer.outcome, transfer.isEmpty { end(outcome, of: access) }
         return output.count > before
@@ -136,7 +135,7 @@ final class Conversation {
     private func end(_ outcome: StreamTransfer.Outcome, of access: TokenDesk.Access) {
         state = .closing
         switch outcome {
-        case .whole: output += RelayReply.end.bytes
+        case .whole: output.append(RelayReply.end.bytes)
         case .notSent(let error) where !hasHead: refuse("server_unreachable", Conversation.sentence(error))
         // The bridge sees that the response is not whole.
         case .notSent, .broken: break
@@ -172,27 +171,24 @@ final class Conversation {
 
     private func refuse(_ refusal: RelayRefusal) {
         state = .closing
-        output += RelayReply.refusal(refusal).bytes
+        output.append(RelayReply.refusal(refusal).bytes)
     }
 
     /// Sends what the socket takes now. True if it took something.
     private func flush() -> Bool {
         var hasMoved = false
-        while sent < output.count {
-            let count = unsafe output.withUnsafeBytes { buffer in
-                unsafe send(
-                    descriptor, buffer.baseAddress.map { unsafe $0 + sent }, buffer.count - sent, Int32(MSG_NOSIGNAL))
+        while !output.isEmpty {
+            let count = unsafe output.waiting.withUnsafeBytes { buffer in
+                unsafe send(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_NOSIGNAL))
             }
             guard count > 0 else {
                 if errno == EINTR { continue }
                 if errno != EAGAIN { isOver = true }
                 return hasMoved
             }
-            sent += count
+            output.drop(count)
             hasMoved = true
         }
-        output.removeAll(keepingCapacity: true)
-        sent = 0
         if case .closing = state { isOver = true }
         return hasMoved
     }

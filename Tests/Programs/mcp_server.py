@@ -9,7 +9,8 @@ every other one. Prints its port, then a line for each request: method, path, "t
 message or the event that a stream is resumed after.
 
 For bridges, mcp.json may have: "session", the id of the only session that it knows; "refuse": true, the next token is
-refused from then on; "slash": true, /mcp redirects to /mcp/. The tools: `echo` gives its arguments back, `size` their size;
+refused from then on; "slash": true, /mcp redirects to /mcp/. The tools: `echo` gives its arguments back, `size` their size,
+`text` a text of as many characters;
 `wait` says that it has begun and answers when `release` is called; `cut` breaks its stream after the first event, and
 answers when it is resumed.
 
@@ -68,6 +69,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         progress = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": 1}}
         if name == "size":
             return self.answer(200, result | {"result": {"size": len(arguments["text"])}})
+        if name == "text":
+            return self.answer(200, result | {"result": {"text": "x" * arguments["size"]}})
         if name == "release":
             released.set()
         if name == "wait":

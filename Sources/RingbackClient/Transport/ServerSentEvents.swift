@@ -35,19 +35,25 @@ package struct ServerSentEvents {
     /// - Throws: `bad_response` for a line or an event without end.
     package mutating func append(_ bytes: [UInt8]) throws(RingbackError) -> [Event] {
         var events: [Event] = []
-        for byte in bytes {
+        let span = bytes.span
+        var place = 0
+        while place < span.count {
             if skipsNewline {
                 skipsNewline = false
-                if byte == 10 { continue }
-            }
-            guard byte == 10 || byte == 13 else {
-                line.append(byte)
-                guard line.count <= limit else {
-                    throw RingbackError(.badResponse, "The server sent an event without end.")
+                if span[place] == 10 {
+                    place += 1
+                    continue
                 }
-                continue
             }
-            skipsNewline = byte == 13
+            var end = place
+            while end < span.count, span[end] != 10, span[end] != 13 { end += 1 }
+            line += bytes[place..<end]
+            guard line.count <= limit else {
+                throw RingbackError(.badResponse, "The server sent an event without end.")
+            }
+            guard end < span.count else { break }
+            place = end + 1
+            skipsNewline = span[end] == 13
             defer { line.removeAll(keepingCapacity: line.count <= 65_536) }
             if isFirstLine, line.starts(with: [0xEF, 0xBB, 0xBF]) { line.removeFirst(3) }
             isFirstLine = false

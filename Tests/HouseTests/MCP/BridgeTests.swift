@@ -87,6 +87,20 @@ import Testing
         }
     }
 
+    @Test func `writes all that a pipe takes, and leaves its mode as it is`() async throws {
+        try await play { stage, _ in
+            let lines = Self.begin + [Self.call(1, "text", #"{"size":4000000}"#)]
+            let client = try Program(
+                "/usr/bin/env",
+                ["python3", "-B", "\(Document.root)/Tests/Programs/bridge_client.py"]
+                    + [Programs.path("ringback"), "mcp", "linear"],
+                environment: stage.environment, stdin: lines.joined(separator: "\n") + "\n")
+            let output = try await client.end()
+            let words = output.out.split(whereSeparator: \.isWhitespace)
+            #expect(words.first.flatMap { Int($0) } ?? 0 > 4_000_000 && words.dropFirst() == ["waits"], "\(output)")
+        }
+    }
+
     @Test func `says how to sign in, and answers all the same`() async throws {
         try await play(signsIn: false) { stage, _ in
             let (output, answers) = try await bridge(
