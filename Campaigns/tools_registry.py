@@ -92,8 +92,8 @@ class Registry:
         return f"{method} {scope} 200 {token}\n" in self.tokens.text
 
     def podman(self, *words):
-        """A store of its own; vfs needs no file system of a special kind."""
-        store = [f"--{name}={self.house.place('podman-' + name)}" for name in ("root", "runroot")]
+        """A store of its own; vfs needs no file system of a special kind. podman takes no runroot of over 50 characters."""
+        store = [f"--root={self.house.place('images')}", f"--runroot={self.house.place('r')}"]
         return ["podman", *store, "--storage-driver=vfs", "--events-backend=file", "--cgroup-manager=cgroupfs", *words]
 
     def try_podman(self):

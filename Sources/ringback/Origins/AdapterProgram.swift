@@ -30,7 +30,9 @@ enum AdapterProgram {
 
     /// The arguments without the program's name. If the name stands for a verb, they begin with that.
     static func arguments(_ arguments: [String]) -> [String] {
-        let verb = name(arguments).flatMap { verbs[$0] }
+        var verb = name(arguments).flatMap { verbs[$0] }
+        // Of a provider with several words, cargo runs the first one alone. The others stand in its requests.
+        if verb == nil, arguments.dropFirst().first == "--cargo-plugin" { verb = "cargo-credential" }
         return (verb.map { [$0] } ?? []) + arguments.dropFirst()
     }
 

@@ -42,7 +42,7 @@ import Testing
                 + Self.request(to: "keys.example.org") + "{}\n" + Self.request(to: "other.example.org", kind: "login")
                 + Self.request(to: "home.example.org", kind: "logout")
             for (program, arguments) in [
-                ("ringback", ["cargo-credential", "--cargo-plugin"]),
+                ("ringback", ["cargo-credential", "--cargo-plugin"]), ("ringback", ["--cargo-plugin"]),
                 ("\(stage.directory)/bin/cargo-credential-ringback", ["--cargo-plugin"]),
             ] {
                 let answer = try await stage.run(program, arguments, stdin: requests)
