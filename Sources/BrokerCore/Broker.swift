@@ -63,10 +63,10 @@ public struct Broker: Sendable {
         }
     }
 
-    /// The network is back: what failed for want of it is tried at once.
+    /// The network is back: what failed without it is tried again at once.
     public func networkReturned() async { await sessionManager.networkReturned() }
 
-    /// The place of the vault's key may open now, where it did not before.
+    /// The vault's key source may be available now. If opening the vault failed before, it is tried again.
     public func keySourceChanged() async { await sessionManager.keySourceChanged() }
 
     /// Lets changes under way finish, so that no rotated refresh token is lost.
@@ -143,7 +143,7 @@ public struct Broker: Sendable {
     ///
     /// An earlier sign-out of the account of which the provider has not been told is told now, too.
     public func signOut(_ name: AccountName, endingAll: Bool = false) async throws(BrokerError) -> SignedOut {
-        // A caller that goes away while a refresh is waited for must not keep the provider from hearing of it.
+        // The provider is told even if the caller disconnects while this waits for a refresh.
         let closing = work.attempt { () throws(BrokerError) -> (hadSession: Bool, delivery: Promise<Void>) in
             await flowRegistry.endChange(of: name)
             let closing = try await sessionManager.close(name, endingAll: endingAll)
@@ -168,8 +168,8 @@ public struct Broker: Sendable {
 
     // MARK: Flows
 
-    /// Starts a sign-in that is a flow, or joins an equal one that is pending. The bound is on what happens before
-    /// there is a flow.
+    /// Starts a sign-in that is a flow, or joins an equal one that is pending. `bound` limits the wait until there is a
+    /// flow.
     public func signIn(
         _ name: AccountName, _ request: SignInRequest, isInterested: Bool = true,
         waitingAtMost bound: Duration = .seconds(90)
@@ -181,8 +181,8 @@ public struct Broker: Sendable {
         return (flow, start.isNew)
     }
 
-    /// Starts a sign-in, or joins an equal one that is pending. There is no flow where it was done at once: then the
-    /// account holds its session. Who is interested gets an address of their own for a program to open.
+    /// Starts a sign-in, or joins an equal one that is pending. The flow is nil if the sign-in was done at once; then
+    /// the account has its session. A caller with `isInterested` gets an address of its own for a program to open.
     public func begin(
         _ name: AccountName, _ request: SignInRequest, isInterested: Bool = true,
         waitingAtMost bound: Duration = .seconds(90)
@@ -214,7 +214,8 @@ public struct Broker: Sendable {
             work.start {
                 let began = clock.bootInstant
                 do throws(BrokerError) {
-                    // Read again: what changed before the place was reserved cannot cancel it any more.
+                    // Read again: the account may have changed before the place was reserved, and such a change does
+                    // not cancel this sign-in.
                     let account = try request.atCallbackPort(try await sessionManager.account(name))
                     switch try await prepare(account, request) {
                     case .flow(let awaited, let timeout, let limit):
@@ -242,8 +243,8 @@ public struct Broker: Sendable {
         return try await account.provider(with: tools).begin(request, in: signInContext)
     }
 
-    /// The flow once it is there. A caller who left or gave up before it was never learns its name, so their interest
-    /// is cancelled for them.
+    /// Waits until there is a flow. A caller that disconnects or gives up before that never learns the flow's id and
+    /// could not cancel it, so its interest is cancelled here.
     private func started(
         _ start: Promise<Result<FlowView?, BrokerError>>, _ bound: Duration, _ isInterested: Bool
     ) async throws(BrokerError) -> FlowView? {
@@ -259,14 +260,15 @@ public struct Broker: Sendable {
 
     // MARK: Records
 
-    /// A change of the user is no way in. What is done at once has no flow that would tell of its start.
+    /// Records how the user chose to sign in. A change of the user is not recorded. A sign-in that is done at once has
+    /// no flow that would record its start, so that is recorded here, too.
     private func recordChoice(_ name: AccountName, _ request: SignInRequest, _ account: Account) {
         guard !request.changesUser else { return }
         record(.signInChosen(name, way: request.way ?? account.provider))
         if request.startsAtOnce { record(.signInStarted(name, method: request.method)) }
     }
 
-    /// What was done at once, or never became a flow, has none to tell of its end.
+    /// Records the end of a sign-in that has no flow, because it was done at once or failed before there was one.
     func recordDirect(
         _ name: AccountName, _ request: SignInRequest, since began: BootInstant, _ outcome: BrokerFact.Outcome,
         _ error: BrokerError?

@@ -21,9 +21,11 @@ public struct AccountName: Hashable, Sendable, Comparable, CustomStringConvertib
     public static func < (left: AccountName, right: AccountName) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// What a session belongs to. It is never sent anywhere else.
+/// The provider and the client that a session belongs to. Its tokens are never sent to another provider or used with
+/// another client.
 public struct SessionBinding: Hashable, Sendable {
-    /// The issuer; for endpoints by hand the token endpoint's origin, after the issuer if one is named.
+    /// The issuer. Where the endpoints are configured by hand: the token endpoint's origin, preceded by the issuer if
+    /// one is configured.
     public let provider: String
     public let clientID: String
 
@@ -43,11 +45,12 @@ public struct SessionBinding: Hashable, Sendable {
         clientID = String(decoding: rest.dropFirst(length), as: UTF8.self)
     }
 
-    /// Different bindings have different texts: the parts' lengths keep them apart.
+    /// The binding as text. It begins with the length of `provider`, so that different bindings never have the same
+    /// text.
     public var text: String { "\(provider.utf8.count):\(provider)\(clientID)" }
 }
 
-/// An account as the configuration has it now. A flow keeps the one that it began with.
+/// An account as it is configured now. A flow keeps the account as it was when the flow began.
 public struct Account: Sendable {
     public var name: AccountName
     /// `oidc`, `oauth2`, `supabase` or a preset's name.
@@ -105,11 +108,12 @@ public struct Account: Sendable {
 }
 
 extension Account {
-    /// Sends a request as this account: with its trust, its way and its headers.
+    /// Sends a request as this account: with its trusted certificates, its route and its headers.
     ///
     /// - Parameters:
-    ///   - isStrange: only the provider's own documents name the host: it is not to lead back to this machine.
-    ///   - isPublic: it is not to lead into a private network either.
+    ///   - isStrange: the host is not from the configuration, but from a document of the provider. It must not resolve
+    ///     to an address of this machine.
+    ///   - isPublic: the host must not resolve to an address of a private network either.
     public func send(
         _ request: HTTPRequest, isStrange: Bool = false, isPublic: Bool = false, over http: any HTTPClient
     ) async throws(BrokerError) -> HTTPResponse {

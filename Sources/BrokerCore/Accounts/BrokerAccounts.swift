@@ -12,7 +12,7 @@ extension Broker {
         return try await sessionManager.view(name, flow: await flowRegistry.pending(name))
     }
 
-    /// Looks again at a setting that could not be used.
+    /// Checks a setting again that could not be used. If it can be used now, the account's problem is cleared.
     private func lookAgain(_ name: AccountName) async {
         guard let lane = await sessionManager.lanes[name], case .unusableSetting(let setting)? = lane.state.problem,
             await lane.account.kind.isUsable(setting)
@@ -20,7 +20,8 @@ extension Broker {
         await sessionManager.take(.settingFixed(setting), lane.id)
     }
 
-    /// The one account of an issuer; where some are named, the one among them.
+    /// The only account of an issuer. With `shown`, only these accounts are considered. Throws if there is none or more
+    /// than one.
     public func account(issuer: String, among shown: [AccountName]? = nil) async throws(BrokerError) -> AccountName {
         let names = await sessionManager.names(issuer: issuer).filter { shown?.contains($0) ?? true }
         guard let name = names.first else { throw .accountNotFound(issuer) }

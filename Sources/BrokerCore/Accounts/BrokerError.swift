@@ -136,10 +136,10 @@ extension BrokerError {
         }
     }
 
-    /// True if there was no connection with the provider: another network may bring one.
+    /// True if there was no connection with the provider. The request may succeed in another network.
     var isOfNetwork: Bool {
         switch self {
-        // The page of a captive portal comes with a certificate of its own.
+        // A captive portal responds in the provider's place, with its own certificate or without TLS.
         case .provider(.unreachable), .provider(.untrusted), .provider(.wrongScheme): true
         default: false
         }

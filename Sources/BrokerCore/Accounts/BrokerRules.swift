@@ -1,8 +1,8 @@
-/// What the requests of every kind of account are checked for.
+/// The checks of sign-in requests that are the same for every kind of account.
 extension SignInRequest {
-    /// The method among those of a kind of account.
+    /// Reads the request's method as one of the methods of a kind of account.
     ///
-    /// - Parameter offered: those that begin with a sign-in.
+    /// - Parameter offered: the methods that the error lists.
     /// - Throws: `methodUnsupported` for a method that the kind does not have.
     public func readMethod<Method: RawRepresentable<String>>(
         offering offered: [Method], of account: Account
@@ -14,7 +14,7 @@ extension SignInRequest {
         return known
     }
 
-    /// A caller's mistake is told to the caller, before anything is asked of the provider.
+    /// Checks the request's authorization parameters, before any request is sent to the provider.
     ///
     /// - Parameter reserved: the authorization parameters that only Ringback sets.
     public func checkParameters(reserved: Set<String>, of account: Account) throws(BrokerError) {

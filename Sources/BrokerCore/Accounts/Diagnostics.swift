@@ -13,7 +13,7 @@ public struct Diagnosis: Sendable {
     }
 }
 
-/// What is diagnosed: an account, or only its client.
+/// What the diagnostics check: an account, or only its client.
 public enum DiagnosisSubject: Sendable {
     /// A configured account.
     case configured
@@ -42,14 +42,14 @@ public struct Diagnostics: Sendable {
 
     /// The findings for the provider of an account that is not configured yet. Its secret is not used.
     ///
-    /// - Parameter isClientOnly: the provider was looked at a moment ago.
+    /// - Parameter isClientOnly: true if the provider was checked a moment ago, so that only the client is checked now.
     public func findings(ofCandidate account: Account, isClientOnly: Bool = false) async -> [Finding] {
         let subject: DiagnosisSubject = isClientOnly ? .candidateClient : .candidate
         return Diagnostics.describing(
             await account.provider(with: broker.tools).diagnose(subject).findings, account)
     }
 
-    /// How the account's own setting says that its provider is reached; none without such a setting.
+    /// What the account's own `proxy` setting says; no finding if it has no such setting.
     private func network(of account: Account) -> [Finding] {
         switch account.route {
         case .standard: []
@@ -58,7 +58,7 @@ public struct Diagnostics: Sendable {
         }
     }
 
-    /// The findings with the way in which their addresses were requested.
+    /// Adds to each finding that has a URL how that URL was requested.
     private static func describing(_ findings: [Finding], _ account: Account) -> [Finding] {
         findings.map { finding in
             var finding = finding

@@ -3,7 +3,7 @@ public import HTTPMessages
 /// The result of one check: what was found, and what a client needs to advise the user. It holds names, hosts,
 /// numbers and addresses of the provider's documents, and no secret.
 public struct Finding: Sendable, Equatable {
-    /// How bad it is.
+    /// The severity of a finding.
     public enum Level: String, Sendable, CaseIterable {
         case ok
         /// It works, but not as it should, or not for long.
@@ -32,7 +32,7 @@ public struct Finding: Sendable, Equatable {
         case file
     }
 
-    /// What is not as it should be. The raw values are the words of the wire.
+    /// What is wrong. The raw values are those of the socket API.
     public enum Cause: String, Sendable, CaseIterable {
         case unreachable
         /// The server's certificate.
@@ -72,7 +72,7 @@ public struct Finding: Sendable, Equatable {
     public var cause: Cause?
     /// The key of the configuration to look at.
     public var setting: String?
-    /// What was asked for; nil for an address that a shell would make something else of.
+    /// The URL that was requested; nil if it has characters that a shell would interpret.
     public var url: String?
     public var host: String?
     public var port: Int?
@@ -111,7 +111,7 @@ public struct Finding: Sendable, Equatable {
         self.url = Finding.isPlain(url) ? url : nil
     }
 
-    /// True if a shell takes the address as it is.
+    /// True if the URL has no characters that a shell would interpret.
     static func isPlain(_ url: String) -> Bool {
         url.utf8.allSatisfy { byte in
             switch byte {

@@ -1,7 +1,7 @@
-/// An error of a provider whose kind of account has an error table of its own. The broker passes on the codes of the
-/// socket API and decides by none of them.
+/// An error of a provider whose kind of account has an error table of its own. The broker passes the codes on to the
+/// socket API and makes no decision by them.
 public struct ProviderProblem: Sendable, Equatable {
-    /// What the broker decides by.
+    /// The causes that the broker makes decisions by.
     public enum Cause: Sendable, Equatable {
         /// The provider asks to wait.
         case rateLimited
@@ -9,13 +9,13 @@ public struct ProviderProblem: Sendable, Equatable {
         case methodUnsupported
     }
 
-    /// Nil for all others.
+    /// Nil for every other cause.
     public let cause: Cause?
     /// The API's error code.
     public let code: String
     /// What the caller can do: a `recovery` of the socket API.
     public let recovery: String
-    /// The cause, by which the message for the user is chosen; nil if there is no message.
+    /// The identifier of the message for the user; nil if there is none.
     public let message: String?
     /// The provider's error code, checked.
     public let providerCode: String?
@@ -32,7 +32,7 @@ public struct ProviderProblem: Sendable, Equatable {
     public let endsSession: Bool
     /// An error of the provider itself (HTTP 5xx). The request may have taken effect nevertheless.
     public let isTrouble: Bool
-    /// A field of the request was found wrong before anything was sent. That says nothing about the sign-in.
+    /// A field of the request was found to be invalid before anything was sent. The sign-in did not fail.
     public let isMistake: Bool
 
     public init(

@@ -12,10 +12,10 @@ public struct SealedSession: Sendable, Equatable {
     /// The user's address or the subject, for messages; nil for a user without either.
     public let displayName: String?
     public let signedInAt: WallInstant
-    /// It was signed out here, and its provider has not heard of that.
+    /// It was signed out here, and its provider has not been told yet.
     public let isSignedOut: Bool
-    /// False if the request for it needs settings that went with the account: endpoints that were given by hand, or a
-    /// project's `api_key`.
+    /// False if the revocation request needs settings that were removed together with the account: endpoints that were
+    /// given by hand, or a project's `api_key`.
     public let isRevocable: Bool
 }
 
@@ -27,11 +27,11 @@ public struct RemovedSession: Sendable {
         case revoked
         /// The caller did not want the provider to be told.
         case notAsked = "not_asked"
-        /// The provider has no place where it could be told.
+        /// The provider offers no revocation.
         case notOffered = "not_offered"
-        /// The provider was asked and did not do it, such as for want of the client's secret.
+        /// The provider was asked and did not revoke it, for example because the client secret is missing.
         case refused
-        /// It is not ``SealedSession/isRevocable``.
+        /// The provider was not asked, since the session is not ``SealedSession/isRevocable``.
         case settingsGone = "settings_gone"
         /// The provider cannot be reached. The session is kept for another attempt; no caller gets it.
         case waiting
@@ -71,7 +71,7 @@ public struct SealedSessions: Sendable {
     /// - Throws: ``BrokerError/nothingHeld(_:)`` if there are none.
     public func remove(of name: AccountName, revokes: Bool) async throws(BrokerError) -> [RemovedSession] {
         try await broker.vaultSettled(atMost: .seconds(30))
-        // A caller that goes away does not stop it in the middle.
+        // The removal goes on if the caller disconnects.
         return try await broker.work.attempt { () throws(BrokerError) in
             let found = try await entries().filter { $0.shown.account == name.rawValue }
             guard !found.isEmpty else {
@@ -125,7 +125,7 @@ public struct SealedSessions: Sendable {
                 guard let text = try await broker.vault.load(slot)?.text else { continue }
                 found += [Entry(slot, retirement: nil, text, self)].compactMap { $0 }
             }
-            // What was signed out under a configured account is told to its provider without being asked.
+            // Signed-out sessions of configured accounts are skipped: their providers are told without a request here.
             for entry in try await broker.vault.retired() where !known.contains(entry.slot) {
                 found += [Entry(entry.slot, retirement: entry.id, entry.text, self)].compactMap { $0 }
             }
@@ -141,7 +141,8 @@ public struct SealedSessions: Sendable {
     ) async throws(BrokerError) -> RemovedSession {
         var retirement = entry.retirement
         if retirement == nil {
-            // In its turn: a refresh that was under way when the account went may store its response now.
+            // In the account's turn: a refresh that was running when the account was removed may still store its
+            // response.
             retirement = try await broker.sessionManager.inTurn(name) { manager throws(BrokerError) in
                 guard manager.lanes[name]?.account.slot != entry.slot else {
                     throw .conflict(.account(.configuredAgain(name)))

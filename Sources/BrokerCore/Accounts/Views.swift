@@ -24,7 +24,7 @@ public struct AccountView: Sendable {
     public let expiresAt: WallInstant?
     /// What only this kind of account has, as far as callers may see it.
     public let shown: SessionAttachment?
-    /// For what only one kind of account has.
+    /// The kind of the account.
     public let kind: any AccountKind
     public let flow: FlowView?
     public let error: BrokerError?
@@ -35,7 +35,7 @@ public struct AccountView: Sendable {
     public let notice: Reason?
 }
 
-/// What a caller wants of a session.
+/// Which token of a session a caller requests.
 public struct SessionQuery: Sendable {
     public enum Kind: Sendable { case accessToken, idToken }
 
@@ -64,7 +64,7 @@ public struct SessionQuery: Sendable {
 }
 
 extension AccountView {
-    /// - Parameter lockError: why no session can be had, if the vault is locked.
+    /// - Parameter lockError: why no session can be read, if the vault is locked.
     init(_ lane: SessionManager.Lane, lockError: BrokerError?, flow: FlowView?, by clock: BrokerClock) {
         let account = lane.account
         let shown = account.kind.needsSignIn ? lane.state.visible : lane.state.session
@@ -75,7 +75,7 @@ extension AccountView {
             if !lane.state.isLoaded || lockError != nil { .loading } else if session != nil {
                 lane.state.renewal.running.isEmpty ? .authenticated : .refreshing
             } else { flow?.changesUser ?? true ? .unauthenticated : .authenticating }
-        // Why a session that is there has no token any more, if nothing can renew it.
+        // True if the session's token has expired and nothing can renew it.
         let ranOut = hasExpired && session?.isRefreshable == false
         self.init(
             name: account.name, provider: account.provider, state: state, source: account.source,
@@ -87,8 +87,8 @@ extension AccountView {
             lostScopes: session?.lostScopes ?? [], notice: session.flatMap { AccountView.notice(of: $0, account) })
     }
 
-    /// Scopes that were lost come first. A session without a refresh token ends with its access token. A token without
-    /// an end needs no renewal.
+    /// If scopes were lost, the notice is about them. Otherwise it says that a session without a refresh token ends
+    /// with its access token, unless that token does not expire.
     private static func notice(of session: Session, _ account: Account) -> Reason? {
         guard session.lostScopes.isEmpty else { return .session(.lostScopes(account.name, session.lostScopes)) }
         guard !session.isRefreshable, session.tokens[.own]?.expiry != nil else { return nil }

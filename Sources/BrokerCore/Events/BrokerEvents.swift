@@ -1,7 +1,8 @@
 /// Subscriptions to events.
 extension Broker {
-    /// What happens from now on; before it the accounts as they are, then the events after `lastSeen`. Waits until the
-    /// accounts are loaded. As long as `process` listens, the flows that it asked for count as waited for.
+    /// Subscribes to events. First come the accounts as they are now, then the remembered events after `lastSeen`, then
+    /// what happens from now on. Waits until the accounts are loaded. As long as `process` listens, a caller counts as
+    /// waiting for the flows that it asked for.
     public func events(
         of name: AccountName?, after lastSeen: UInt64?, process: Int32? = nil
     ) async throws(BrokerError) -> (initial: [BrokerEvent], live: EventSubscription) {
@@ -28,6 +29,6 @@ extension Broker {
         return (initial, live)
     }
 
-    /// The listener has gone away.
+    /// Ends a subscription whose listener has disconnected.
     public func stopListening(_ subscription: EventSubscription) { bus.remove(subscription) }
 }

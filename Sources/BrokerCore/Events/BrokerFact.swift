@@ -36,7 +36,8 @@ public enum BrokerFact: Sendable {
     case signInEnded(
         AccountName, method: SignInMethod, Outcome, duration: Duration, error: BrokerError?,
         endsElsewhere: Bool = false)
-    /// A sign-in's session is held. `replacing` is the subject of the session that was held before, if there was one.
+    /// The session of a sign-in was taken over. `replacing` is the subject of the session that was held before, if
+    /// there was one.
     case sessionOpened(AccountName, subject: String?, replacing: String??)
     /// Signed out here.
     case sessionClosed(AccountName, subject: String?)

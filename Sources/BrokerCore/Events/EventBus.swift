@@ -15,7 +15,7 @@ public struct BrokerEvent: Sendable {
         case signInFailed = "sign_in_failed"
         case refreshFailed = "refresh_failed"
         case sessionEnding = "session_ending"
-        /// A link came that ends no sign-in. The event tells only its scheme.
+        /// A link came that completes no sign-in. The event contains only its scheme.
         case deepLink = "deep_link"
         /// Another program listens for a scheme's links now.
         case listenerReplaced = "listener_replaced"
@@ -52,7 +52,7 @@ public final class EventBus: Sendable {
     }
     private let state: Mutex<State>
 
-    /// How many listen now.
+    /// The number of listeners.
     var listenerCount: Int { state.withLock { $0.listeners.count } }
 
     /// How many events are remembered for clients that reconnect.

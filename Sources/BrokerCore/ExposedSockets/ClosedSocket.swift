@@ -19,12 +19,12 @@ public struct ClosedSocket: Sendable, Equatable {
     public let reason: Reason
     /// Why it is closed.
     public let detail: BrokerCore.Reason
-    /// The directory that is open to others, if it could not be opened for that.
+    /// The directory that is open to others, if the socket could not be opened because of that.
     public let unsafePath: String?
 
     public var name: String { exposedSocket.name }
 
-    /// True if the user should be told unasked. What was revoked or has expired is closed on purpose.
+    /// True if the user should be told without asking. A socket that was revoked or has expired is closed on purpose.
     public var isTrouble: Bool {
         switch reason {
         case .revoked, .expired: false

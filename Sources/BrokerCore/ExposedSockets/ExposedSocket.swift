@@ -11,7 +11,7 @@ public struct ExposedSocket: Sendable, Equatable {
         case configuration(String)
     }
 
-    /// What a socket is asked to show.
+    /// What a call or the configuration requests of an exposed socket.
     public struct Order: Sendable, Equatable {
         public var name: String
         public var accounts: [AccountName]
@@ -152,7 +152,7 @@ extension Broker {
     }
 
     /// The scopes that the account asks for, and those that the provider stated. Empty where they are not known, and
-    /// where no user signs in: then each request may be for other scopes.
+    /// for accounts without sign-in, whose requests may each be for other scopes.
     private func grantedScopes(of name: AccountName) async -> Set<String> {
         guard let account = try? await sessionManager.account(name), account.kind.needsSignIn else { return [] }
         let stated = snapshot.current(name.rawValue)?.entry.issuedToken.token.scope ?? ""

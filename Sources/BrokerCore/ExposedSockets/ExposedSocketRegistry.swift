@@ -136,8 +136,8 @@ public actor ExposedSocketRegistry {
         return exposedSocket
     }
 
-    /// Ends an exposed socket: its connections, its sockets, and what would bring it back. One of the configuration
-    /// stays closed until its table changes.
+    /// Ends an exposed socket: closes its connections, removes its sockets and its record. A socket of the
+    /// configuration stays closed until its table changes.
     ///
     /// - Throws: `nothingHeld` if there is none of this name; `vaultFailed` if it is closed but the state directory
     ///   cannot be written, so that the next start may open it again.
@@ -184,8 +184,8 @@ public actor ExposedSocketRegistry {
                 self.save()
             }
             let rung = signal
-            // After a suspend a timer fires late, so that the clock is looked at again soon. If nothing expires, the
-            // wait is long.
+            // After a suspend a timer fires late, so the clock is read at least every 30 seconds. If nothing expires,
+            // the wait is a day.
             let next = open.values.compactMap(\.expiry?.boot).min().map {
                 max($0 - clock.bootInstant, .milliseconds(1))
             }
@@ -194,7 +194,7 @@ public actor ExposedSocketRegistry {
         }
     }
 
-    /// Closes all sockets, since the daemon ends. They are opened again at its next start.
+    /// Closes all sockets at shutdown. They are opened again at the daemon's next start.
     public func closeAll() async {
         await exclusively {
             for exposedSocket in self.all { await self.listening.close(exposedSocket) }
@@ -248,7 +248,8 @@ public actor ExposedSocketRegistry {
         closed.removeAll { (name == nil || $0.name == name) && $0.exposedSocket.isOfCall == isOfCall }
     }
 
-    /// What the file holds of calls. A socket that could not be opened is among it: the next start tries again.
+    /// The sockets of calls that the file stores. It also stores those that could not be opened: the next start tries
+    /// again.
     private var keptOfCalls: [ExposedSocket] {
         let waiting = closed.filter { $0.reason == .failed && $0.exposedSocket.isOfCall }.map(\.exposedSocket)
         return all.filter(\.isOfCall) + waiting.filter { !$0.hasExpired(at: clock.bootInstant) }
@@ -257,7 +258,8 @@ public actor ExposedSocketRegistry {
     /// The file that shows that the record existed, in case the record is lost.
     static func mark(beside file: StateFile) -> StateFile { file.sibling(named: "exposed-sockets.made") }
 
-    /// The file that it speaks of: if that one is missing, it was lost.
+    /// The content of the mark: the name of the record's file. If the mark exists and that file does not, the record
+    /// was lost.
     private static let markText = Array("exposed-sockets.json\n".utf8)
 
     func save() {
@@ -282,7 +284,7 @@ public actor ExposedSocketRegistry {
         return await change()
     }
 
-    /// Why something failed, without what the error is called.
+    /// The reason of an error, without the error's kind.
     static func cause(of error: BrokerError) -> Reason {
         switch error {
         case .conflict(let reason, _), .misconfigured(let reason), .vaultFailed(let reason): reason

@@ -4,7 +4,7 @@ internal import StrictJSON
 /// What is remembered of a table of the configuration. As long as the table says the same, neither a reload nor a
 /// restart extends its lifetime or opens what was revoked.
 struct ExposedSocketTable: Sendable, Equatable {
-    /// Of the table's content, not of how it is written.
+    /// A digest of the table's content. Formatting does not change it.
     let digest: String
     /// How long it is open from when it was first taken up; nil for no bound. Whole seconds.
     let lifetime: Duration?

@@ -30,7 +30,7 @@ extension ExposedSocketRegistry {
         do throws(VaultError) {
             isMarked = try ExposedSocketRegistry.mark(beside: file).read(atMost: 256) != nil
         } catch {
-            // A mark that cannot be read exists.
+            // If the mark cannot be read, it exists.
             isMarked = true
         }
         do throws(VaultError) {
@@ -81,7 +81,7 @@ extension ExposedSocketRegistry {
 
     // MARK: Bindings
 
-    /// Adds what its accounts are bound to now. An account that is not configured gets a binding that no account can
+    /// Adds the present bindings of its accounts. An account that is not configured gets a binding that no account can
     /// have.
     private func bound(_ exposedSocket: ExposedSocket) async -> ExposedSocket {
         var exposedSocket = exposedSocket

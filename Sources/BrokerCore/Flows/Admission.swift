@@ -21,8 +21,8 @@ extension FlowRegistry {
     /// How long after its last caller stopped waiting a pending flow may be replaced by another sign-in.
     private static let abandonment: Duration = .seconds(30)
 
-    /// Joins an equal pending sign-in, or reserves the account's place for a new one. Who is not interested waits for
-    /// the flow but does not keep it. A different pending sign-in is a conflict unless it gives way.
+    /// Joins an equal pending sign-in, or reserves the account's place for a new one. A caller that is not interested
+    /// waits for the flow but does not keep it pending. A different pending sign-in is a conflict unless it gives way.
     func admit(
         _ account: AccountName, _ request: SignInRequest, isInterested: Bool
     ) async throws(BrokerError) -> Admission {
@@ -51,7 +51,7 @@ extension FlowRegistry {
                 let age = (clock.bootInstant - entry.flow.beganAt)
                 throw conflict(account, with: entry.flow.request.method, age: age)
             }
-            // A flow that waits for a mail ends only when the other flow exists, since starting that may fail.
+            // A flow that waits for a mail ends only when the new flow exists, since starting the new one may fail.
             if !entry.flow.awaited.waitsForMail || request.replaces { replaced = id }
         }
         let active = entries.values.count { $0.status == .pending } + starts.count - (replaced == nil ? 0 : 1)

@@ -2,44 +2,45 @@ internal import Cryptography
 public import HTTPMessages
 public import StrictJSON
 
-/// What a flow awaits, in the terms of the provider that began it. The registry carries it without looking inside, and
-/// asks it in the turn of a claim whether a callback is the flow's: hence nothing here waits.
+/// What a flow awaits, in the terms of the provider that began it. The registry knows nothing more about it. It calls
+/// ``recognize(_:of:)`` in the turn of a claim, so nothing here is `async`.
 public protocol AwaitedSignIn: Sendable {
-    /// What its callbacks are found by: see ``Arrival/digest(of:)``.
+    /// The digest by which its callbacks are found: see ``Arrival/digest(of:)``.
     var key: [UInt8] { get }
     /// Where its callback is to arrive; empty where none is awaited.
     var redirectURI: String { get }
     /// What the browser opens; empty where there is nothing to open.
     var authorizationURL: String { get }
-    /// What callers are told that it waits for.
+    /// What it waits for, as callers see it.
     var waitingFor: WaitingFor { get }
-    /// What may end it.
+    /// The kinds of proof that may complete it.
     var proofs: Set<Proof.Kind> { get }
 
-    /// Says whether a callback is this flow's. `standing` is the flow's at this moment.
+    /// Decides whether a callback belongs to this flow. `standing` is the flow's state at this moment.
     func recognize(_ arrival: Arrival, of standing: FlowStanding) -> Recognition
 
-    /// Why nothing was signed in, if the user did not finish in time.
+    /// The reason in the error of a flow that the user did not finish in time.
     func expiry(of flow: Flow) -> Reason
 
-    /// Its callback has no key, so that any callback at its redirect URI may be the one.
+    /// True if its callback has no key. Then any callback at its redirect URI may belong to it.
     var isKeyless: Bool { get }
-    /// For how long its page can be opened, where that is bounded.
+    /// For how long its page can be opened; nil if there is no limit.
     var pageLife: PageLife? { get }
     /// The time between two messages; nil where none was sent.
     var resendInterval: Duration? { get }
-    /// It waits for the user to read a mail, up to an hour: it gives way to another flow.
+    /// True if it waits until the user reads a mail, which may take an hour. Another flow of the account replaces it.
     var waitsForMail: Bool { get }
     /// A page that the daemon itself serves for it, which is closed if the flow does not begin.
     var ownPage: String? { get }
     /// Another account's flow that it waits for.
     var upstream: UpstreamFlow? { get }
-    /// Its provider does something beside it: see ``SignInProvider/accompany(_:in:)``.
+    /// True if its provider runs something beside it: see ``SignInProvider/accompany(_:in:)``.
     var isAccompanied: Bool { get }
-    /// What callers see of it beside the rest.
+    /// Further details that callers see.
     var details: AwaitedDetails { get }
 
-    /// A callback that belongs to no flow may be this one's, which was sent elsewhere: what to do about it.
+    /// What to do if a callback that belongs to no flow looks like this flow's, but came to another address. Nil if it
+    /// does not.
     func hint(for url: WebURL, of account: AccountName) -> Reason?
 }
 
@@ -55,11 +56,11 @@ extension AwaitedSignIn {
     public func hint(for url: WebURL, of account: AccountName) -> Reason? { nil }
 }
 
-/// A page that the provider knows for a while only, and that can be opened once.
+/// How long the provider keeps a page that can be opened once.
 public struct PageLife: Sendable {
-    /// When it was made known.
+    /// When the page was made at the provider.
     public let since: BootInstant
-    /// How long the provider knows it.
+    /// How long the provider keeps it from then on.
     public let duration: Duration
 
     public init(since: BootInstant, duration: Duration) {
@@ -83,12 +84,12 @@ public struct UpstreamFlow: Sendable {
 public struct AwaitedDetails: Sendable {
     /// What to enter on another device.
     public var device: DeviceCode?
-    /// What an app's authenticator is asked.
+    /// The challenge for the authenticator (WebAuthn) of an app.
     public var challenge: AuthenticatorChallenge?
     /// Where codes may come from, where there is more than one message; and whether one of two has been confirmed.
     public var codes: [CodeOrigin] = []
     public var isHalfConfirmed = false
-    /// Two words by which the user knows our own page from an imitation.
+    /// Two words by which the user tells the daemon's own page from an imitation.
     public var words: String?
 
     public init() {}
@@ -108,7 +109,7 @@ public struct DeviceCode: Sendable, Equatable {
     }
 }
 
-/// What an authenticator is asked (WebAuthn): its options as the provider gave them.
+/// A challenge for an authenticator (WebAuthn), with the options as the provider sent them.
 public struct AuthenticatorChallenge: Sendable {
     public let id: String
     public let options: JSONObject
@@ -146,15 +147,16 @@ public struct FlowStanding: Sendable {
 public enum Recognition: Sendable, Equatable {
     /// It belongs to the flow: only the provider and the browser know its content.
     case genuine
-    /// It is the flow's unless the provider says otherwise. While another one is worked on it waits its turn.
+    /// It probably belongs to the flow; the provider decides. While another callback of the flow is processed, it
+    /// waits.
     case likely
-    /// It is not; the reason says why.
+    /// It does not belong to the flow. The reason says why.
     case ignored(Reason)
-    /// It says that another confirmation is awaited, and nothing else.
+    /// It only says that another confirmation is awaited.
     case noted
     /// It came by the link of an older message, which the provider does not take any more.
     case outdated
-    /// It belongs to something else.
+    /// It has nothing to do with the flow.
     case foreign
 }
 
@@ -163,13 +165,13 @@ public struct Arrival: Sendable {
     public let url: WebURL
     /// The body, where it was posted.
     public let form: [UInt8]?
-    /// The accounts whose flows it may answer, by who sent it and how; nil for all.
+    /// The accounts whose flows it may complete, depending on who sent it and how; nil for all.
     var accounts: Set<AccountName>?
-    /// The same for identical copies.
+    /// A digest of the callback. Identical copies have the same.
     let fingerprint: [UInt8]
     /// Without query and fragment.
     public let address: String
-    /// What it may be found by: digests of the path's last segment and of each parameter's value.
+    /// Its possible keys: digests of the path's last segment and of each parameter's value.
     let keys: [[UInt8]]
     /// Why it can belong to no sign-in; nil if it may.
     let complaint: FlowReason?
@@ -190,7 +192,8 @@ public struct Arrival: Sendable {
         complaint = Arrival.complaint(parameters, fragment)
     }
 
-    /// What a flow's state or key is kept under: SHA-256, so that a look-up tells nothing by its time.
+    /// The digest (SHA-256) under which a flow's state or key is stored. Comparing digests reveals nothing about the
+    /// key by how long it takes.
     public static func digest(of key: String) -> [UInt8] { Digest.sha256(Array(key.utf8)) }
 
     private static func complaint(

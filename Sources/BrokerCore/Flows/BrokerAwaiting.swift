@@ -1,7 +1,8 @@
-/// What the flows and the configuration say of where callbacks may arrive: enough to keep one from anybody else.
+/// Where callbacks may arrive, as the configuration and the flows say. With this a link handler recognizes a callback
+/// and does not pass it on to another program.
 extension Broker {
-    /// Every address that a callback may come to: those that the accounts' configuration states, and those of flows
-    /// that are remembered, which keep the one that they began with, key included.
+    /// Every address at which a callback may arrive: those in the accounts' configuration, and those of the flows that
+    /// are remembered. A flow keeps the address that it began with, including its key.
     public func redirectURIs() async -> (configured: Set<String>, ofFlows: Set<String>) {
         (await sessionManager.redirectURIs, await flowRegistry.redirectURIs)
     }

@@ -3,13 +3,13 @@ internal import HTTPMessages
 public import Secrets
 public import StrictJSON
 
-/// Where loopback, custom scheme and paste meet, and where every proof is redeemed: a callback, what the user typed, a
-/// provider's response. A proof that is not genuine changes nothing. The genuine proof of a pending flow is
-/// redeemed once, for all callers that wait for it.
+/// Takes callbacks from the loopback listener, from custom schemes and from the user's paste, and redeems every proof:
+/// a callback, what the user typed, a provider's response. A proof that is not genuine changes nothing. The genuine
+/// proof of a pending flow is redeemed once, for all callers that wait for it.
 extension Broker {
-    /// Takes a callback that came by any way; its form is the body where it was posted.
+    /// Takes a callback, in whatever way it came. `form` is the body if it was posted.
     ///
-    /// - Parameter accounts: those whose flows it may answer, by who sent it and how; nil for all.
+    /// - Parameter accounts: those whose flows it may complete, depending on who sent it and how; nil for all.
     public func receive(
         _ text: String, form: [UInt8]? = nil, for accounts: Set<AccountName>? = nil
     ) async -> CallbackVerdict {
@@ -51,8 +51,8 @@ extension Broker {
         return try await Redeemer(broker: self).verify(id, .code(typed), .code, Digest.sha256(text))
     }
 
-    /// Finishes a sign-in with an authenticator's response. Where the provider could not be asked, the flow goes on
-    /// waiting; its error response ends the flow, which says why.
+    /// Finishes a sign-in with an authenticator's response. If the provider cannot be reached, the flow keeps waiting.
+    /// An error response of the provider ends the flow with that error.
     public func verify(_ id: String, credential: JSONObject) async throws(BrokerError) -> FlowView {
         try await Redeemer(broker: self).verify(
             id, .credential(credential), .credential, Digest.sha256(JSON.object(credential).serialized()))
@@ -68,7 +68,7 @@ extension Broker {
                 await flowRegistry.change(id, change)
             }
         } catch {
-            // Nothing was sent: the wait is the provider's, if it asks for one.
+            // Nothing was sent. The caller may try again at once, or after the time that the provider asks for.
             await flowRegistry.postponeResending(id, by: .seconds(error.retryAfter ?? 0))
             throw error
         }

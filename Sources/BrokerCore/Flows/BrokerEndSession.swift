@@ -10,11 +10,11 @@ public struct EndSessionPage: Sendable {
     }
 }
 
-/// What the URL of such a page may say.
+/// What the URL of an end-session page may contain.
 public struct EndSessionForm: Sendable {
-    /// It names the user, so that the page need not ask.
+    /// The URL names the user, so that the page need not ask.
     public let saysWho: Bool
-    /// It may do so with the ID token.
+    /// The URL may name the user by the ID token.
     public let maySayIDToken: Bool
 }
 
@@ -31,8 +31,8 @@ extension Broker {
         EndingSession(account: try await sessionManager.account(name), session: await sessionManager.held(name))
     }
 
-    /// The page that ends the account's session at the provider, nil if the provider has none. To be asked for when the
-    /// session here is closed: the provider may take its time, and readers must not have it.
+    /// The page that ends the account's session at the provider, nil if the provider has none. Call this after the
+    /// session here was closed: the provider may be slow to respond, and readers must not get the session meanwhile.
     ///
     /// - Parameters:
     ///   - saysWho: the URL names the user, so that the page need not ask.

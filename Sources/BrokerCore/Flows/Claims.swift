@@ -1,8 +1,8 @@
 internal import HTTPMessages
 
-/// Claims on pending flows. Everything is checked first, and the flow is taken in the same turn, so that a callback which
-/// is not the genuine one neither consumes, nor aborts, nor completes anything. What a callback means to a flow is asked
-/// of what the flow awaits: see ``AwaitedSignIn/recognize(_:of:)``.
+/// Claims on pending flows. Everything is checked first, and the flow is taken in the same turn, so that a callback
+/// which is not the genuine one neither consumes, nor aborts, nor completes anything.
+/// ``AwaitedSignIn/recognize(_:of:)`` decides what a callback means to a flow.
 extension FlowRegistry {
     /// What a claim yields.
     enum Claim {
@@ -15,15 +15,15 @@ extension FlowRegistry {
         case ended
         case expired(flow: String)
         case ignored(Reason)
-        /// It says that another confirmation is awaited, and nothing else.
+        /// It only says that another confirmation is awaited.
         case noted(flow: String)
         /// It came by the link of an older message, which the provider does not take any more.
         case outdated(flow: String)
     }
 
-    /// Finds the flow of a callback in two passes: by the digest of a key first, then at the one place where callbacks
-    /// have none. A callback with the key of any flow is not tried in the second pass: the code of one provider must not
-    /// reach another one.
+    /// Finds the flow of a callback in two passes: by the digest of a key first, then by the address, for the only
+    /// pending flow there whose callback has no key. A callback with the key of any flow is not tried in the second
+    /// pass: the code of one provider must not reach another one.
     func claim(_ arrival: Arrival) async -> Claim {
         var isKnown = false
         for key in arrival.keys {
@@ -41,7 +41,7 @@ extension FlowRegistry {
         return .ignored(.flow(arrival.complaint ?? .unknownState))
     }
 
-    /// Nil if the callback belongs to something else.
+    /// Nil if the callback has nothing to do with this flow.
     private func claim(
         _ arrival: Arrival, of entry: Entry, _ awaited: any AwaitedSignIn
     ) async -> Claim? {
@@ -78,7 +78,7 @@ extension FlowRegistry {
             $0.flow.awaited.isKeyless && arrival.mayBelong(to: $0.flow)
                 && FlowRegistry.isPlace(arrival.address, of: $0.flow.redirectURI)
         }
-        // A copy of a link that ended a flow a moment ago is that flow's, whichever is pending now.
+        // A copy of a link that ended a flow a moment ago belongs to that flow, even if another one is pending now.
         return keyless.first { isCopy(arrival.fingerprint, of: $0) } ?? keyless.first { $0.status == .pending }
     }
 
@@ -99,7 +99,7 @@ extension FlowRegistry {
         case ended
     }
 
-    /// The end of every claim: the first one in time takes the flow.
+    /// The last step of every claim: the first caller takes the flow.
     func take(_ id: String, _ fingerprint: [UInt8]) async -> Taking {
         guard var entry = entries[id] else { return .ended }
         if let claim = entry.claim {
@@ -117,7 +117,7 @@ extension FlowRegistry {
         return .granted(verdict)
     }
 
-    /// True if its callback was the same, and a moment ago.
+    /// True if the flow was claimed with an identical callback, and has not ended or ended a moment ago.
     private func isCopy(_ fingerprint: [UInt8], of entry: Entry) -> Bool {
         guard let claim = entry.claim, claim.fingerprint == fingerprint else { return false }
         return entry.endedAt.map { clock.bootInstant - $0 <= FlowRegistry.repeatWindow } ?? true
@@ -148,7 +148,7 @@ extension FlowRegistry {
 
     // MARK: What is typed
 
-    /// The flow, if it awaits this kind of proof.
+    /// The pending flow with this id, if it awaits this kind of proof.
     func pendingFlow(_ id: String, awaiting kind: Proof.Kind) throws(BrokerError) -> Flow {
         guard let entry = entries[id] else { throw .flowNotFound }
         guard entry.status == .pending else { throw .flowEnded }
@@ -158,8 +158,8 @@ extension FlowRegistry {
         return entry.flow
     }
 
-    /// Changes what a pending flow awaits. False if nothing is left to wait for: from here on only ``finish(_:as:)`` ends
-    /// the flow.
+    /// Changes what a pending flow awaits. False if nothing is left to wait for: from here on only ``finish(_:as:)``
+    /// ends the flow.
     @discardableResult
     func change(_ id: String, _ change: AwaitedChange) -> Bool {
         guard let entry = entries[id], entry.status == .pending else { return true }
@@ -171,7 +171,7 @@ extension FlowRegistry {
         return true
     }
 
-    /// Takes the right to send the message again, or says when there is one.
+    /// Permits to send the message again once. Throws, with the time to wait, if it is too early.
     func admitResending(_ id: String) throws(BrokerError) {
         guard let entry = entries[id], let due = entry.resendAt else { return }
         let now = clock.bootInstant
@@ -186,7 +186,7 @@ extension FlowRegistry {
         entries[id]?.hasOlderMessage = true
     }
 
-    /// The provider has stated when.
+    /// The provider asks to wait this long before the message is sent again.
     func postponeResending(_ id: String, by pause: Duration) {
         entries[id]?.resendAt = clock.bootInstant + pause
         entries[id]?.isResendLimitOfProvider = true

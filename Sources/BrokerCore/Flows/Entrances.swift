@@ -4,9 +4,9 @@ internal import Secrets
 
 /// A flow's page has two entrances. The authorization URL is shown to the user. A program that opens a page is started
 /// with its address, which every user of the machine can read in its argument list; with an authorization URL another
-/// user could sign in as themselves, and send the user's browser to the callback. So what a program opens is an
-/// address of the callback listener with a key in it: it leads the user's own browser, once, to a request whose state,
-/// nonce and verifier were made for it and stand nowhere else.
+/// user could sign in as themselves, and send the user's browser to the callback. So what a program opens is an address
+/// of the callback listener with a key in it: it leads the user's own browser, once, to a request whose state, nonce
+/// and verifier were made for this browser and are used nowhere else.
 struct FlowEntrance: Sendable {
     let key: String
     let url: String
@@ -16,12 +16,12 @@ struct FlowEntrance: Sendable {
 
     var isSpent: Bool { visit == .fetched }
 
-    /// How many unused entrances a flow may have. With one more, the oldest is closed. As many used ones are remembered.
-    /// Every program that joins the sign-in has one, and a browser may be slow to open it.
+    /// How many unused entrances a flow may have. With one more, the oldest is closed. As many used ones are
+    /// remembered. Every program that joins the sign-in has one, and a browser may be slow to open it.
     static let maxLive = 32
 }
 
-/// An address of a flow that a program was to open, as callers see it.
+/// An address of a flow that was made for a program to open, as callers see it.
 public struct OpenAddress: Sendable, Equatable {
     public enum Visit: Sendable, Equatable {
         case none
@@ -73,8 +73,8 @@ extension FlowRegistry {
             !entry.entrances[index].isSpent
         else { return nil }
         let owner = entries[pageOwner(of: id)]
-        // A callback that is being worked on needs no second page. Polling for another device claims the flow for a
-        // moment each time.
+        // While a callback is processed, no second page is opened. A flow for another device is exempt, since each poll
+        // claims it for a moment.
         guard let owner, owner.status == .pending, owner.claim == nil || owner.flow.awaited.details.device != nil
         else { return nil }
         entries[id]?.entrances[index].visit = .fetched
@@ -95,9 +95,9 @@ extension FlowRegistry {
         entries[id]?.entrances[index].visit = .foreign(uid: uid)
     }
 
-    /// Adds an authorization request whose callback completes the flow. False if the flow has ended meanwhile. One without
-    /// a redirect URI awaits no callback, so it is not kept. With too many, the oldest of its kind gives way: links in
-    /// mails and requests at providers have a bound of their own.
+    /// Adds an authorization request whose callback completes the flow. False if the flow has ended meanwhile. One
+    /// without a redirect URI awaits no callback, so it is not kept. If there are too many, the oldest of its kind is
+    /// removed. Links in mails and requests at providers are counted separately.
     func add(_ request: any AwaitedSignIn, to id: String) async -> Bool {
         guard var entry = entries[id], entry.status == .pending else { return false }
         guard !request.redirectURI.isEmpty else { return true }
@@ -166,7 +166,7 @@ extension Broker {
         // If the browser disconnects meanwhile, the new request is still registered or closed.
         let making = work.start { await anotherPage(of: flow) }
         guard let page = await making.wait() ?? nil, let url = try? WebURL(parsing: page) else { return nil }
-        // Our own page is at a name below `localhost`.
+        // The daemon's own page is at a name below `localhost`, so its URL need not be https.
         let isOwn = flow.awaited.ownPage.map { page.hasPrefix($0) } ?? false
         return isOwn || url.isSecure ? page : nil
     }
@@ -189,14 +189,14 @@ extension Broker {
             }
             return nil
         }
-        // The provider takes no second request. The first one's address is not secret from the user's own programs,
-        // and it was in no argument list.
+        // The provider accepts no second request, so the first one is used. Its address was in no argument list, and
+        // the user's own programs may know it.
         guard await flowRegistry.isPending(flow.id), await flowRegistry.canBeOpened(flow.id) else { return nil }
         return flow.page
     }
 
-    /// The flow's request with secrets of its own; nil if the provider does not take it, or nothing would tell the two
-    /// apart when they come back.
+    /// The flow's request with secrets of its own; nil if the provider does not accept it, or if the two callbacks
+    /// could not be told apart.
     private func anotherRequest(of flow: Flow) async -> (any AwaitedSignIn)? {
         let provider = flow.account.provider(with: tools)
         return (try? await provider.anotherPage(of: flow, in: signInContext)) ?? nil

@@ -9,7 +9,7 @@ public struct Flow: Sendable {
     public let request: SignInRequest
     public internal(set) var awaited: any AwaitedSignIn
     public let startedAt: WallInstant
-    /// The same since boot.
+    /// The same, as time since boot.
     let beganAt: BootInstant
     /// How long it may take.
     public let duration: Duration
@@ -39,7 +39,7 @@ public struct Flow: Sendable {
         }
     }
 
-    /// True once its time has passed: the very end still counts.
+    /// True after its deadline. At the deadline itself it is not over yet.
     func isOver(by clock: BrokerClock) -> Bool { clock.bootInstant > deadline }
 
     /// Where its callback is to arrive; empty where none is awaited.
@@ -61,19 +61,19 @@ public struct Flow: Sendable {
         return device.verificationURIComplete ?? device.verificationURI
     }
 
-    /// When its time is over.
+    /// When it expires.
     public var expiresAt: WallInstant { startedAt + duration }
 
-    /// The same since boot.
+    /// The same, as time since boot.
     var deadline: BootInstant { beganAt + duration }
 
     /// When the message may be sent again; nil where none was sent.
     var firstResendAt: BootInstant? { awaited.resendInterval.map { beganAt + $0 } }
 
-    /// The error if the user did not finish in time.
+    /// The error of a flow that the user did not finish in time.
     var expiry: BrokerError { .flowExpired(awaited.expiry(of: self)) }
 
-    /// What the audit log says of its end.
+    /// What the audit log records about its end.
     func ending(as status: FlowView.Status, after duration: Duration) -> BrokerFact {
         let (outcome, error): (BrokerFact.Outcome, BrokerError?) =
             switch status {
@@ -107,9 +107,9 @@ public struct FlowView: Sendable {
     public let authorizationURL: String
     /// For a program to open, once: made for the caller who gets this view. Empty where none was made.
     public var openURL = ""
-    /// Why no such address can be had. Then no program may be started with a page of the flow.
+    /// Why no such address could be made. Then no program may be started with a page of the flow.
     public var openURLError: BrokerError?
-    /// What became of the addresses that programs were to open, oldest first.
+    /// The addresses that were made for programs to open, and whether they were requested, oldest first.
     public var openAddresses: [OpenAddress] = []
     /// Empty where no callback is awaited.
     public let redirectURI: String
@@ -122,9 +122,9 @@ public struct FlowView: Sendable {
     public var isHalfConfirmed = false
     /// What to enter on another device.
     public var device: DeviceCode?
-    /// What an app's authenticator is asked.
+    /// The challenge for the authenticator (WebAuthn) of an app.
     public var challenge: AuthenticatorChallenge?
-    /// Two words by which the user knows our own page from an imitation; nil for a page of the provider.
+    /// Two words by which the user tells the daemon's own page from an imitation; nil for a page of the provider.
     public var words: String?
     /// A change of the user who is signed in. It uses a flow, but is no sign-in.
     public var changesUser = false
@@ -136,7 +136,7 @@ public struct FlowView: Sendable {
 public enum CallbackVerdict: Sendable, Equatable {
     case completed(flow: String)
     case failed(flow: String, BrokerError)
-    /// The first of two links was followed: the server has noted it, and nothing was changed here.
+    /// The first of two links was opened: the provider has noted it, and nothing was changed here.
     case noted(flow: String)
     /// The callback came from the link of an older message. The flow keeps waiting for a newer one.
     case outdated(flow: String)
@@ -157,16 +157,16 @@ public struct CallbackReceiver: Sendable {
     public let openEntrance: OpenEntrance
     /// Serves a site of this name, and returns its address. Nil if there is no listener for sites.
     public let openSite: OpenSite
-    /// The account's flow does not wait behind this redirect URI or this address to open any more. The account is the
-    /// one that it was opened for.
+    /// Closes a redirect URI, or an address to open, that a flow of the account does not use any more. The account is
+    /// the one that it was opened for.
     public let close: @Sendable (_ redirectURI: String, AccountName) async -> Void
-    /// `127.0.0.1:PORT` of what is open.
+    /// The open listeners, each as `127.0.0.1:PORT`.
     public let listeners: @Sendable () -> [String]
 
     public typealias OpenEntrance =
         @Sendable (_ key: String, _ redirectURI: String, AccountName) async throws(BrokerError) -> String?
 
-    /// The site answers requests to its host, whose URL is the path.
+    /// The site responds to the requests to its host. Their URL is only the path.
     public typealias OpenSite =
         @Sendable (
             _ name: String, AccountName, _ site: @escaping @Sendable (HTTPRequest) async -> HTTPResponse

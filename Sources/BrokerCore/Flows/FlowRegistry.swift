@@ -3,13 +3,13 @@
 actor FlowRegistry {
     struct Entry {
         var flow: Flow
-        /// What else was asked of the provider for it, each with secrets of its own.
+        /// Further authorization requests for it, each with secrets of its own.
         var requests: [any AwaitedSignIn] = []
         var entrances: [FlowEntrance] = []
         var status = FlowView.Status.pending
-        /// How many sign-in calls wait for it; the last one to leave cancels.
+        /// How many sign-in calls want it. When none is left, it is cancelled.
         var interest: Int
-        /// Its session is about to be held: nothing else ends it any more.
+        /// Its session is about to be stored. From then on only the result of that ends it.
         var isSettling = false
         var claim: (fingerprint: [UInt8], verdict: Promise<CallbackVerdict>)?
         var endedAt: BootInstant?
@@ -27,7 +27,7 @@ actor FlowRegistry {
         /// Long polls that are open, and when the last one ended or a caller last asked for it.
         var waiters = 0
         var watchedAt: BootInstant
-        /// How many began before it: two may begin within one tick of any clock.
+        /// How many flows began before it. Used for the order, since two may begin within one tick of the clock.
         var place = 0
         let ended = Promise<Void>()
     }
@@ -43,22 +43,22 @@ actor FlowRegistry {
     let clock: BrokerClock
     private let work: Work
     private let record: @Sendable (BrokerFact) -> Void
-    /// Told of every flow that ends without a session.
+    /// Called for every sign-in that fails or expires.
     private let onFailure: @Sendable (AccountName, BrokerError) async -> Void
     /// True if one of these processes has an event stream open.
     let isHeard: @Sendable (Set<Int32>) -> Bool
 
-    /// Pending ones, of all accounts.
+    /// How many flows of all accounts may be pending.
     static let maxFlows = 16
-    /// Identical copies get the first one's verdict this long.
+    /// How long after a flow's end identical copies of its callback get the same verdict.
     static let repeatWindow: Duration = .seconds(5)
     /// A user who has declined is not asked again for this long, except by an explicit sign-in call.
     static let quietTime: Duration = .seconds(300)
-    /// An ended flow stays readable.
+    /// How long an ended flow stays readable.
     private static let memory: Duration = .seconds(600)
     /// The longest sleep toward a deadline: timers do not notice that a machine was suspended.
     private static let longestSleep: Duration = .seconds(30)
-    /// Ended flows that are remembered at most: beginning and cancelling flows must not fill the memory.
+    /// How many ended flows are remembered at most, so that beginning and cancelling flows does not fill the memory.
     static let maxEnded = 256
 
     init(
@@ -77,7 +77,7 @@ actor FlowRegistry {
 
     // MARK: Beginning
 
-    /// Registers a new flow. False if its place was cancelled meanwhile: then nothing will come of the flow.
+    /// Registers a new flow. False if its reserved place was cancelled meanwhile. Then the flow is not registered.
     func begin(_ flow: Flow, fulfilling promise: Promise<Result<FlowView?, BrokerError>>) async -> Bool {
         if let id = pendingID(of: flow.account.name), let former = entries[id], former.flow.awaited.waitsForMail,
             !former.isSettling
@@ -157,12 +157,13 @@ actor FlowRegistry {
     func close(_ address: String, of account: AccountName) async { await callbackReceiver.close(address, account) }
 
     func expire(_ id: String) async {
-        // A callback that is being worked on came in time.
+        // A callback that is being processed came in time.
         guard let entry = entries[id], entry.claim == nil else { return }
         await finish(id, as: .expired(entry.flow.expiry))
     }
 
-    /// Takes one interest away; the last one, or `isForAll`, cancels. Idempotent.
+    /// Removes the interest of one caller. If none is left, or with `isForAll`, the flow is cancelled. A flow that has
+    /// ended stays as it is.
     func cancel(_ id: String, isForAll: Bool) async throws(BrokerError) -> FlowView {
         guard var entry = entries[id] else { throw .flowNotFound }
         if entry.status == .pending {
@@ -173,7 +174,7 @@ actor FlowRegistry {
         return try view(id)
     }
 
-    /// Cancels an account's pending flow, since what it was made from has changed.
+    /// Cancels an account's pending flow, since the account's configuration has changed.
     func cancel(_ account: AccountName) async {
         starts.removeValue(forKey: account)?.promise.fulfil(
             .failure(.flowCancelled(.flow(.configurationChangedAtStart(account)))))

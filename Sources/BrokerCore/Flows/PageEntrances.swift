@@ -2,7 +2,7 @@ internal import Cryptography
 internal import HTTPMessages
 internal import Secrets
 
-/// An entrance that leads to a page without a flow: the one that ends the user's session at the provider. Its URL may
+/// An entrance to a page that belongs to no flow: the page that ends the user's session at the provider. Its URL may
 /// have the ID token in it, and a program that opens a page has its address in its argument list, which every user of
 /// the machine can read. So a program opens the entrance, once.
 struct PageEntrance: Sendable {
@@ -15,8 +15,8 @@ struct PageEntrance: Sendable {
 }
 
 extension FlowRegistry {
-    /// Notes an entrance that has been opened. As many can be opened at a time as entrances of one flow; the oldest gives
-    /// way.
+    /// Notes an entrance that has been opened. There may be as many as one flow may have; with one more, the oldest is
+    /// closed.
     func add(_ page: PageEntrance) async {
         pages.append(page)
         guard pages.count > FlowEntrance.maxLive else { return }

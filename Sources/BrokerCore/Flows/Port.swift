@@ -1,13 +1,14 @@
 internal import HTTPMessages
 
 /// A port that the caller fixes for one sign-in, so that it can be forwarded from another machine before there is a
-/// flow. It takes the place of a free one and of nothing else: what the configuration fixes was registered so.
+/// flow. It can replace only a port that Ringback would choose itself. A port in the configuration was registered at
+/// the provider and cannot be replaced.
 extension SignInRequest {
     /// The account as this request wants it: with its callback at the port.
     func atCallbackPort(_ account: Account) throws(BrokerError) -> Account {
         guard let port = callbackPort else { return account }
         let template = account.redirectURI ?? "http://127.0.0.1:{port}/callback/\(account.name)"
-        // A port that is to be found is no part of a URL's grammar.
+        // `{port}` is not valid in a URL, so it is parsed with port 0.
         let standIn = template.firstRange(of: ":{port}").map { range in
             template[..<range.lowerBound] + ":0" + template[range.upperBound...]
         }

@@ -22,13 +22,14 @@ extension FlowRegistry {
         case begin(Flow, Promise<Result<Void, BrokerError>>)
     }
 
-    /// A reference younger than this was not used yet. If a push was refused, none is sent again for this long.
+    /// A reference younger than this is assumed not to have been used. If a push was refused, none is sent again for
+    /// this long.
     private static let youth: Duration = .seconds(5)
     /// The rest of a reference's lifetime must be long enough to open a page.
     private static let reserve: Duration = .seconds(10)
 
-    /// Nil if the flow's current URL can be used. It can be opened once, so a caller that joins later needs a new one if an
-    /// earlier caller may have opened it.
+    /// Nil if the flow's current URL can be used. It can be opened once, so a caller that joins later needs a new one
+    /// if an earlier caller may have opened it.
     func renewal(of id: String, isForNewcomer: Bool) -> RenewalAdmission? {
         let id = pageOwner(of: id)
         guard let entry = entries[id], entry.status == .pending, entry.claim == nil,
@@ -47,7 +48,7 @@ extension FlowRegistry {
         return .begin(entry.flow, promise)
     }
 
-    /// What came of making the page known again.
+    /// Takes the result of pushing the flow's request again.
     func renewed(
         _ id: String, with result: Result<any AwaitedSignIn, BrokerError>,
         fulfilling promise: Promise<Result<Void, BrokerError>>
@@ -56,7 +57,7 @@ extension FlowRegistry {
         promise.fulfil(result.map { _ in })
     }
 
-    /// The flow whose page a flow shows: another account's, where it waits for that one.
+    /// The flow whose page is opened for a flow: if it waits for a flow of another account, that one.
     func pageOwner(of id: String) -> String {
         entries[id]?.flow.awaited.upstream?.flow ?? id
     }
@@ -77,7 +78,7 @@ extension Broker {
     func openable(
         _ view: FlowView, isInterested: Bool, waitingAtMost bound: Duration
     ) async throws(BrokerError) -> FlowView {
-        // Looked at again: another caller may have renewed the URL since the view was taken.
+        // Read again: another caller may have renewed the URL since the view was taken.
         guard let renewal = await renewal(of: view.id, isForNewcomer: true) else {
             return try await flowRegistry.view(view.id)
         }

@@ -1,5 +1,5 @@
-/// Sign-ins that fail before they are flows. They are recorded as a flow that failed is, and the account shows why. A
-/// mistake in the request itself is told to the caller only.
+/// Sign-ins that fail before they have a flow. They are recorded like a failed flow, and the account shows the error.
+/// Only the caller is told of a mistake in the request itself.
 extension Broker {
     /// To be called before the caller gets its response, so that the account has the error by then.
     func tell(

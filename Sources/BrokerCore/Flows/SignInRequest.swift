@@ -12,17 +12,17 @@ public struct SignInRequest: Sendable, Equatable {
     public var details: (any SignInDetails)?
     /// The port that the callback is to come to; nil for the configured one, or any that is free.
     public var callbackPort: Int?
-    /// It takes the place of a different sign-in of the account that is pending.
+    /// It replaces a different sign-in of the account that is pending.
     public var replaces = false
-    /// Who asks: a flow whose processes listen is waited for.
+    /// The process that asks. As long as it listens for events, a caller counts as waiting for the flow.
     public var process: Int32?
-    /// What it is for, as its provider has found by ``SignInProvider/check(_:)``.
+    /// What it is for. Set by ``SignInProvider/check(_:)``.
     public var purpose = Purpose.signIn
-    /// It is on its way when it is asked for; a flow may follow.
+    /// The sign-in starts with the request itself, not with a flow; a flow may follow. Set by the provider.
     public var startsAtOnce = false
-    /// It ends in a browser or a mail program, not in the program that asked for it, as its provider has found.
+    /// It ends in a browser or a mail program, not in the program that asked for it. Set by the provider.
     public var endsElsewhere = false
-    /// The way in as sign-ins are recorded: a provider's name, `email` or `phone`.
+    /// How the user signs in, as it is recorded: a provider's name, `email` or `phone`.
     public var way: String?
 
     public enum Purpose: Sendable {
@@ -46,10 +46,11 @@ public struct SignInRequest: Sendable, Equatable {
 
     var changesUser: Bool { purpose == .change }
 
-    /// Of a user who is signed in and stays so however it ends.
+    /// True if it concerns the user who is signed in, who stays signed in even if it fails.
     var concernsHeldUser: Bool { purpose != .signIn }
 
-    /// The same without what was needed once: a pending flow keeps no password, and is found without it.
+    /// The same without the secrets that are needed only once: a pending flow keeps no password, and requests are
+    /// compared without it.
     var withoutSecrets: SignInRequest {
         var request = self
         request.details = details?.withoutSecrets
@@ -72,9 +73,9 @@ public struct SignInRequest: Sendable, Equatable {
 
 /// What a sign-in at one kind of provider takes beside what every sign-in does.
 public protocol SignInDetails: Sendable {
-    /// Equal ones are one sign-in.
+    /// True if both ask for the same sign-in.
     func isSame(as other: any SignInDetails) -> Bool
-    /// The same without what was needed once.
+    /// The same without the secrets that are needed only once.
     var withoutSecrets: any SignInDetails { get }
 }
 

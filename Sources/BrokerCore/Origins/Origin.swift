@@ -6,7 +6,7 @@ public struct Origin: Sendable, Equatable {
     public let account: AccountName
     public let kind: SessionQuery.Kind
     public let key: TokenKey
-    /// The user name for tools that want one; nil for the one that the tool said.
+    /// The user name for tools that need one; nil for the one in the tool's request.
     public let username: String?
     /// The fields in which a tool sends the token; ``OriginHeader/line(token:username:)`` fills them in.
     public let headers: [OriginHeader]
@@ -23,7 +23,7 @@ public struct Origin: Sendable, Equatable {
         self.headers = headers
     }
 
-    /// What the account's session is asked for.
+    /// The query for the token of this origin.
     public var query: SessionQuery {
         var query = SessionQuery()
         query.key = key

@@ -40,7 +40,8 @@ public final class OriginRegistry: Sendable {
     /// Takes over the configuration's table, at start and at every reload.
     public func configure(_ origins: [Origin]) {
         state.withLock { state in
-            // A token of another account was never given for this rule.
+            // Rejections are kept only for origins that did not change: a token of another account was never given for
+            // this rule.
             let former = Dictionary(state.origins.map { ($0.rule, $0) }) { first, _ in first }
             let same = origins.filter { former[$0.rule] == $0 }
             state.rejections.keep(Set(same.map(\.rule)))
@@ -49,7 +50,7 @@ public final class OriginRegistry: Sendable {
         }
     }
 
-    /// Before the accounts change: what the new table does not have is not served any more. Otherwise a token of an
+    /// Removes the origins that the new table does not have, before the accounts change. Otherwise a token of an
     /// account's new provider could reach a server that only the old table names.
     public func retain(_ origins: [Origin]) {
         configure(state.withLock { state in state.origins.filter(origins.contains) })
@@ -65,8 +66,8 @@ public final class OriginRegistry: Sendable {
         }
     }
 
-    /// The origin whose issued token was rejected by the server behind a URL; nil if there is none. The user name
-    /// does not decide: after a rejection tools say the name that came with the token.
+    /// The origin whose issued token was rejected by the server behind a URL; nil if there is none. The user name is
+    /// not compared: after a rejection, tools send the name that they got with the token.
     ///
     /// - Parameters:
     ///   - digest: the SHA-256 of the token.
@@ -84,7 +85,7 @@ public final class OriginRegistry: Sendable {
     ///
     /// - Parameters:
     ///   - digest: the SHA-256 of the token.
-    ///   - socket: the exposed socket through which it is told; nil for the daemon's own.
+    ///   - socket: the exposed socket through which it is reported; nil for the daemon's own.
     public func reject(_ digest: [UInt8], by origin: Origin, at socket: String?) -> Rejection {
         let now = broker.clock.bootInstant
         return switch state.withLock({ $0.rejections.reject(digest, at: socket, by: origin.rule, at: now) }) {
@@ -126,7 +127,7 @@ public final class OriginRegistry: Sendable {
             throw explain(.conflict(.request(.originsChanged)))
         }
         let isRepeated = state.withLock { state in
-            // Another lookup may have replaced it meanwhile: then this token is that replacement.
+            // If another lookup has refreshed the token meanwhile, this token is the replacement.
             let holder = OriginRejections.Holder(query.key, at: socket)
             state.rejections.gave(digest, holder, for: origin.rule, isReplacement: isRefused, at: now)
             return state.rejections.isRepeated(digest, holder, by: origin.rule, at: now)

@@ -1,16 +1,16 @@
 internal import HTTPMessages
 
-/// Which tokens an origin has refused, by what tools have told. A value without a clock: every call gets the instant.
+/// Which tokens an origin has refused, as tools report. A value without a clock: every call gets the instant.
 ///
-/// They are kept for each origin, each key of a token, and each socket through which it was given. A program behind an
-/// exposed socket then cannot make a rejection by its owner forgotten, and if it lies, no other tool goes without a
-/// refresh.
+/// They are kept for each origin, each key of a token, and each socket through which it was given. So a program behind
+/// an exposed socket cannot make a rejection that its owner reported be forgotten. If it reports a false rejection, the
+/// refreshes for other tools are not affected.
 ///
 /// A refused token is replaced once: the next lookup refreshes it. If the replacement is refused too, the token is
-/// probably good and lacks a scope, so refreshing does not help. It is then not refreshed for this origin's sake for
-/// ``rest``. Tokens are known by their SHA-256 only.
+/// probably good and lacks a scope, so refreshing does not help. This origin then causes no refresh for ``rest``.
+/// Tokens are known by their SHA-256 only.
 struct OriginRejections: Sendable {
-    /// What a rejection means.
+    /// The result of reporting a rejection.
     enum Outcome: Sendable, Equatable {
         /// The token is not the last one that this holder was given for this origin, or its rejection is known already.
         case ignored
@@ -46,7 +46,8 @@ struct OriginRejections: Sendable {
     /// How long an origin that refused two tokens in a row causes no refresh.
     static let rest: Duration = .seconds(300)
 
-    /// How many holders are remembered for an origin. Beyond it the one is forgotten that was given longest ago.
+    /// How many holders are remembered for an origin. With one more, the holder whose token was given longest ago is
+    /// forgotten.
     static let mostHolders = 64
 
     private var entries: [OriginRule: [Holder: Entry]] = [:]
@@ -56,7 +57,7 @@ struct OriginRejections: Sendable {
         entries[rule]?.contains { $0.key.socket == socket && $0.value.given == digest } ?? false
     }
 
-    /// A tool tells through a socket that the origin refused a token.
+    /// A tool reports through a socket that the origin refused a token.
     mutating func reject(
         _ digest: [UInt8], at socket: String?, by rule: OriginRule, at now: BootInstant
     ) -> Outcome {

@@ -4,8 +4,8 @@ public import SessionVault
 public import StrictJSON
 internal import Synchronization
 
-/// The kind of an account: what is known of its provider before anything is asked of it. It is made where the
-/// configuration is mapped.
+/// The kind of an account: what is known about its provider without a request to it. It is made when the configuration
+/// is read.
 public protocol AccountKind: Sendable {
     /// The account's provider, for one use.
     func provider(of account: Account, with tools: ProviderTools) -> any SignInProvider
@@ -13,7 +13,8 @@ public protocol AccountKind: Sendable {
     /// What a session of the account is bound to.
     func binding(of account: Account) -> SessionBinding
 
-    /// What makes the sessions of two accounts different ones, beyond what they are bound to.
+    /// The text that stands for the binding in the vault. It differs for accounts that have the same binding but must
+    /// not share a session.
     func bindingID(of account: Account) -> String
 
     /// The issuer, where there is one.
@@ -28,16 +29,17 @@ public protocol AccountKind: Sendable {
     /// Refuses a token that this kind of account cannot have.
     func check(_ query: SessionQuery, of account: Account) throws(BrokerError)
 
-    /// How a session of the account can be had that renews itself; nil where nothing is known to help.
+    /// How the user can get a session that can be refreshed; nil if no way is known.
     func renewalAdvice(of account: Account) -> Reason?
 
-    /// What callers may see of what is sealed for this kind alone.
+    /// What callers may see of the session's attachment of this kind.
     func shown(of session: Session) -> SessionAttachment?
 
-    /// Who is told what happens to the account's sessions.
+    /// The observer of the account's sessions; nil if this kind needs none.
     func observer(with tools: ProviderTools) -> (any SessionObserver)?
 
-    /// True if what the setting names can be used now, though it could not be before. Nothing is asked of the provider.
+    /// True if what the setting names can be used now, though it could not be before. No request is sent to the
+    /// provider.
     func isUsable(_ setting: UnusableSetting) async -> Bool
 }
 
@@ -71,7 +73,7 @@ public struct ProviderTools: Sendable {
         self.record = record
     }
 
-    /// What providers of a kind remember together. It is made when it is asked for first.
+    /// The memory that all providers of a kind share. It is made at its first use.
     public func memory<Memory: ProviderMemory>(_ type: Memory.Type = Memory.self) -> Memory {
         memories.find(type) { Memory(http: http, work: work, clock: clock) }
     }
@@ -86,7 +88,7 @@ public struct ProviderTools: Sendable {
 public protocol ProviderMemory: AnyObject, Sendable {
     init(http: any HTTPClient, work: Work, clock: BrokerClock)
 
-    /// The configuration was read again: what is known is to be asked for again before its next use.
+    /// The configuration was read again: what is remembered has to be requested again before its next use.
     func configurationChanged() async
 }
 
@@ -109,8 +111,8 @@ private final class ProviderMemories: Sendable {
     }
 }
 
-/// What is sealed with a session for one kind of account alone. The broker carries it without reading it, and keeps what
-/// it does not know.
+/// What one kind of account stores with a session. The broker does not read it, and also keeps attachments of kinds
+/// that it does not know.
 public struct SessionAttachment: Sendable, Equatable {
     public var secrets: [String: Secret]
     public var facts: JSONObject

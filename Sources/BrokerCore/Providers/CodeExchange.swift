@@ -2,8 +2,8 @@ internal import HTTPMessages
 
 /// Redeems the code of a callback with at most two requests (RFC 6749 section 4.1.3).
 ///
-/// If the provider cannot be reached, fails (5xx) or cuts off its response, the same request is sent once more. A provider
-/// may revoke tokens when a code is used twice (RFC 6749 section 4.1.2), but no tokens have arrived yet.
+/// If the provider cannot be reached, fails (5xx) or cuts off its response, the same request is sent once more. A
+/// provider may revoke tokens when a code is used twice (RFC 6749 section 4.1.2), but no tokens have arrived yet.
 public enum CodeExchange {
     /// Why a request did not redeem the code.
     public struct Failure: Error {

@@ -1,6 +1,7 @@
 public import HTTPMessages
 
-/// Where a document is, and by which trust: the same address under another trust is another document.
+/// The address of a document, and the certificates that are trusted for it. The same address with other trusted
+/// certificates is another document.
 public struct DocumentPlace: Hashable, Sendable {
     public let address: String
     private let authorities: Int
@@ -13,13 +14,13 @@ public struct DocumentPlace: Hashable, Sendable {
     }
 }
 
-/// Documents of providers, such as their keys: fetched once for all who wait, and kept for a while. What is known is not
-/// forgotten for an outage of the place where it is kept.
+/// Documents of providers, such as their keys: fetched once for all callers that wait, and kept for a while. If a
+/// temporary error keeps a document from being fetched again, the kept one is used.
 public actor KeptDocuments<Document: Sendable> {
     private struct Entry {
         var value: Document?
         var fetchedAt: BootInstant?
-        /// When a newer one than the one that did not fit was asked for.
+        /// When a newer document was last requested because the kept one did not fit.
         var refetchedAt: BootInstant?
         var fetch: Promise<Result<Document, BrokerError>>?
     }
@@ -31,8 +32,9 @@ public actor KeptDocuments<Document: Sendable> {
     private let refetchInterval: Duration
 
     /// - Parameters:
-    ///   - lifetime: how long a document is believed.
-    ///   - refetchInterval: between two requests for a newer one than the one that did not fit.
+    ///   - lifetime: how long a document is used before it is requested again.
+    ///   - refetchInterval: the shortest time between two requests for a newer document because the kept one did not
+    ///     fit.
     public init(
         work: Work, clock: BrokerClock, lifetime: Duration = .seconds(3_600), refetchInterval: Duration = .seconds(30)
     ) {
@@ -42,7 +44,7 @@ public actor KeptDocuments<Document: Sendable> {
         self.refetchInterval = refetchInterval
     }
 
-    /// The document. `isStale` asks for a newer one than the one that did not fit.
+    /// The document. With `isStale`, the kept one did not fit and a newer one is requested.
     public func value(
         at place: DocumentPlace, isStale: Bool,
         fetching fetch: @escaping @Sendable () async throws(BrokerError) -> Document

@@ -1,11 +1,11 @@
 internal import HTTPMessages
 public import Secrets
 
-/// A refresh that is ready to be sent. Its phases stay in the session manager: announce, send, keep, validate, serve.
+/// A refresh that is ready to be sent. The session manager runs its phases: announce, send, keep, validate, serve.
 public struct Renewal: Sendable {
-    /// The refresh tokens worth presenting, newest first; empty where none is needed.
+    /// The refresh tokens to present, the newest first; empty if none is needed.
     let presents: [Secret]
-    /// Sends the request with one of them. Throws only what says that there is no response to look into.
+    /// Sends the request with one of them. Throws if no response with tokens can be read.
     let send: @Sendable (Secret?) async throws(BrokerError) -> RenewalResponse
     /// What an error of ``send`` or of the validation says about the session.
     let meaning: @Sendable (BrokerError) -> RenewalMeaning
@@ -20,7 +20,7 @@ public struct Renewal: Sendable {
     }
 }
 
-/// The response to a refresh, after the first look: its refresh token is known, the rest is not validated yet.
+/// The response to a refresh. Its refresh token has been read, the rest is not validated yet.
 public struct RenewalResponse: Sendable {
     /// The new refresh token; nil if the old one stays.
     let refreshToken: Secret?

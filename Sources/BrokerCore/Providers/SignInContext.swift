@@ -30,7 +30,7 @@ public struct SignInContext: Sendable {
         return address
     }
 
-    /// Nothing will arrive there.
+    /// Closes a redirect URI or the address of a site.
     public func closeRedirect(_ redirectURI: String, of account: AccountName) async {
         await broker.callbackReceiver.close(redirectURI, account)
     }
@@ -42,7 +42,7 @@ public struct SignInContext: Sendable {
 
     // MARK: Sessions
 
-    /// Refuses a sign-in that could not be kept, before anything is asked that cannot be asked twice.
+    /// Throws if the session of a sign-in could not be stored. To be called before a request that cannot be repeated.
     public func admitSession(_ account: AccountName) async throws(BrokerError) {
         try await broker.sessionManager.admitsSession(account)
     }
@@ -70,7 +70,7 @@ public struct SignInContext: Sendable {
 
     // MARK: Other accounts
 
-    /// Waits for a token of another account, with at least so many seconds of life.
+    /// Waits until another account has a token as the query asks for.
     public func require(_ query: SessionQuery, of account: AccountName) async throws(BrokerError) {
         _ = try await broker.session(account, query)
     }
@@ -89,24 +89,24 @@ public struct SignInContext: Sendable {
         try? await broker.flowRegistry.view(flow, waiting: bound)
     }
 
-    /// Adds a request whose callback completes the flow. False if the flow has ended meanwhile; then nothing will arrive
-    /// for the request.
+    /// Adds a request whose callback completes the flow. False if the flow has ended meanwhile; then nothing will
+    /// arrive for the request.
     public func add(_ request: any AwaitedSignIn, to flow: Flow) async -> Bool {
         if await broker.flowRegistry.add(request, to: flow.id) { return true }
         await closeRedirect(request.redirectURI, of: flow.account.name)
         return false
     }
 
-    /// Ends a flow as the one that it waited for.
+    /// Ends a flow with the status of the flow that it waited for.
     public func finish(_ flow: Flow, as status: FlowView.Status) async {
         await broker.flowRegistry.finish(flow.id, as: status)
     }
 
-    /// Takes an interest in a flow away; the last one to go cancels it.
+    /// Removes an interest in a flow. If none is left, the flow is cancelled.
     public func cancel(_ flow: String) async { _ = try? await broker.flowRegistry.cancel(flow, isForAll: false) }
 
-    /// Redeems a proof that came otherwise than by a caller. The flow's claim is held meanwhile, and shutdown waits for
-    /// it. Nil if the flow waits no more.
+    /// Redeems a proof that no caller sent, such as the result of polling. The flow's claim is held meanwhile, and
+    /// shutdown waits for it. Nil if the flow cannot be claimed.
     public func redeem(_ proof: Proof, of flow: Flow) async -> CallbackVerdict? {
         let redeeming = broker.work.start { () -> CallbackVerdict? in
             guard case .granted(let promise) = await broker.flowRegistry.take(flow.id, []) else { return nil }
@@ -118,7 +118,7 @@ public struct SignInContext: Sendable {
     }
 }
 
-/// The sessions, for who asks something of a provider with one of them.
+/// The sessions, for code that sends a provider requests with one of them.
 public struct SessionAccess: Sendable {
     let sessionManager: SessionManager
 
@@ -149,14 +149,14 @@ public struct SessionAccess: Sendable {
         try await sessionManager.change(name, operation)
     }
 
-    /// The same with a borrowed token, where the session does not change: a slow response delays no other request.
+    /// A request that does not change the session. It takes no turn, so that a slow response delays no other request.
     public func borrow(
         _ name: AccountName, _ operation: SessionOperation
     ) async throws(BrokerError) -> HTTPResponse {
         try await BorrowedToken(account: name, sessionManager: sessionManager).ask(operation)
     }
 
-    /// Changes what is kept with a session, in its turn. The provider is not asked.
+    /// Changes what is stored with a session, in its turn. No request is sent to the provider.
     public func edit(
         _ name: AccountName, _ edit: @escaping @Sendable (inout Session) throws(BrokerError) -> Void
     ) async throws(BrokerError) {

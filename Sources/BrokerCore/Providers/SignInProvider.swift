@@ -1,21 +1,22 @@
 public import Secrets
 public import StrictJSON
 
-/// What the broker asks of an account's provider. It knows the kinds of accounts by this and by ``AccountKind`` alone.
+/// What the broker asks of an account's provider. Only this and ``AccountKind`` tell the broker anything about the
+/// kinds of accounts.
 ///
 /// A conformer is a value that is made for each use and holds nothing: what it remembers is in a ``ProviderMemory``.
 public protocol SignInProvider: Sendable {
     // MARK: Sign-ins
 
-    /// The request with defaults filled in, so that a request that leaves a field out equals one that names the default.
-    /// Throws for a caller's mistake, before anything is asked of the provider.
+    /// The request with defaults filled in, so that a request that leaves a field out equals one that names the
+    /// default. Throws for a caller's mistake, before anything is asked of the provider.
     func check(_ request: SignInRequest) throws(BrokerError) -> SignInRequest
 
     /// Begins a sign-in: it becomes a flow, or is done at once.
     func begin(_ request: SignInRequest, in context: SignInContext) async throws(BrokerError) -> Beginning
 
-    /// Exchanges a proof for a session, or for the next state of the flow. The flow's claim is held meanwhile, so that nothing else redeems a proof
-    /// of it, and its deadline does not end it.
+    /// Exchanges a proof for a session, or for the next state of the flow. The flow's claim is held meanwhile, so that
+    /// nothing else redeems a proof of it, and its deadline does not end it.
     func redeem(
         _ proof: Proof, of flow: Flow, in context: SignInContext
     ) async throws(RedemptionFailure) -> Redemption
@@ -23,20 +24,22 @@ public protocol SignInProvider: Sendable {
     /// Runs beside a flow whose ``AwaitedSignIn/isAccompanied`` is true, until it ends or the daemon does.
     func accompany(_ flow: Flow, in context: SignInContext) async
 
-    /// The flow's request, made known to the provider once more under the same secrets (RFC 9126).
+    /// Pushes the flow's authorization request to the provider again, with the same secrets (RFC 9126).
     func renewPage(of flow: Flow) async throws(BrokerError) -> any AwaitedSignIn
 
-    /// The flow's request with secrets of its own; nil if nothing would tell the two apart when they come back.
+    /// Another authorization request for the flow, with secrets of its own; nil if the two callbacks could not be told
+    /// apart.
     func anotherPage(of flow: Flow, in context: SignInContext) async throws(BrokerError) -> (any AwaitedSignIn)?
 
-    /// Sends the message of a flow again. Returns what that changes of what is awaited.
+    /// Sends the message of a flow again. Returns how that changes what the flow awaits.
     func resend(
         _ flow: Flow, captcha: Secret?, in context: SignInContext
     ) async throws(BrokerError) -> AwaitedChange?
 
     // MARK: Sessions
 
-    /// Makes a refresh ready: all that can fail before a refresh token is presented (metadata, the client's secret).
+    /// Prepares a refresh: does everything that can fail before a refresh token is presented (metadata, the client's
+    /// secret).
     func renewal(
         of session: Session, for key: TokenKey, because reason: RefreshReason
     ) async throws(BrokerError) -> Renewal
@@ -46,8 +49,8 @@ public protocol SignInProvider: Sendable {
     /// - Parameter endingAll: the user's other sessions are to end, too, where the provider offers that.
     func revoke(_ session: Session, endingAll: Bool) async throws(BrokerError) -> Bool
 
-    /// The provider's identifier of a session, the same for all its tokens; nil if its tokens do not contain one. Where two
-    /// identifiers differ, the provider keeps two sessions, and each has to be ended by itself.
+    /// The provider's identifier of a session, the same for all its tokens; nil if its tokens do not contain one. Where
+    /// two identifiers differ, the provider keeps two sessions, and each has to be ended by itself.
     func family(of session: Session) -> String?
 
     /// The page that ends the user's session at the provider; nil if the provider has none.
@@ -55,12 +58,11 @@ public protocol SignInProvider: Sendable {
 
     // MARK: Diagnosis
 
-    /// Looks at the provider the way that a sign-in would, without one. Changes nothing.
-    ///
+    /// Checks the provider with requests like those of a sign-in, but signs nobody in and changes nothing.
     func diagnose(_ subject: DiagnosisSubject) async -> Diagnosis
 }
 
-/// What most kinds of providers leave out.
+/// Defaults for what most providers do not need.
 extension SignInProvider {
     public func accompany(_ flow: Flow, in context: SignInContext) async {}
     public func renewPage(of flow: Flow) async throws(BrokerError) -> any AwaitedSignIn { flow.awaited }
@@ -84,13 +86,13 @@ extension SignInProvider {
 public enum Beginning: Sendable {
     /// - Parameters:
     ///   - timeout: how long it may take where the request does not say; nil for the account's own bound.
-    ///   - atMost: when the provider ends it, if it does.
+    ///   - atMost: how long the provider keeps it, if it says so.
     case flow(any AwaitedSignIn, timeout: Duration? = nil, atMost: Duration? = nil)
     /// The account holds its session.
     case done
 }
 
-/// What may end a flow.
+/// A proof that may complete a flow.
 public enum Proof: Sendable {
     /// A callback that the flow has recognized.
     case callback(Arrival)
@@ -98,11 +100,11 @@ public enum Proof: Sendable {
     case code(TypedCode)
     /// An authenticator's response.
     case credential(JSONObject)
-    /// It is time to ask the provider (RFC 8628).
+    /// The provider's token endpoint is to be polled now (RFC 8628).
     case poll
     /// The other account's sign-in that was waited for is done.
     case upstream
-    /// What the provider's own page was given.
+    /// What the user entered on a page that the daemon serves for the provider.
     case own(any OwnProof)
 
     public enum Kind: Sendable {
@@ -110,7 +112,7 @@ public enum Proof: Sendable {
     }
 }
 
-/// What a provider's own page was given: its provider alone knows it.
+/// What the user entered on a page that the daemon serves for a provider. Only the provider's code reads it.
 public protocol OwnProof: Sendable {}
 
 /// A code of a message, or the hash of a mail's link.
@@ -170,7 +172,7 @@ public struct RedemptionFailure: Error, Sendable {
 public struct SessionOpening: Sendable {
     /// Another user than the one who is signed in may take the account over.
     public var switchesSubject: Bool
-    /// What is told.
+    /// The event that is posted.
     public var event: BrokerEvent.Kind
     /// Another operation than a sign-in asked for it.
     public var isAsked: Bool

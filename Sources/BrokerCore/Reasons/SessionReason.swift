@@ -2,7 +2,8 @@ public import SessionVault
 
 /// Why a session cannot be stored, read, refreshed or asked for a token.
 public enum SessionReason: Sendable, Equatable {
-    /// The account is signed in as `held`, and the sign-in is by `other`: names or subjects; nil for a user without either.
+    /// The account is signed in as `held`, and the sign-in is by `other`: names or subjects; nil for a user without
+    /// either.
     case otherUser(AccountName, held: String?, other: String?)
     /// The caller expected another subject than the session's.
     case otherSubject(AccountName, expected: String)

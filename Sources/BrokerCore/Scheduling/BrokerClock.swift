@@ -61,7 +61,7 @@ public struct Deadline: Sendable, Equatable {
     /// The longest time that is counted, about 35,000 years. A longer one is cut to it.
     private static let farthest: Duration = .seconds(1 << 40)
 
-    /// The instant so long from now.
+    /// The instant that is `duration` from now.
     public init(in duration: Duration, by clock: BrokerClock) {
         let duration = min(max(duration, .zero - Deadline.farthest), Deadline.farthest)
         at = clock.wallInstant + duration

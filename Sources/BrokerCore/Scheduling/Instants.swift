@@ -7,7 +7,7 @@ public struct BootInstant: Sendable, Hashable, Comparable {
 
     public static func < (left: BootInstant, right: BootInstant) -> Bool { left.milliseconds < right.milliseconds }
 
-    /// The instant so much later, at most the largest one that can be represented.
+    /// The instant that is `duration` later, at most the largest one that can be represented.
     public static func + (instant: BootInstant, duration: Duration) -> BootInstant {
         let (sum, overflows) = instant.milliseconds.addingReportingOverflow(duration.wholeMilliseconds)
         return BootInstant(milliseconds: overflows ? (duration < .zero ? .min : .max) : sum)
@@ -27,7 +27,7 @@ public struct BootInstant: Sendable, Hashable, Comparable {
 }
 
 /// An instant by the wall clock: Unix time in seconds, as users and providers state it. The clock may be set at any
-/// moment, so nothing here is judged by it alone.
+/// moment, so no decision here depends on it alone.
 public struct WallInstant: Sendable, Hashable, Comparable {
     public let seconds: Int
 
@@ -35,7 +35,8 @@ public struct WallInstant: Sendable, Hashable, Comparable {
 
     public static func < (left: WallInstant, right: WallInstant) -> Bool { left.seconds < right.seconds }
 
-    /// The instant so much later, rounded up to a whole second; at most the largest one that can be represented.
+    /// The instant that is `duration` later, rounded up to a whole second; at most the largest one that can be
+    /// represented.
     public static func + (instant: WallInstant, duration: Duration) -> WallInstant {
         let (sum, overflows) = instant.seconds.addingReportingOverflow(duration.secondsRoundedUp)
         return WallInstant(seconds: overflows ? (duration < .zero ? .min : .max) : sum)

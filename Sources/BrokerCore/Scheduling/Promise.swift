@@ -16,7 +16,7 @@ public final class Promise<Value: Sendable>: Sendable {
 
     public init() {}
 
-    /// How many wait now.
+    /// The number of waits.
     var waiterCount: Int { state.withLock { $0.waiters.count } }
 
     /// The value, if it is there.

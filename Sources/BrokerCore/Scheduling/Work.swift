@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Work that belongs to the daemon and not to the caller who asked for it: a caller that goes away never cancels a
+/// Work that belongs to the daemon and not to the caller who asked for it: a caller that disconnects never cancels a
 /// refresh, since the provider may already have rotated the token. This is the only place that starts a `Task`.
 public final class Work: Sendable {
     private struct State {

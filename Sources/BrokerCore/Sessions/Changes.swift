@@ -157,8 +157,8 @@ struct Replacement: Sendable {
     /// With what it takes over from the former one.
     let session: Session
     let former: Session?
-    /// The former session, if the provider has to end it. Nil if the same session only got other tokens, or the provider
-    /// does not tell its sessions apart.
+    /// The former session, if the provider has to end it. Nil if the same session only got other tokens, or the
+    /// provider does not tell its sessions apart.
     private(set) var replaced: Closed?
 
     /// Throws if the subject differs from that of the lane's session. A nil subject is accepted.

@@ -13,7 +13,8 @@ extension LaneState {
         /// `isAfterReload`: a reload of the configuration brought the account back, so that listeners get a `signed_in`
         /// event.
         case loaded(Loaded, isAfterReload: Bool)
-        /// A sign-in yielded a session. The error is shown for the account, such as that the session could not be saved.
+        /// A sign-in yielded a session. The error is shown for the account, such as that the session could not be
+        /// saved.
         case opened(HeldSession, BrokerEvent.Kind, BrokerError?)
         case signInBegan
         case refreshBegan(TokenKey, Promise<Result<Void, BrokerError>>)

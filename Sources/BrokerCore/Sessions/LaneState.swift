@@ -159,8 +159,8 @@ extension LaneState {
     }
 
     /// A reload clears a problem that nothing is retried for, since no later success would clear it. Problems of the
-    /// vault stay, and so does a session that has run out. What the provider refused or a setting prevents stays too, unless
-    /// the account's settings have changed.
+    /// vault stay, and so does a session that has run out. What the provider refused or a setting prevents stays too,
+    /// unless the account's settings have changed.
     private mutating func forgetFixedProblem(_ isChanged: Bool) -> [Effect] {
         guard renewal.backoff.error == nil else { return [] }
         switch problem {

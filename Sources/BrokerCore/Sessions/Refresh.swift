@@ -7,7 +7,8 @@ extension SessionManager {
     /// predecessor, before it reads the rest of the response. Then it validates the response, and then it serves it.
     func renew(_ id: LaneID, _ key: TokenKey, for reason: RefreshReason) async -> Result<Void, BrokerError> {
         if key != .own, lane(id)?.state.visible?.unvalidated?.downscopedTo != nil {
-            // The newest refresh token may be for fewer scopes only. The session's own token is refreshed first to find out.
+            // The newest refresh token may be for fewer scopes only. The session's own token is refreshed first to find
+            // out.
             if case .failure(let error) = await renew(id, .own, for: .change) { return .failure(error) }
         }
         let name = id.account
@@ -32,8 +33,8 @@ extension SessionManager {
         } catch {
             return .failure(await failed(error, renewal.meaning(error), key, lane))
         }
-        // A refresh token that came with a downscoped token may be of that scope. It is presented for the whole scope at
-        // once.
+        // A refresh token that came with a downscoped token may be of that scope. It is presented for the whole scope
+        // at once.
         if key != .own, self.lane(id)?.state.visible?.unvalidated?.downscopedTo != nil {
             _ = await renew(id, .own, for: .change)
         }

@@ -32,7 +32,8 @@ struct ReplacedSessions: Sendable {
 
     /// What is to be ended, now that the vault holds none of them in its slot.
     ///
-    /// - Parameter retirement: the vault's identifier of the stored one, which it keeps until the provider has been told.
+    /// - Parameter retirement: the vault's identifier of the stored one, which it keeps until the provider has been
+    ///   told.
     func ended(retirement: String?) -> [Closed] {
         guard var stored else { return others }
         stored.retirement = retirement

@@ -93,8 +93,8 @@ actor Revocations {
         await finish(id)
     }
 
-    /// The vault keeps from now on what it could not keep when the session ended, unless the session is one that must not
-    /// be written. Returns the identifier of the entry, which changes with that.
+    /// The vault keeps from now on what it could not keep when the session ended, unless the session is one that must
+    /// not be written. Returns the identifier of the entry, which changes with that.
     private func sealed(_ id: String) async -> String {
         guard let closed = entries[id]?.closed, entries[id]?.isUnsealed == true, !closed.session.isEphemeral,
             let kept = try? await SessionStore(vault: vault, clock: clock).keep(
@@ -186,8 +186,8 @@ actor Revocations {
         return account
     }
 
-    /// True if it is the session that the account has, with whatever tokens. Nil if it is not known what the vault holds of
-    /// the account: after a start it waits for that, since the next look may be half a minute away.
+    /// True if it is the session that the account has, with whatever tokens. Nil if it is not known what the vault
+    /// holds of the account: after a start it waits for that, since the next look may be half a minute away.
     private func isHeld(_ session: Session, by account: Account) async -> Bool? {
         let provider = account.provider(with: tools)
         guard let family = provider.family(of: session) else { return false }

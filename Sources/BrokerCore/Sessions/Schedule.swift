@@ -5,7 +5,7 @@ enum ScheduledTask: Hashable, Sendable {
     case save(AccountName)
     /// Read the vault again after a failed read.
     case load(AccountName)
-    /// Warn so long before the session ends.
+    /// Warn this long before the session ends.
     case warn(AccountName, before: Duration)
     case openVault
 }

@@ -105,14 +105,13 @@ public struct Session: Sendable, Equatable {
         }
     }
 
-    /// What a session outlives.
+    /// Where a session is kept, and for how long.
     public enum Keeping: Sendable, Equatable {
-        /// A start of the daemon.
+        /// In the vault, across starts of the daemon.
         case vault
-        /// Nothing: the caller asked that it is not written.
+        /// In memory only, until the daemon ends: the caller asked that it is not written.
         case memory
-        /// A start, without being written: the configuration makes it anew. Its tokens are renewed without a refresh
-        /// token.
+        /// Not written: the configuration makes it again at each start. Its tokens are renewed without a refresh token.
         case configuration
     }
 

@@ -116,7 +116,7 @@ actor SessionManager {
     func lane(_ id: LaneID) -> Lane? { lanes[id.account].flatMap { $0.id == id ? $0 : nil } }
 
     /// Tells a lane what happened and does what follows. This is the one place where a continuation that is too late is
-    /// recognized: false if the lane is no more, or if the outcome makes no sense in its present state.
+    /// recognized: false if the lane does not exist any more, or if the outcome makes no sense in its present state.
     @discardableResult
     func take(_ outcome: LaneState.Outcome, _ id: LaneID) -> Bool {
         guard lanes[id.account]?.id == id else { return false }
@@ -195,8 +195,8 @@ actor SessionManager {
             return nil
         } catch {
             if lanes[account.name]?.account.slot != account.slot || lanes[account.name]?.state.isLoaded != true {
-                // No lane has it any more: the lane was set aside meanwhile. A lane that has taken its place has not been
-                // loaded yet, and takes the session up from here.
+                // No lane has it any more: the lane was set aside meanwhile. A lane that has taken its place has not
+                // been loaded yet, and takes the session up from here.
                 residue.keep(unwritten: session, in: account.slot)
                 schedule.set(.save(account.name), at: clock.bootInstant + Schedule.saveRetryInterval)
             }
@@ -212,7 +212,7 @@ actor SessionManager {
             retired = try await store.write(session, in: slot, isReplacing: isReplacing, endingAll: endingAll)
         } catch {
             guard isReplacing, isOpen else { throw error }
-            // To keep the former record needs more room than the session itself, which matters more.
+            // Keeping the former record needs more room than storing the session alone. The session matters more.
             try await store.write(session, in: slot, endingAll: endingAll)
         }
         residue.settle(slot, retirement: await retirement(of: retired, in: slot))
@@ -220,8 +220,8 @@ actor SessionManager {
 
     /// The vault's identifier of the session that was replaced.
     ///
-    /// A write that failed may have taken effect all the same. Then the next one retires a record of the session in use,
-    /// which must not be ended.
+    /// A write that failed may have taken effect all the same. Then the next one retires a record of the session in
+    /// use, which must not be ended.
     private func retirement(of entry: RetiredEntry?, in slot: VaultSlot) async -> String? {
         guard let entry else { return nil }
         if let former = try? SessionRecord.decode(entry.text, by: clock),
@@ -233,8 +233,8 @@ actor SessionManager {
         return nil
     }
 
-    /// Runs a change that may fail when its turn in the account's lane comes, and waits for it. A caller that goes away
-    /// does not stop it.
+    /// Runs a change that may fail when its turn in the account's lane comes, and waits for it. It goes on if the
+    /// caller disconnects.
     func inTurn<Value: Sendable>(
         _ name: AccountName,
         _ change: @escaping @Sendable (isolated SessionManager) async throws(BrokerError) -> Value
@@ -255,8 +255,8 @@ actor SessionManager {
         _ name: AccountName, _ change: @escaping @Sendable (isolated SessionManager) async -> Value
     ) -> Promise<Value> { follow(&tails[name], change) }
 
-    /// Opens, closes or rekeys the vault: one at a time. The change runs to its end even if the caller goes away: a vault
-    /// that is half locked is not locked.
+    /// Opens, closes or rekeys the vault: one at a time. The change runs to its end even if the caller disconnects, so
+    /// that a vault never stays half locked.
     func inVaultTurn(
         _ change: @escaping @Sendable (isolated SessionManager) async -> BrokerError?
     ) async -> BrokerError? {
@@ -264,7 +264,7 @@ actor SessionManager {
         return outcome
     }
 
-    /// Starts a change that begins when the last one of its line has ended.
+    /// Starts a change that begins when the change before it, in the same lane or of the vault, has ended.
     @discardableResult
     private func follow<Value: Sendable>(
         _ last: inout Promise<Void>?, _ change: @escaping @Sendable (isolated SessionManager) async -> Value
@@ -282,7 +282,7 @@ actor SessionManager {
         }
     }
 
-    /// Waits until a running sign-out has ended, where the account has a session after it, too.
+    /// Waits until a running sign-out has ended, for an account that the configuration keeps signed in.
     func signOutSettled(_ name: AccountName, atMost bound: Duration) async throws(BrokerError) {
         guard let state = lanes[name]?.state, state.session?.isConfigured == true, state.signOutsInProgress > 0,
             let turn = tails[name]

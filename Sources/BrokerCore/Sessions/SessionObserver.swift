@@ -14,7 +14,7 @@ public protocol SessionObserver: Sendable {
     /// A session is about to leave its lane. Called in the turn of the account's lane.
     func leaving(_ session: Session, of account: Account) async
 
-    /// An event is about to be posted. Called in the same turn as the change that it tells of.
+    /// An event is about to be posted. Called in the same turn as the change that it reports.
     func willPost(_ kind: BrokerEvent.Kind, of account: Account, _ session: Session?, in sessions: SessionAccess)
 
     /// The account was removed, or its session can no longer be read.

@@ -11,10 +11,10 @@ public final class SessionSnapshot: Sendable {
         public let encoding = Encoding()
     }
 
-    /// What a reader has made of a token, to be made once a second at most. It rests nowhere else, and is gone with the
-    /// token.
+    /// What a reader has encoded for a token, so that it is encoded once a second at most. It is stored only here, and
+    /// freed with the token.
     public final class Encoding: Sendable {
-        /// Tells the token from every other one, earlier ones too. For what may be kept longer than the token.
+        /// A number that no other token has or had. For data that may be kept longer than the token.
         public let number = Encoding.count.wrappingAdd(1, ordering: .relaxed).newValue
         private let made = Mutex<(remaining: Int?, expiresAt: Int?, bytes: [UInt8])?>(nil)
         private static let count = Atomic<UInt64>(0)

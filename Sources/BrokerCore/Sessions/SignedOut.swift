@@ -6,8 +6,8 @@ public struct SignedOut: Sendable {
     public let account: AccountView
     /// False if there was nothing to sign out of.
     public let hadSession: Bool
-    /// The provider has not been told of this sign-out or of an earlier one. It is told later, as long as the account is
-    /// configured.
+    /// The provider has not been told of this sign-out or of an earlier one. It is told later, as long as the account
+    /// is configured.
     public let isRevocationPending: Bool
 }
 

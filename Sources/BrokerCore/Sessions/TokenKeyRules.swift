@@ -1,6 +1,6 @@
 internal import HTTPMessages
 
-/// Checks what a downscoped token is asked for, before any provider is asked.
+/// Checks what is requested of a downscoped token, before any request to a provider.
 extension TokenKey {
     private static let maxScopes = 100
 

@@ -24,8 +24,8 @@ extension Broker {
         }
     }
 
-    /// Where the vault is just being opened, waits a second at most until its sessions can be used: who is told that it is
-    /// open may ask for one at once.
+    /// If the vault is being opened, waits a second at most until its sessions can be used. A caller that is told that
+    /// the vault is open may ask for a session at once.
     public func openingSettled() async {
         _ = await sessionManager.vaultTurn?.wait(atMost: .seconds(1))
     }
@@ -39,8 +39,9 @@ extension Broker {
         for closed in await sessionManager.takeOrphans() { work.start { await revocations.tellOnce(closed) } }
     }
 
-    /// Opens the vault. The passphrase is for a key source that asks for one. Attempts run one at a time: callers that gave
-    /// fewer wrong passphrases in the last minute go first, and of two with as many the one whose session is older.
+    /// Opens the vault. The passphrase is for a key source that asks for one. Attempts run one at a time: callers that
+    /// gave fewer wrong passphrases in the last minute go first, and of two with as many the one whose session is
+    /// older.
     public func unlockVault(
         passphrase: Secret?, by caller: UnlockCaller = UnlockCaller()
     ) async throws(BrokerError) {

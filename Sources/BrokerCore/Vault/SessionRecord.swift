@@ -147,8 +147,8 @@ enum SessionRecord {
             })
     }
 
-    /// What one kind of account alone has sealed. An object that has a name of its own in the record, as older versions
-    /// wrote it, is one too.
+    /// The attachments in a record. Older versions wrote an attachment as a member of the record itself; such members
+    /// are read, too.
     private static func attachments(in object: JSONObject) -> [String: SessionAttachment] {
         var attachments: [String: SessionAttachment] = [:]
         for member in object.members where !members.contains(member.name) {

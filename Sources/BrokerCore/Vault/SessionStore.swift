@@ -1,15 +1,15 @@
 internal import SessionVault
 
-/// The sessions in the vault, each as the record in its account's slot. This is a value that holds nothing: which session
-/// is written when is decided in the lanes of ``SessionManager``.
+/// The sessions in the vault, each as the record in its account's slot. This is a value that holds nothing: which
+/// session is written when is decided in the lanes of ``SessionManager``.
 struct SessionStore: Sendable {
     let vault: any Vault
     let clock: BrokerClock
 
-    /// How many entries are read before those of the next accounts are.
+    /// How many entries are read at once.
     private static let batch = 128
 
-    /// What the vault holds of each account, in their order. The entries of some are decoded while the next ones are
+    /// What the vault holds of each account, in the order of `accounts`. Entries are decoded while the next ones are
     /// read.
     func load(_ accounts: [(name: AccountName, slot: VaultSlot)], with work: Work) async -> [LaneState.Loaded] {
         var batches: [Promise<[LaneState.Loaded]>] = []
@@ -43,8 +43,8 @@ struct SessionStore: Sendable {
         } catch {
             guard case .refused = error, session.tokens.count > 1 else { throw BrokerError(error) }
         }
-        // The record is too large. It is stored without downscoped tokens: they can be requested again, the refresh token
-        // cannot.
+        // The record is too large. It is stored without downscoped tokens: they can be requested again, the refresh
+        // token cannot.
         return try await write(
             session.withoutDownscopedTokens, in: slot, isReplacing: isReplacing, endingAll: endingAll)
     }
@@ -61,8 +61,8 @@ struct SessionStore: Sendable {
         }
     }
 
-    /// Marks that the provider is about to be asked, and reserves room for its response: a rotated refresh token must not
-    /// be lost for lack of space.
+    /// Marks that the provider is about to be asked, and reserves room for its response: a rotated refresh token must
+    /// not be lost for lack of space.
     ///
     /// - Parameter isNeeded: false where the provider is known not to rotate. Then a failure is ignored.
     func announce(_ slot: VaultSlot, isNeeded: Bool) async throws(BrokerError) {

@@ -15,10 +15,10 @@ public struct UnlockCaller: Sendable {
     }
 }
 
-/// The attempts to open the vault that callers ask for: one at a time, since each may derive a key from a passphrase, which
-/// takes the processor a good part of a second. An attempt of a program that was wrong lately waits for those of
-/// programs that were not, so that a program which guesses, or starts many processes that do, keeps no other one out.
-/// A program that starts a session for each guess waits for the sessions that began before it.
+/// The attempts to open the vault that callers ask for: one at a time, since each may derive a key from a passphrase,
+/// which takes the processor a good part of a second. An attempt of a program that was wrong lately waits for those of
+/// programs that were not, so that a program which guesses, or starts many processes that do, keeps no other one out. A
+/// program that starts a session for each guess waits for the sessions that began before it.
 struct UnlockAttempts: Sendable {
     private struct Waiter: Sendable {
         let number: Int
@@ -46,7 +46,7 @@ struct UnlockAttempts: Sendable {
         return (waiter.number, waiter.turn)
     }
 
-    /// The caller goes away. False if its turn has come already.
+    /// Removes a caller that has disconnected. False if its turn has come already.
     mutating func giveUp(_ number: Int) -> Bool {
         guard let index = waiting.firstIndex(where: { $0.number == number }) else { return false }
         waiting.remove(at: index)

@@ -25,7 +25,6 @@ extension SessionManager {
     }
 
     /// Opens the vault and loads every account. An open one stays as it is.
-    ///
     func openVault(
         passphrase: Secret?, isAsked: Bool, by caller: UnlockCaller = UnlockCaller()
     ) async -> BrokerError? {
@@ -38,7 +37,7 @@ extension SessionManager {
             }
         }
         return await inVaultTurn { sessionManager in
-            // The change runs to its end even if the caller goes away, so the next attempt begins here.
+            // The change runs to its end even if the caller disconnects, so the next attempt begins here.
             defer { if isAsked { sessionManager.unlockAttempts.ended(at: sessionManager.clock.bootInstant) } }
             if sessionManager.isOpen { return nil }
             if !isAsked, let error = sessionManager.vaultState.userLock { return error }
@@ -131,8 +130,8 @@ extension SessionManager {
     /// The accounts whose entries have not been read.
     var unloaded: [AccountName] { lanes.filter { !$0.value.state.isLoaded }.map(\.key) }
 
-    /// Loads every account. At the start all of them are read together: a turn of each would take several times as long,
-    /// and there may be hundreds.
+    /// Loads every account. At the start all of them are read together: a turn of each would take several times as
+    /// long, and there may be hundreds.
     private func loadAll() {
         var together: [LaneID] = []
         for (name, lane) in lanes {
