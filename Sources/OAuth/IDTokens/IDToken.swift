@@ -129,11 +129,11 @@ public struct IDToken: Sendable {
     private func checkAge(_ expected: IDTokenExpectations) throws(OAuthError) {
         guard let maxAge = expected.maxAge else { return }
         guard let authenticationTime else {
-            throw .invalidIDToken(claim: "auth_time", reason: "missing though max_age was asked for")
+            throw .invalidIDToken(claim: "auth_time", reason: "missing, although max_age was requested")
         }
         let oldest = min(max(maxAge, 0), LenientNumber.longest) + expected.boundedLeeway
         guard expected.now - authenticationTime <= oldest else {
-            throw .invalidIDToken(claim: "auth_time", reason: "longer ago than asked for")
+            throw .invalidIDToken(claim: "auth_time", reason: "longer ago than max_age allows")
         }
     }
 

@@ -48,7 +48,7 @@ struct IDTokenParties {
             }
         } else if isOurs.contains(false) {
             // Without `azp` it is unknown for which of the audiences the token was issued.
-            throw .invalidIDToken(claim: "azp", reason: "missing beside several audiences")
+            throw .invalidIDToken(claim: "azp", reason: "missing, although there are several audiences")
         }
     }
 

@@ -57,7 +57,7 @@ public struct JSONWebSignature: Sendable {
         guard header["crit"] == nil else { throw Failure("crit", "an unknown extension") }
         guard let name = header["alg"]?.string else { throw Failure("alg", "missing") }
         guard let algorithm = SignatureAlgorithm(rawValue: name) else {
-            throw Failure("alg", "not a public-key signature that is known")
+            throw Failure("alg", "not a known public-key signature algorithm")
         }
         var keyID: String?
         if let kid = header["kid"], kid != .null {
@@ -88,7 +88,7 @@ public struct JSONWebSignature: Sendable {
 
     /// See ``verify(with:allowed:)``.
     func verified(with keys: JSONWebKeySet, allowed: Set<SignatureAlgorithm>) throws(Failure) -> Verified {
-        guard allowed.contains(algorithm) else { throw Failure("alg", "not the algorithm agreed with this provider") }
+        guard allowed.contains(algorithm) else { throw Failure("alg", "not an algorithm of the provider's metadata") }
         let candidates = keys.candidates(kid: keyID, algorithm: algorithm)
         guard !candidates.isEmpty else { throw Failure("kid", "the provider publishes no such key") }
         guard let key = candidates.first(where: isSigned) else {

@@ -21,8 +21,8 @@ public struct MCPServer: Sendable, Equatable {
         self.url = url
     }
 
-    /// The request that shows what the server demands of a client without a token. It changes nothing there: a list of
-    /// tools is asked for, without a session.
+    /// The request that shows what the server demands of a client without a token. It changes nothing there: it
+    /// requests the list of tools, without a session.
     public func probe() -> HTTPRequest {
         let version = MCPServer.protocolVersion
         let body = """
@@ -44,14 +44,15 @@ public struct MCPServer: Sendable, Equatable {
     /// The newest revision of the protocol that is known here.
     static let protocolVersion = "2026-07-28"
 
-    /// The requests for the protected-resource metadata (RFC 9728 section 3), in order: a URL of the server's challenge
-    /// is the only one; otherwise the location of the server's path, then that of the whole host. Throws `.invalid` if
-    /// the challenge names a URL that must not be asked.
+    /// The requests for the protected-resource metadata (RFC 9728 section 3), in order: only the URL of the server's
+    /// challenge, if it has one; otherwise the location for the server's path, then that for the whole host. Throws
+    /// `.invalid` if the challenge names a URL to which no request may be sent.
     public func metadataRequests(_ challenge: BearerChallenge?) throws(OAuthError) -> [HTTPRequest] {
         var places = [url.origin + MCPServer.wellKnown]
         if let stated = challenge?.resourceMetadata {
             guard let place = EndpointRule.url(stated), EndpointRule.allows(place, of: url) else {
-                throw .invalid(.protectedResource, reason: "resource_metadata of the challenge is no URL to be asked")
+                throw .invalid(
+                    .protectedResource, reason: "resource_metadata of the challenge is not a URL that may be requested")
             }
             places = [place.text]
         } else if resource != url.origin {
@@ -69,8 +70,8 @@ public struct MCPServer: Sendable, Equatable {
 
     private static let wellKnown = "/.well-known/oauth-protected-resource"
 
-    /// True if metadata may speak of this server under the identifier: the same origin, and a path that is the server's
-    /// or one above it, with the same query or none.
+    /// True if metadata with this `resource` identifier may describe the server: it has the same origin, and a path
+    /// that is the server's or one above it, with the same query or none.
     func isCovered(by identifier: WebURL) -> Bool {
         guard identifier.origin == url.origin, identifier.fragment == nil,
             identifier.query == nil || identifier.query == url.query
@@ -83,8 +84,8 @@ public struct MCPServer: Sendable, Equatable {
 }
 
 extension ProviderMetadata {
-    /// What revision 2025-03-26 of the Model Context Protocol says of a server that publishes no metadata: the endpoints
-    /// have fixed paths below its origin, clients can be registered, and every client uses PKCE.
+    /// The metadata of a server that publishes none, as revision 2025-03-26 of the Model Context Protocol defines them:
+    /// the endpoints have fixed paths below its origin, clients can be registered, and every client uses PKCE.
     ///
     /// Throws `.misconfigured` for an origin that is not https (or http on loopback).
     public init(ofServerWithoutMetadata origin: String) throws(OAuthError) {

@@ -24,8 +24,8 @@ public struct ProtectedResource: Sendable, Equatable {
     ///
     /// - `.unavailable`: status 408, 425, 429 or 5xx.
     /// - `.invalid`: another status than 200, no JSON object, the identifier of another server, or no authorization
-    ///   server that may be asked. One at an address is allowed only if the MCP server is there too (attack: a server
-    ///   outside names one inside).
+    ///   server to which requests may be sent. One with an IP address is allowed only if the MCP server is at the same
+    ///   address (attack: a server on the Internet names an internal one).
     public init(parsing response: HTTPResponse, of server: MCPServer) throws(OAuthError) {
         let kind = OAuthError.Response.protectedResource
         try ResponseReader.checkStatus(response, of: kind)
@@ -35,7 +35,7 @@ public struct ProtectedResource: Sendable, Equatable {
         guard let identifier = EndpointRule.url(stated), server.isCovered(by: identifier) else {
             throw .invalid(
                 kind,
-                reason: "it is about “\(CheckedText.description(stated) ?? "")”, which is not \(server.resource)")
+                reason: "its resource is “\(CheckedText.description(stated) ?? "")”, not \(server.resource)")
         }
         let listed = (object["authorization_servers"]?.array ?? []).compactMap(\.string)
         guard !listed.isEmpty else { throw .invalid(kind, reason: "no authorization_servers") }
@@ -44,7 +44,9 @@ public struct ProtectedResource: Sendable, Equatable {
             return EndpointRule.allows(url, of: server.url)
         }
         guard !allowed.isEmpty else {
-            throw .invalid(kind, reason: "no authorization server with an https URL (or at an address of its own)")
+            throw .invalid(
+                kind,
+                reason: "no authorization server with an https URL (a local or IP address must be the MCP server's)")
         }
         resource = stated
         authorizationServers = allowed

@@ -8,7 +8,7 @@ public enum ScopeList {
         byte > 0x20 && byte < 0x7F && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
     }
 
-    /// What of another party's list is used: scopes, each once, in the list's order.
+    /// The scopes of another party's list that are used: each valid one once, in the list's order, ``most`` at most.
     static func taking(_ stated: [String]) -> [String] {
         var scopes: [String] = []
         for scope in stated where scopes.count < most && !scope.isEmpty && scope.utf8.allSatisfy(isCharacter) {

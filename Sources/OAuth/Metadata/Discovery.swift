@@ -5,12 +5,12 @@ internal import StrictJSON
 /// Requests for metadata and their responses (OpenID Connect Discovery section 4, RFC 8414 section 3). The document
 /// must name exactly the configured issuer, byte for byte. Otherwise any issuer could publish metadata for another one.
 extension ProviderMetadata {
-    /// Which locations of metadata are asked, and in which order.
+    /// Which locations of metadata are requested, and in which order.
     public enum DiscoveryOrder: Sendable {
         /// OpenID Connect's location (appended to the issuer), then RFC 8414's (between host and path).
         case openID
-        /// That of the Model Context Protocol: RFC 8414's location, OpenID Connect's name at the same place, then, for
-        /// an issuer with a path, OpenID Connect's own location.
+        /// The order of the Model Context Protocol: RFC 8414's location, OpenID Connect's name at the same place, then,
+        /// for an issuer with a path, OpenID Connect's own location.
         case mcp
     }
 
@@ -61,8 +61,8 @@ extension ProviderMetadata {
         }
     }
 
-    /// True if the metadata say that the provider supports S256. The Model Context Protocol requires that; other clients
-    /// send S256 anyway.
+    /// True if the metadata say that the provider supports S256. The Model Context Protocol requires that; other
+    /// clients send S256 anyway.
     public var announcesPKCE: Bool { codeChallengeMethods?.contains("S256") == true }
 
     /// RFC 8414 section 2: https without query and fragment. Plain http is allowed only on loopback.

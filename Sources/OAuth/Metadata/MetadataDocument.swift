@@ -16,7 +16,7 @@ struct MetadataDocument {
                 throw .invalid(.metadata, reason: "\(name) is not an https URL (or http on loopback)")
             }
             guard EndpointRule.allows(url, of: issuer) else {
-                throw .invalid(.metadata, reason: "\(name) is at an address that is not the issuer's")
+                throw .invalid(.metadata, reason: "\(name) is at a local or IP address that is not the issuer's")
             }
             return text
         default: throw .invalid(.metadata, reason: "\(name) is not text")

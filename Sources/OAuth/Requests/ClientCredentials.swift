@@ -22,7 +22,7 @@ extension TokenRequest {
 }
 
 extension HTTPRequest {
-    /// Adds the parameters that say what the token is for.
+    /// Adds the parameters for what the token is to be used: scope, audience and resource.
     mutating func appendTarget(scope: [String]?, audience: String?, resource: String?) {
         if let scope, !scope.isEmpty { appendParameter("scope", scope.joined(separator: " ")) }
         if let audience { appendParameter("audience", audience) }

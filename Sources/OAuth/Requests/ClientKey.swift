@@ -48,7 +48,7 @@ public struct ClientKey: Sendable, Equatable {
         let hidden: Set<String> = ["d", "p", "q", "dp", "dq", "qi", "key_ops"]
         let open = JSONObject(object.members.filter { !hidden.contains($0.name) })
         guard let half = JSONWebKeySet.Key(parsing: open) else {
-            throw .misconfigured(reason: "the client's key is not a JSON Web Key that signs")
+            throw .misconfigured(reason: "the client's key is not a JSON Web Key for signatures")
         }
         if let keyID, let own = half.keyID, !keyID.isSameBytes(as: own) {
             throw .misconfigured(reason: "the client's key has another kid in its file")

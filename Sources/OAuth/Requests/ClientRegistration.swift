@@ -9,9 +9,9 @@ public enum ClientAuthentication: String, Sendable, Equatable, CaseIterable {
     case none = "none"
     /// Id and secret in the `Authorization` field.
     case clientSecretBasic = "client_secret_basic"
-    /// A short-lived assertion in the form, signed with the client's key (RFC 7523).
+    /// Id and secret in the form.
     case clientSecretPost = "client_secret_post"
-    /// A short-lived statement in the form, signed with the client's own key (RFC 7523).
+    /// A short-lived assertion in the form, signed with the client's own key (RFC 7523).
     case privateKeyJWT = "private_key_jwt"
 }
 

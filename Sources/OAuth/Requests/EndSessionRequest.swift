@@ -14,8 +14,8 @@ public struct EndSessionRequest: Sendable, Equatable {
     public let logoutHint: String?
     /// Where the browser is sent afterwards; it must be registered at the provider.
     public let redirectURI: String?
-    /// Nobody here waits for this value to come back. It is sent because the page at the redirect URI, which belongs to
-    /// another party, may expect one.
+    /// Ringback does not check whether this value comes back. It is sent because the page at the redirect URI, which
+    /// belongs to another party, may expect one.
     public let state: Secret
 
     /// The maximum length of the URL in bytes. Many servers and proxies limit the request line to 8 KiB.

@@ -2,8 +2,8 @@ internal import Encodings
 public import HTTPMessages
 public import Secrets
 
-/// The SAML 2.0 bearer grant (RFC 7521 section 4.1, RFC 7522 section 2.1): a SAML assertion of an issuer that the server
-/// trusts is exchanged for an access token.
+/// The SAML 2.0 bearer grant (RFC 7521 section 4.1, RFC 7522 section 2.1): a SAML assertion of an issuer that the
+/// server trusts is exchanged for an access token.
 extension TokenRequest {
     /// The value of `grant_type`.
     public static let samlBearerGrant = "urn:ietf:params:oauth:grant-type:saml2-bearer"
@@ -37,7 +37,7 @@ extension Assertion {
     public init(samlIn content: Secret) throws(OAuthError) {
         let isSpace: (UInt8) -> Bool = { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
         var bytes = content.revealedBytes()[...]
-        // A byte order mark says nothing in UTF-8.
+        // A byte order mark has no meaning in UTF-8.
         if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes = bytes.dropFirst(3) }
         let element = Array(bytes.drop(while: isSpace).reversed().drop(while: isSpace).reversed())
         guard !element.isEmpty else { throw .misconfigured(reason: "is empty") }

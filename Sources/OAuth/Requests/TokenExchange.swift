@@ -54,7 +54,7 @@ public struct ExchangedTokenType: Sendable, Equatable {
     public static func check(issued tokens: TokenSet) throws(OAuthError) {
         guard let issued = tokens.issuedTokenType else { return }
         guard [accessToken.uri, jwt.uri].contains(issued) else {
-            throw .invalid(.token, reason: "an issued_token_type that is no access token's")
+            throw .invalid(.token, reason: "an issued_token_type other than that of an access token")
         }
     }
 }

@@ -33,7 +33,7 @@ enum MemberSalvage {
             skipSpace()
             guard skip("{") else { return nil }
             var found: String?
-            // Up to here the text was well-formed.
+            // The end of the text that was well-formed.
             var understood = position
             while let member = nextName() {
                 let start = position

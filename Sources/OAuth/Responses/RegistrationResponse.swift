@@ -89,7 +89,8 @@ public struct RegistrationResponse: Sendable {
         try client(usual: request.authentication)
     }
 
-    /// The client of a registration that was read or updated (RFC 7592 section 3); it throws as ``client(asked:)`` does.
+    /// The client of a registration that was read or updated (RFC 7592 section 3); it throws as ``client(asked:)``
+    /// does.
     public func client() throws(OAuthError) -> RegisteredClient { try client(usual: .none) }
 
     /// Requests the same registration again. The provider may then issue a new secret (RFC 7592 section 2.2). Nil
@@ -141,7 +142,7 @@ public struct RegistrationResponse: Sendable {
         case nil, .null?: return secret == nil ? usual : .clientSecretBasic
         case .string(let word)?:
             guard let way = ClientAuthentication(rawValue: word), way != .privateKeyJWT else {
-                throw .invalid(.registration, reason: "a token_endpoint_auth_method that was not asked for")
+                throw .invalid(.registration, reason: "an unsupported token_endpoint_auth_method")
             }
             return way
         default: throw .invalid(.registration, reason: "token_endpoint_auth_method is not text")
