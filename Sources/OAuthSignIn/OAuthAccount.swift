@@ -3,10 +3,10 @@ internal import HTTPMessages
 public import OAuth
 public import Secrets
 
-/// The configuration of an account at a provider of OAuth or OpenID Connect.
+/// The configuration of an account at an OAuth or OpenID Connect provider.
 public struct OAuthAccount: Sendable {
     public var endpoints: Account.Endpoints
-    /// Nil: chosen from what the provider offers.
+    /// Nil if it is chosen from what the provider offers.
     public var clientAuthentication: ClientAuthentication?
     public var clientSecret: Account.SecretSource?
     /// If it is set, the client authenticates with `private_key_jwt`.
@@ -103,15 +103,15 @@ extension OAuthAccount: AccountKind {
     }
 }
 
-/// What the configuration calls the providers about which this target decides something.
+/// The provider names of the configuration that this target treats differently.
 enum ConfiguredProvider: String {
-    /// An issuer's metadata; endpoints by hand.
+    /// A provider with an issuer's metadata, and one with configured endpoints.
     case oidc, oauth2
     case google, microsoft
 }
 
 extension Account {
-    /// Nil for a provider about which nothing is decided here.
+    /// Nil for a provider that this target does not treat differently.
     var configuredProvider: ConfiguredProvider? { ConfiguredProvider(rawValue: provider) }
 
     /// How the provider's endpoints are known.

@@ -1,11 +1,11 @@
 public import BrokerCore
 
-/// How users sign in at providers of OAuth and OpenID Connect.
+/// How users sign in at OAuth and OpenID Connect providers.
 public enum OAuthMethod: String, Sendable, CaseIterable {
     case browser
     /// With a code that is entered on another device (RFC 8628). Not every provider offers it.
     case device
-    /// Another program's session is handed in.
+    /// With the refresh token of another program's session.
     case session
 
     /// Nil if these providers have no such method.

@@ -5,7 +5,7 @@ internal import OAuth
 internal import Secrets
 internal import StrictJSON
 
-/// The provider of an account at OAuth or OpenID Connect.
+/// The provider of an account that uses OAuth or OpenID Connect.
 struct OAuthProvider: SignInProvider {
     let provider: Provider
 

@@ -112,7 +112,7 @@ extension Account {
     ///
     /// - Parameters:
     ///   - isStrange: the host is not from the configuration, but from a document of the provider. It must not resolve
-    ///     to an address of this machine.
+    ///     to this machine or to a link-local address.
     ///   - isPublic: the host must not resolve to an address of a private network either.
     public func send(
         _ request: HTTPRequest, isStrange: Bool = false, isPublic: Bool = false, over http: any HTTPClient

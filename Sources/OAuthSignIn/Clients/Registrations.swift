@@ -18,7 +18,7 @@ public struct RegistrationOrder: Sendable {
     /// For providers that require an initial access token (RFC 7591 section 3). It is sent once and not stored.
     public var initialAccessToken: Secret?
     public var trust: ServerTrust
-    /// The account as far as requests need it; nil for one that is not configured yet.
+    /// The account whose settings the requests use; nil for an account that is not configured yet.
     var asker: Account?
 
     /// The client authentication methods that a client can be registered with: those that need no key of the client.
@@ -32,7 +32,7 @@ public struct RegistrationOrder: Sendable {
         self.trust = trust
     }
 
-    /// The account as far as requests to the provider need it.
+    /// The account whose settings requests to the provider use.
     var sender: Account {
         asker
             ?? Account(
@@ -204,12 +204,12 @@ public struct Registrations: Sendable {
 final class RegistrationTurns: ProviderMemory {
     /// The end of each turn that is taken.
     private let taken = Mutex<[AccountName: Promise<Void>]>([:])
-    /// Longer than the requests of a turn take.
+    /// Longer than all requests of a turn together may take.
     private static let longestWait: Duration = .seconds(60)
 
     init(http: any HTTPClient, work: Work, clock: BrokerClock) {}
 
-    /// Takes the account's turn. The result gives it back; nil while another registration has it.
+    /// Takes the account's turn. Returns a function that gives the turn back; nil while another registration has it.
     func take(_ name: AccountName) -> (@Sendable () -> Void)? {
         let isFree = taken.withLock { taken in
             guard taken[name] == nil else { return false }
@@ -220,7 +220,8 @@ final class RegistrationTurns: ProviderMemory {
         return { [self] in taken.withLock { $0.removeValue(forKey: name) }?.fulfil(()) }
     }
 
-    /// The same, after the turn of another registration. Throws `conflict` if that does not end.
+    /// Waits until no other registration has the account's turn, then takes it. Throws `conflict` after
+    /// ``longestWait``.
     func wait(_ name: AccountName) async throws(BrokerError) -> @Sendable () -> Void {
         while true {
             if let turn = take(name) { return turn }

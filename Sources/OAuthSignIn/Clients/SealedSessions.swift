@@ -2,13 +2,14 @@ public import BrokerCore
 internal import OAuth
 internal import SessionVault
 
-/// Makes accounts for sessions in the vault whose account is not configured any more. It has only the session's binding
-/// and the vault's record of a registration.
+/// Makes accounts for sessions in the vault whose account is not configured any more, from the session's binding and
+/// the vault's record of a registration.
 private struct OAuthRestoring: AccountRestoring {
     let tools: ProviderTools
 
-    /// Only an issuer leads to a revocation endpoint. Sessions with configured endpoints are bound to an origin, and
-    /// other kinds of sessions have attachments: both are excluded. That of an MCP server names its issuer.
+    /// True for a session at an issuer, whose metadata name the revocation endpoint, and for a session at an MCP
+    /// server, whose attachment names the issuer. A session with configured endpoints is bound to an origin, and other
+    /// kinds of sessions have other attachments: for these it is false.
     func canRestore(_ session: Session, of binding: SessionBinding) -> Bool {
         if let kind = MCPAccount(binding) { return MCPConnection(of: session, at: kind.server) != nil }
         return session.attachments.isEmpty && session.issuer == binding.provider

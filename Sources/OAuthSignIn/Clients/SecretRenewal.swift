@@ -12,7 +12,7 @@ extension Registrar {
     /// update without changes is sent (section 2.2), after which some providers issue a new secret. Each request is
     /// sent once.
     ///
-    /// - Parameter sender: the account, as far as requests to the provider need it.
+    /// - Parameter sender: the account whose settings the requests use.
     /// - Throws: ``RegistrationRecord/expiry(of:)`` if the provider issues none.
     func renewSecret(_ slot: VaultSlot, as sender: Account) async throws(BrokerError) -> Secret {
         let entry = try await BrokerError.mapping { () throws(VaultError) in try await vault.load(slot) }

@@ -54,7 +54,7 @@ struct ProviderDiagnosis: Sendable {
         return Diagnosis(findings)
     }
 
-    /// What these metadata refuse to a sign-in of the account; nil if they accept it.
+    /// Why the account cannot sign in with these metadata; nil if it can.
     private func mistake(_ metadata: ProviderMetadata) async -> Finding? {
         do throws(BrokerError) {
             do throws(BrokerError) {
@@ -98,7 +98,7 @@ struct ProviderDiagnosis: Sendable {
         }
     }
 
-    /// Requests the metadata, at the second place if the first has none. Returns them too if they can be used.
+    /// Requests the metadata, from the second URL if the first has none. Returns them too if they can be used.
     private func atIssuer(_ issuer: String) async -> ([Finding], ProviderMetadata?) {
         guard let requests = try? ProviderMetadata.discoveryRequests(issuer: issuer) else {
             return (

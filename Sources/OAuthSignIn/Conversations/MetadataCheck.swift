@@ -2,7 +2,7 @@ internal import BrokerCore
 internal import OAuth
 
 /// Decides whether an account can sign in at a provider with these metadata. A sign-in, the check of an account that is
-/// to be added and `ringback doctor` all ask here, so that none of them accepts what another one refuses.
+/// to be added and `ringback doctor` all use this, so that none of them accepts what another one refuses.
 extension Provider {
     /// Throws if the provider would not accept the request of a sign-in, or if its response could not be validated:
     /// `.unusableSetting`, or `.misconfigured` if no setting helps.

@@ -60,7 +60,8 @@ extension BrokerError {
         }
     }
 
-    /// The same for a token response, of which HTTP status 404 without an OAuth error says that nothing is there.
+    /// The same for a token response. HTTP status 404 without an OAuth error means that there is no endpoint at the
+    /// URL.
     init(_ error: OAuthError, ofTokenResponse response: HTTPResponse, host: String, at endpoints: Account.Endpoints) {
         guard response.status == 404, case .invalid = error else {
             self.init(error, host: host)

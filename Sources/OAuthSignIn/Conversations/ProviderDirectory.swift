@@ -131,7 +131,7 @@ actor ProviderDirectory: ProviderMemory {
     /// Called when an endpoint of the issuer's metadata has failed. The metadata are fetched again before their next
     /// use, unless that was done a short time ago.
     ///
-    /// - Parameter isRequested: a caller asked for what failed: a sign-in, or a refresh.
+    /// - Parameter isRequested: true if a caller asked for what failed: a sign-in, or a refresh.
     func doubt(_ account: Account, issuer: String, isRequested: Bool) {
         let key = DocumentPlace(account.metadataAddress(of: issuer), account.trust)
         guard let entry = metadata[key], let askedAt = entry.askedAt else { return }
@@ -240,6 +240,7 @@ actor ProviderDirectory: ProviderMemory {
 }
 
 extension Account {
-    /// What the metadata of an issuer are kept under: they are looked for in another order for an MCP server.
+    /// The key under which an issuer's metadata are cached. It is another one for an MCP server, because the discovery
+    /// URLs are tried in another order.
     fileprivate func metadataAddress(of issuer: String) -> String { oauth.mcp == nil ? issuer : "mcp \(issuer)" }
 }

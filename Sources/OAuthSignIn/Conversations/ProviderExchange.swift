@@ -96,7 +96,7 @@ extension Provider {
     /// After a failure at an endpoint of cached metadata, the metadata are fetched again before the next use: the
     /// endpoint may have moved.
     ///
-    /// - Parameter isRequested: false for what is repeated without a caller.
+    /// - Parameter isRequested: false for a request that is repeated without a caller.
     func doubt(_ error: BrokerError, isRequested: Bool = true) async {
         guard case .issuer(let issuer) = rules.endpoints else { return }
         switch error {

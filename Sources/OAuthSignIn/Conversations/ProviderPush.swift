@@ -58,7 +58,7 @@ extension Provider {
     }
 }
 
-/// A request at the provider, which the browser opens by its reference.
+/// A pushed request, which the browser opens by its reference.
 struct PushedPage: Sendable {
     let reference: PushedAuthorization
     /// When the provider's response came.

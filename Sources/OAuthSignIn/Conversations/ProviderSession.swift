@@ -12,7 +12,7 @@ struct SignInEvidence: Sendable {
     var maxAge: Int?
 }
 
-/// Makes a session of a token response, for every method of sign-in. The session is not stored yet.
+/// Makes a session from a token response, for every method of sign-in. The session is not stored yet.
 extension Provider {
     /// Validates the tokens and returns the session.
     func session(
@@ -26,7 +26,7 @@ extension Provider {
         return session
     }
 
-    /// The session of tokens that are not validated, without an identity. Without tokens it has none.
+    /// A session with tokens that are not validated, and without an identity. If `tokens` is nil, it has no tokens.
     func session(
         of tokens: TokenSet?, at metadata: ProviderMetadata, askedFor scopes: [String]
     ) throws(BrokerError) -> Session {

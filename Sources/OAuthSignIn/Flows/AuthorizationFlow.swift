@@ -16,7 +16,7 @@ struct AuthorizationFlow: Sendable {
     let nonceSource: Secret?
     /// Who issues the tokens, for an account at an MCP server.
     let mcp: MCPConnection?
-    /// The request at the provider, if it was pushed there (RFC 9126).
+    /// The pushed request, if it was pushed (RFC 9126).
     var pushed: PushedPage?
 
     var nonce: Secret? { authorization.nonce }

@@ -18,7 +18,8 @@ public struct HandedInSession: SignInDetails, Equatable {
 
 extension OAuthProvider {
     /// Takes over a session that another program made. It is refreshed at once, and stored only if the provider accepts
-    /// the refresh token. A session that is held is not replaced: whose the other one is can only be told afterwards.
+    /// the refresh token. A session that the account has is replaced only if the caller asks to switch: the user of the
+    /// other session is known only afterwards.
     func takeOver(_ request: SignInRequest, in context: SignInContext) async throws(BrokerError) -> Beginning {
         guard let token = (request.details as? HandedInSession)?.refreshToken else {
             throw .invalid(field: "refresh_token", reason: .oauth(.noTokenHandedIn))
@@ -89,11 +90,11 @@ extension Provider {
         do throws(BrokerError) {
             var session = try await session(
                 of: tokens, at: metadata, askedFor: account.scopes, evidence: SignInEvidence())
-            // Without a new one the former one stays valid.
+            // Without a new refresh token the former one stays valid.
             if session.refreshToken == nil { session.refreshToken = token }
             return TakenSession(session: session)
         } catch {
-            // A refresh token that stays valid is still the other program's.
+            // If the refresh token was not rotated, it stays valid, and the other program goes on using it.
             guard let rotated = response.refreshToken, rotated != token else { throw error }
             end(try session(of: tokens, at: metadata, askedFor: account.scopes))
             guard case .provider(.invalidResponse(let reason)) = error else { throw error }
@@ -102,7 +103,7 @@ extension Provider {
         }
     }
 
-    /// The session of a response that nothing was validated of, without an access token.
+    /// The session of a response in which nothing was validated. It has no access token.
     private func unvalidated(
         _ response: TokenResponse, _ presented: Secret, _ metadata: ProviderMetadata
     ) throws(BrokerError) -> Session {

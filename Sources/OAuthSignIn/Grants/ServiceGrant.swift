@@ -1,8 +1,8 @@
 public import BrokerCore
 public import OAuth
 
-/// How an account gets tokens without a user (RFC 6749 section 4.4, RFC 7522, RFC 7523, RFC 8693). Such an account is signed in
-/// by its configuration alone. The vault holds nothing of it; after a restart its tokens are fetched again.
+/// How an account gets tokens without a user (RFC 6749 section 4.4, RFC 7522, RFC 7523, RFC 8693). Such an account is
+/// signed in by its configuration alone. The vault stores nothing for it; after a restart its tokens are fetched again.
 public struct ServiceGrant: Sendable {
     public enum Kind: Sendable, Equatable {
         case clientCredentials
@@ -52,7 +52,8 @@ public struct ServiceGrant: Sendable {
 }
 
 extension AccountView {
-    /// How the account gets tokens without a user, in the configuration's word; nil where users sign in.
+    /// The name of the grant in the configuration, for an account that gets tokens without a user; nil where users sign
+    /// in.
     public var grant: String? { (kind as? OAuthAccount)?.grant?.word }
 }
 

@@ -5,7 +5,7 @@ public import OAuth
 /// The configuration of an account at an MCP server. Issuer, client and scopes are found at each sign-in.
 public struct MCPAccount: Sendable {
     public let server: MCPServer
-    /// The only issuer whose tokens are taken; nil for the first one that the server names.
+    /// The only issuer whose tokens are accepted; nil for the first one that the server names.
     public var issuer: String?
     /// The URL of our client-id metadata document; nil if there is none.
     public var clientMetadataURL: String?
@@ -25,7 +25,8 @@ extension MCPAccount: AccountKind {
         MCPProvider(account: account, kind: self, tools: tools)
     }
 
-    /// The server, and what the configuration says of issuer and client. Those of the session are sealed with it.
+    /// The server, and the issuer and client of the configuration. The issuer and client that a sign-in has found are
+    /// stored with its session.
     public func binding(of account: Account) -> SessionBinding {
         let words = [MCPAccount.bindingWord, server.resource] + [issuer].compactMap { $0 }
         return SessionBinding(provider: words.joined(separator: " "), clientID: account.clientID)
@@ -41,7 +42,8 @@ extension MCPAccount: AccountKind {
 extension MCPAccount {
     fileprivate static let bindingWord = "mcp"
 
-    /// As far as the binding of a session tells it; nil for the binding of another kind of account.
+    /// The account that a session's binding describes, without its settings; nil for the binding of another kind of
+    /// account.
     init?(_ binding: SessionBinding) {
         let words = binding.provider.split(separator: " ").map(String.init)
         guard words.count == 2 || words.count == 3, words[0] == MCPAccount.bindingWord,

@@ -5,7 +5,7 @@ internal import SessionVault
 internal import StrictJSON
 
 /// The vault's record of the clients that were registered for an account at an MCP server, by issuer. A client is never
-/// shown to another issuer than the one that registered it. Secrets are in the ``RegistrationRecord`` of each client.
+/// used at another issuer than the one that registered it. Secrets are in the ``RegistrationRecord`` of each client.
 struct MCPClientRecord: Sendable, Equatable {
     static let version = 1
 
@@ -30,7 +30,7 @@ struct MCPClientRecord: Sendable, Equatable {
         }
     }
 
-    /// The latest one last; at most one for an issuer that is not replaced.
+    /// The latest one last. At most one client of each issuer is not replaced.
     private(set) var clients: [Client] = []
 
     init() {}
@@ -49,7 +49,7 @@ struct MCPClientRecord: Sendable, Equatable {
         clients.append(client)
     }
 
-    /// The issuer's client is not used by sign-ins any more.
+    /// Marks the issuer's clients as replaced: no sign-in uses them any more.
     mutating func replace(_ issuer: String) {
         for place in clients.indices where clients[place].issuer == issuer { clients[place].isReplaced = true }
     }

@@ -15,7 +15,7 @@ struct MCPClients: Sendable {
         var connection: MCPConnection
         /// Nil for the default.
         var redirectURI: String?
-        /// True for a client that could be registered anew.
+        /// True for a client that was registered automatically, and could be again.
         var isRegistered = false
     }
 
@@ -40,8 +40,8 @@ struct MCPClients: Sendable {
         switch way(at: announcement) {
         case .configured: choice.connection.clientID = account.clientID
         case .document:
-            // The path is shared by all accounts with such a document. A response there is told apart by its issuer, so
-            // only issuers that announce `iss` may use it.
+            // All accounts with such a document share one path. Only `iss` tells their responses apart, so only issuers
+            // that announce it may use the path.
             choice.connection.clientID = kind.clientMetadataURL ?? ""
             choice.connection.authentication = ClientAuthentication.none
             choice.redirectURI = account.redirectURI ?? ClientMetadataDocument.redirectURI
@@ -143,8 +143,8 @@ struct MCPClients: Sendable {
         return (latest.issuer, latest.clientID, isTold)
     }
 
-    /// Deletes the clients that were replaced, but for that of a session. One that cannot be deleted now stays in the
-    /// record, and is tried again after the next sign-in has begun.
+    /// Deletes the clients that were replaced, except the one that a session uses. A client that cannot be deleted now
+    /// stays in the record; this is tried again after the next sign-in has begun.
     func deleteReplaced(besides used: MCPConnection?) async {
         guard let turn = try? await turns.wait(account.name) else { return }
         defer { turn() }
@@ -166,7 +166,7 @@ struct MCPClients: Sendable {
         do throws(BrokerError) {
             isTold = try await registrar.delete(slot, as: account.at(connection, of: kind, with: tools))
         } catch {
-            // A former attempt ended between the two deletions.
+            // An earlier attempt ended between the two deletions.
             guard case .nothingHeld = error else { throw error }
         }
         try await change { $0.remove(client.issuer, client.clientID) }
@@ -175,8 +175,9 @@ struct MCPClients: Sendable {
 }
 
 extension ProviderMetadata {
-    /// The way to send a secret that the issuer lists first; nil where it takes a client without a secret, or says
-    /// nothing. Some issuers take the other ways at the token endpoint only, and not for a revocation.
+    /// The authentication method with a secret that the issuer lists first; nil if the issuer accepts clients without a
+    /// secret, or lists no methods. Some issuers accept the other methods only at the token endpoint, not for a
+    /// revocation.
     fileprivate var preferredSecretMethod: String? {
         guard let listed = tokenEndpointAuthenticationMethods, !listed.contains(ClientAuthentication.none.rawValue)
         else {

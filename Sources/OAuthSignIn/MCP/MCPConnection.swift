@@ -3,9 +3,9 @@ internal import HTTPMessages
 internal import OAuth
 internal import StrictJSON
 
-/// Who issues the tokens for an MCP server, and to which client: found at a sign-in, sealed with its session, and used
-/// for all of the session's requests, whatever the server announces later. So a token of one issuer is never sent to
-/// another one.
+/// The issuer of the tokens for an MCP server, and the client. They are found at a sign-in and stored with its session.
+/// All requests of the session use them, even if the server announces another issuer later. So a token of one issuer is
+/// never sent to another one.
 struct MCPConnection: Sendable, Equatable {
     /// The name of the session's attachment.
     static let name = "mcp"
@@ -14,7 +14,7 @@ struct MCPConnection: Sendable, Equatable {
     let issuer: String
     /// Empty while it is not chosen yet.
     var clientID = ""
-    /// Nil: as the account's settings say.
+    /// Nil if the account's settings decide.
     var authentication: ClientAuthentication?
     /// The vault has a secret that the issuer gave this client.
     var hasRegisteredSecret = false
@@ -28,8 +28,8 @@ struct MCPConnection: Sendable, Equatable {
     /// perhaps one without metadata.
     var isOwnIssuer = false
 
-    /// True for a host that only documents name. It must not lead into the network of this machine, unless the MCP
-    /// server is there too.
+    /// True for a host other than the MCP server's, which only documents name. It must not resolve to an address in the
+    /// network of this machine, unless the MCP server is there too.
     func isStrange(_ url: String) -> Bool { (try? WebURL(parsing: url))?.host != server.url.host }
 
     /// What the session keeps.

@@ -2,7 +2,7 @@ internal import BrokerCore
 internal import HTTPMessages
 internal import OAuth
 
-/// Says what an MCP server announces now, and what has changed since the last sign-in. Nothing is changed anywhere.
+/// Reports what an MCP server announces now, and what has changed since the last sign-in. It changes nothing.
 struct MCPDiagnosis: Sendable {
     let account: Account
     let kind: MCPAccount
@@ -61,7 +61,7 @@ struct MCPDiagnosis: Sendable {
 }
 
 extension BrokerError {
-    /// What a check says about a server that could not be asked, or whose documents cannot be used.
+    /// The finding about a server that could not be reached, or whose documents cannot be used.
     fileprivate func finding(at host: String) -> Reason {
         switch self {
         case .misconfigured(let reason), .provider(.invalidResponse(let reason)): reason

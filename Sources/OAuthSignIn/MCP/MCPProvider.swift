@@ -2,8 +2,8 @@ internal import BrokerCore
 internal import HTTPMessages
 internal import OAuth
 
-/// The provider of an account at an MCP server. A sign-in asks the server first; then, as for everything else, the
-/// issuer of the connection is asked as any other OAuth provider is.
+/// The provider of an account at an MCP server. A sign-in first asks the server for its issuer. After that, the issuer
+/// is used like any other OAuth provider.
 struct MCPProvider: SignInProvider {
     let account: Account
     let kind: MCPAccount
@@ -23,7 +23,8 @@ struct MCPProvider: SignInProvider {
         provider(account.at(connection, of: kind, with: tools))
     }
 
-    /// The provider of a session. Throws if the session has none: it is of another version, and of no use.
+    /// The provider of a session. Throws if the session names no issuer: another version stored it, and it cannot be
+    /// used.
     private func provider(of session: Session) throws(BrokerError) -> OAuthProvider {
         guard let connection = MCPConnection(of: session, at: kind.server) else { throw .signInRequired(account.name) }
         return provider(at: connection)
@@ -47,7 +48,7 @@ struct MCPProvider: SignInProvider {
         let announcement = try await walk.announcement()
         let scopes = await scopes(of: request, announcement, in: context)
         let choice = try await clients.choose(announcement, for: scopes, in: context)
-        // Those of the connection are requested.
+        // The scopes of the connection are requested.
         var request = request
         request.scopes = nil
         let beginning: Beginning
@@ -63,8 +64,8 @@ struct MCPProvider: SignInProvider {
         return beginning
     }
 
-    /// Deletes the clients that nothing uses any more, while the sign-in goes on. The session and the revocations that are
-    /// still to be delivered may need theirs.
+    /// Deletes the clients that nothing uses any more, while the sign-in goes on. The session and the revocations that
+    /// are still to be delivered may need theirs.
     private func deleteReplacedClients(in context: SignInContext) async {
         guard await context.pendingRevocations(of: account.name) == 0 else { return }
         let used = await context.sessions.held(account.name).flatMap { MCPConnection(of: $0, at: kind.server) }
@@ -72,8 +73,9 @@ struct MCPProvider: SignInProvider {
         tools.work.start { await clients.deleteReplaced(besides: used) }
     }
 
-    /// What is requested: the configured scopes; else the caller's, or those that are announced. A session keeps what it
-    /// has: its scopes are requested again beside the new ones, so that a step-up for one tool takes no other one away.
+    /// The scopes to request: the configured ones; otherwise the caller's, or those that are announced. The scopes of
+    /// the account's session are requested again with them, so that a sign-in for one tool does not lose the scopes of
+    /// another.
     private func scopes(
         of request: SignInRequest, _ announcement: MCPAnnouncement, in context: SignInContext
     ) async -> [String] {
@@ -101,7 +103,7 @@ struct MCPProvider: SignInProvider {
         do throws(RedemptionFailure) {
             return try await provider.redeem(proof, of: flow, in: context)
         } catch {
-            // The issuer has lost the client: the next sign-in registers one.
+            // The issuer does not know the client any more: the next sign-in registers another one.
             if case .provider(.refused("invalid_client", _)) = error.error, let issuer = provider.issuer {
                 try? await clients.replaceClient(at: issuer)
             }

@@ -4,15 +4,15 @@ internal import OAuth
 
 /// What an MCP server announces now.
 struct MCPAnnouncement: Sendable {
-    /// Without a client.
+    /// The connection, still without a client.
     let connection: MCPConnection
     let metadata: ProviderMetadata
-    /// Those of the challenge, else all that the server's metadata list.
+    /// The scopes of the challenge; without any, all that the server's metadata list.
     let scopes: [String]
-    /// All that the server's metadata list.
+    /// All scopes that the server's metadata list.
     let scopesSupported: [String]
 
-    /// The scopes of a sign-in that states none. Without `offline_access`, where the issuer has it, there
+    /// The scopes of a sign-in that states none. `offline_access` is added if the issuer supports it: without it there
     /// would be no refresh token.
     var usualScopes: [String] {
         guard metadata.scopesSupported?.contains("offline_access") == true else { return scopes }
@@ -92,6 +92,6 @@ struct MCPWalk: Sendable {
 }
 
 extension HTTPResponse {
-    /// There is no document. Some servers respond with 401 or 405 to every location that they do not know.
+    /// True if there is no document. Some servers respond with 401 or 405 to every location that they do not know.
     var isAbsent: Bool { (400..<500).contains(status) && ![408, 425, 429].contains(status) }
 }

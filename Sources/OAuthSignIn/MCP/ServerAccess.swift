@@ -2,7 +2,8 @@ public import BrokerCore
 public import HTTPMessages
 internal import OAuth
 
-/// How an account's MCP server is reached by who carries its traffic: the same way as the daemon reaches it.
+/// How to reach an account's MCP server, for a program that passes its traffic on: with the same settings as the
+/// daemon.
 public struct MCPServerAccess: Sendable {
     public let url: WebURL
     public let trust: ServerTrust
@@ -14,7 +15,7 @@ public struct MCPServerAccess: Sendable {
 extension Broker {
     /// The MCP server of an account.
     ///
-    /// - Throws: `accountNotFound`; `methodUnsupported` for an account that is not at one.
+    /// - Throws: `accountNotFound`; `methodUnsupported` for an account that is not at an MCP server.
     public func mcpServer(_ name: AccountName) async throws(BrokerError) -> MCPServerAccess {
         let account = try await signInContext.sessions.account(name)
         guard let kind = account.kind as? MCPAccount else { throw .methodUnsupported(.oauth(.notMCP(name))) }
