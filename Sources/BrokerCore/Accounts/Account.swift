@@ -57,7 +57,7 @@ public struct Account: Sendable {
     public var provider: String
     /// Where it is configured, for messages.
     public var source: String
-    /// What only this kind of account has.
+    /// The settings that only this kind of account has.
     public var kind: any AccountKind
     public var clientID: String
     public var scopes: [String]

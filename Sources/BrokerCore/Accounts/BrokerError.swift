@@ -73,7 +73,7 @@ public enum ConflictCause: Sendable, Equatable {
 
 /// A setting that was valid when it was read, but names something that cannot be used now.
 public struct UnusableSetting: Sendable, Equatable {
-    /// With the place where there is one.
+    /// The reason, with the place in the configuration where one is known.
     public var reason: Reason
     /// The key, such as `client_secret_file`.
     public var setting: String

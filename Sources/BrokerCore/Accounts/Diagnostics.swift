@@ -71,8 +71,8 @@ public struct Diagnostics: Sendable {
 
     /// Where an account's callbacks arrive.
     ///
-    /// Whether a fixed port is free is found by opening it. If a sign-in of the account is pending, the daemon has it
-    /// open.
+    /// A fixed port is opened to find out whether it is free. If a sign-in of the account is pending, the daemon has
+    /// the port open already.
     private func redirect(of account: Account) async -> Finding {
         let check = Finding.Check.redirect
         guard let uri = account.redirectURI else {

@@ -65,7 +65,7 @@ public struct SealedSessions: Sendable {
     /// The sessions, by account and time. Nil while the vault is locked.
     public func list() async -> [SealedSession]? { try? await entries().map(\.shown) }
 
-    /// Removes those of an account from the vault, and has their providers revoke them where that is possible.
+    /// Removes the sessions of an account from the vault, and has their providers revoke them where that is possible.
     ///
     /// - Parameter revokes: false removes them without telling the provider.
     /// - Throws: ``BrokerError/nothingHeld(_:)`` if there are none.

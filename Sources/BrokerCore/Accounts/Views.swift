@@ -22,7 +22,7 @@ public struct AccountView: Sendable {
     public let subject: String?
     public let user: JSONObject?
     public let expiresAt: WallInstant?
-    /// What only this kind of account has, as far as callers may see it.
+    /// The part of the session's attachment that callers may see.
     public let shown: SessionAttachment?
     /// The kind of the account.
     public let kind: any AccountKind

@@ -12,7 +12,7 @@ public enum RefreshReason: String, Sendable, CaseIterable {
     case change
 }
 
-/// What the audit log and the metrics are told. It holds no secrets, and of a provider's text only checked codes.
+/// What is recorded in the audit log and the metrics. It holds no secrets, and of a provider's text only checked codes.
 public enum BrokerFact: Sendable {
     /// How a sign-in ended.
     public enum Outcome: String, Sendable, CaseIterable {

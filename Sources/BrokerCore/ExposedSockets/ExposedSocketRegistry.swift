@@ -59,7 +59,7 @@ public actor ExposedSocketRegistry {
     var isMarked = false
     /// The record is lost or damaged. Until the configuration's tables have been taken up, each may have been revoked.
     var isForgotten = false
-    /// Changes run one after another, since each waits for sockets.
+    /// The end of the last change. Changes run one after another, since each waits for sockets.
     private var turn: Promise<Void>?
     private var signal = Promise<Void>()
 

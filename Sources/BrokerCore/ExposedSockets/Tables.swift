@@ -1,8 +1,8 @@
 public import SessionVault
 
 /// What is opened at start and at a reload: the sockets that calls had made before the daemon last ended, and the
-/// tables of the configuration. Those of calls come first: a table must not take the name of a socket that programs are
-/// connected to.
+/// tables of the configuration. The sockets of calls come first: a table must not take the name of a socket that
+/// programs are connected to.
 extension ExposedSocketRegistry {
     /// The names that calls have taken, read from the state directory without the daemon; none if it cannot be read.
     public static func namesOfCalls(in file: StateFile, by clock: BrokerClock = .system) -> Set<String> {

@@ -86,7 +86,7 @@ public struct AwaitedDetails: Sendable {
     public var device: DeviceCode?
     /// The challenge for the authenticator (WebAuthn) of an app.
     public var challenge: AuthenticatorChallenge?
-    /// Where codes may come from, where there is more than one message; and whether one of two has been confirmed.
+    /// If there is more than one message: where their codes may come from, and whether one of two has been confirmed.
     public var codes: [CodeOrigin] = []
     public var isHalfConfirmed = false
     /// Two words by which the user tells the daemon's own page from an imitation.

@@ -10,7 +10,7 @@ internal import Secrets
 struct FlowEntrance: Sendable {
     let key: String
     let url: String
-    /// The account whose browsers may use it: the one whose page it leads to.
+    /// The account to whose page it leads, for which the address was opened.
     let account: AccountName
     var visit = OpenAddress.Visit.none
 
@@ -125,7 +125,7 @@ extension FlowRegistry {
 
 extension Broker {
     /// A fresh address for a program to open; nil where the flow has no page. Throws `entranceUnavailable` if no such
-    /// address can be had: then no program may be started with a page of the flow.
+    /// address can be opened: then no program may be started with a page of the flow.
     public func openURL(of id: String) async throws(BrokerError) -> String? {
         guard let view = try? await flowRegistry.view(id), view.status == .pending,
             !view.authorizationURL.isEmpty || view.device != nil,

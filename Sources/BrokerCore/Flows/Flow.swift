@@ -117,7 +117,7 @@ public struct FlowView: Sendable {
     public let expiresAt: WallInstant
     /// When the message may be sent again.
     public let resendAfter: WallInstant?
-    /// Where codes may come from, where there is more than one message; and whether one of two has been confirmed.
+    /// If there is more than one message: where their codes may come from, and whether one of two has been confirmed.
     public var awaitedCodes: [CodeOrigin] = []
     public var isHalfConfirmed = false
     /// What to enter on another device.
@@ -148,7 +148,7 @@ public enum CallbackVerdict: Sendable, Equatable {
     case expired(flow: String)
 }
 
-/// Where redirect URIs are received. Opened per flow, closed when the flow ends.
+/// Receives callbacks. A redirect URI is opened for each flow, and closed when the flow ends.
 public struct CallbackReceiver: Sendable {
     /// Makes the redirect of a configured template (nil: the default) reachable and returns it as it is to be sent.
     public let open: @Sendable (_ template: String?, AccountName) async throws(BrokerError) -> String
@@ -188,7 +188,7 @@ public struct CallbackReceiver: Sendable {
 }
 
 extension FlowRegistry {
-    /// True if a callback at this address is one of the redirect URI: see ``WebURL/isPlace(of:)``.
+    /// True if a callback at this address is a callback of the redirect URI: see ``WebURL/isPlace(of:)``.
     static func isPlace(_ address: String, of redirectURI: String) -> Bool {
         guard let found = try? WebURL(parsing: address), let asked = try? WebURL(parsing: redirectURI) else {
             return false

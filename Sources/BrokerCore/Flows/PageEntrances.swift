@@ -41,8 +41,8 @@ extension FlowRegistry {
 
 extension Broker {
     /// An address for a program to open, once and within a minute: it sends the user's browser on to the page. Nil if
-    /// there is no listener for such addresses. Throws `entranceUnavailable` if none can be had. Then no program may be
-    /// started with the page's URL.
+    /// there is no listener for such addresses. Throws `entranceUnavailable` if no such address can be opened. Then no
+    /// program may be started with the page's URL.
     public func openURL(of page: EndSessionPage, _ account: AccountName) async throws(BrokerError) -> String? {
         guard let target = try? WebURL(parsing: page.url), target.isSecure else { return nil }
         let key = RandomToken.base64URL(bits: 256).revealed()

@@ -4,7 +4,7 @@ internal import HTTPMessages
 /// flow. It can replace only a port that Ringback would choose itself. A port in the configuration was registered at
 /// the provider and cannot be replaced.
 extension SignInRequest {
-    /// The account as this request wants it: with its callback at the port.
+    /// The account with the redirect URI that this request asks for: at the request's port.
     func atCallbackPort(_ account: Account) throws(BrokerError) -> Account {
         guard let port = callbackPort else { return account }
         let template = account.redirectURI ?? "http://127.0.0.1:{port}/callback/\(account.name)"

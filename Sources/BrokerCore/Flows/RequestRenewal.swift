@@ -8,7 +8,8 @@ extension FlowRegistry {
         let promise: Promise<Result<Void, BrokerError>>
         let startedAt: BootInstant
 
-        /// How long after its start another may be begun: what the provider asks for, and never at once.
+        /// How long after its start another push may begin: as long as the provider asks, but not less than
+        /// ``FlowRegistry/youth``.
         var pause: Duration {
             guard case .failure(let error)? = promise.value else { return FlowRegistry.youth }
             return max(FlowRegistry.youth, .seconds(error.retryAfter ?? 0))

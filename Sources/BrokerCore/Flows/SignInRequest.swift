@@ -71,7 +71,7 @@ public struct SignInRequest: Sendable, Equatable {
     }
 }
 
-/// What a sign-in at one kind of provider takes beside what every sign-in does.
+/// The fields of a sign-in request that only one kind of provider has.
 public protocol SignInDetails: Sendable {
     /// True if both ask for the same sign-in.
     func isSame(as other: any SignInDetails) -> Bool

@@ -99,8 +99,8 @@ public final class OriginRegistry: Sendable {
     ///
     /// - Parameters:
     ///   - socket: the exposed socket through which it is given; nil for the daemon's own.
-    ///   - issue: gets the account's token, within the limits of whoever asks, and says what it asked for. Called again
-    ///     after a refresh.
+    ///   - issue: gets the account's token, within the caller's limits, and returns the query that it used. Called
+    ///     again after a refresh.
     ///   - explain: turns an error of the broker into one of the caller's kind.
     public func credential<Failure: Error>(
         of origin: Origin, at socket: String?, explain: (BrokerError) -> Failure,

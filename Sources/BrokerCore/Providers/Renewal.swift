@@ -39,8 +39,8 @@ public struct RenewalResponse: Sendable {
 public enum RenewalMeaning: Sendable, Equatable {
     /// The refresh token that was presented is dead. The code is the provider's own, where it has more than one.
     case dead(code: String?)
-    /// The response is of another session, and so is the refresh token that was presented, unless it is the one that
-    /// the last validated response brought.
+    /// The response belongs to another session. So does the refresh token that was presented, unless it came with the
+    /// last validated response.
     case otherSession
     /// The provider said that it did nothing.
     case unchanged

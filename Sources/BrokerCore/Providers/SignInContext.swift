@@ -35,7 +35,7 @@ public struct SignInContext: Sendable {
         await broker.callbackReceiver.close(redirectURI, account)
     }
 
-    /// Refuses a flow whose callbacks could not be told from those of a pending one.
+    /// Throws if the callbacks of a new flow could not be told apart from those of a pending flow.
     public func refuseSecondKeyless(at redirectURI: String, of account: AccountName) async throws(BrokerError) {
         try await broker.flowRegistry.refuseSecondKeyless(at: redirectURI, for: account)
     }

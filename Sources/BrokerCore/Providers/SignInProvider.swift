@@ -58,7 +58,7 @@ public protocol SignInProvider: Sendable {
 
     // MARK: Diagnosis
 
-    /// Checks the provider with requests like those of a sign-in, but signs nobody in and changes nothing.
+    /// Checks the provider with requests like those of a sign-in. It starts no sign-in and changes nothing.
     func diagnose(_ subject: DiagnosisSubject) async -> Diagnosis
 }
 

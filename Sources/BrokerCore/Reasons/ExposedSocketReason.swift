@@ -12,7 +12,7 @@ public enum ExposedSocketReason: Sendable, Equatable {
     case closedAlready(String)
     /// Why it is closed. `place` is where the configuration defines it, if it does.
     case closed(ClosedSocket.Reason, place: String?)
-    /// The error says no more.
+    /// The error has no reason.
     case unknownCause
     /// What a member of the order has to be.
     case wrongOrder(RequestReason)

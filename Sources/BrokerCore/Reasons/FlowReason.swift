@@ -33,7 +33,7 @@ public enum FlowReason: Sendable, Equatable {
 
     case notURL
     case malformedCallback
-    /// A parameter that may occur once is there twice. The name is one of Ringback's own list.
+    /// A parameter that may occur only once is repeated. The name is from Ringback's own list.
     case repeatedParameter(String)
     case codeAndError
     case neitherCodeNorError

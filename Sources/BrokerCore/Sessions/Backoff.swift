@@ -54,7 +54,7 @@ struct Backoff: Sendable {
         self.error = error
     }
 
-    /// The session that the requests were for is gone. Only the wait that the provider asked for is kept.
+    /// The session that the requests were for has ended. Only the wait that the provider asked for is kept.
     mutating func keepOnlyRetryAfter() {
         guard providerUntil > BootInstant(milliseconds: 0) else { return self = Backoff() }
         failures = 0

@@ -152,9 +152,9 @@ extension SessionManager {
     func clearError(_ name: AccountName) { if let id = lanes[name]?.id { take(.signInBegan, id) } }
 }
 
-/// A session that takes its place in a lane, and what becomes of the one that is there.
+/// A session that is put in a lane, and what happens to the session that it replaces.
 struct Replacement: Sendable {
-    /// With what it takes over from the former one.
+    /// The new session, with what it takes over from the former one.
     let session: Session
     let former: Session?
     /// The former session, if the provider has to end it. Nil if the same session only got other tokens, or the
@@ -218,7 +218,8 @@ extension Session {
     /// How the user is named in messages; nil for a user without an address or a subject.
     public var displayName: String? { user?["email"]?.string ?? subject }
 
-    /// Where several directories share a provider, a subject is unique only within its issuer.
+    /// True if both sessions are of the same user. Where several directories share a provider, a subject is unique only
+    /// within its issuer.
     public func isSameUser(as other: Session) -> Bool {
         guard Session.isSame(subject, other.subject) else { return false }
         guard let issuer = identity?.issuer, let theirs = other.identity?.issuer else { return true }

@@ -29,7 +29,8 @@ extension SessionManager {
         return try choice(name, query).afterRefresh()
     }
 
-    /// What the account's session has for a caller now. Throws if there is none, or none of the expected subject.
+    /// The choice of a token for a caller, from the account's session as it is now. Throws if there is none, or none of
+    /// the expected subject.
     private func choice(_ name: AccountName, _ query: SessionQuery) throws(BrokerError) -> TokenChoice {
         let (lane, session) = try holding(name)
         if let subject = query.subject, !Session.isSame(subject, session.subject) {
@@ -77,7 +78,7 @@ extension SessionManager {
 
     /// Refreshes at the request of a caller (`POST …/refresh`).
     ///
-    /// - Parameter query: which of the session's tokens, and the allowance of whoever asks.
+    /// - Parameter query: which of the session's tokens, and the caller's allowance.
     func refresh(
         _ name: AccountName, _ query: SessionQuery = SessionQuery(), isForced: Bool, rejected: [UInt8]?
     ) async throws(BrokerError) {

@@ -87,7 +87,7 @@ extension SessionManager {
     ///
     /// - Parameter code: the provider's own code for the cause, where it has more than one.
     func end(_ lane: Lane, _ code: String?) async -> BrokerError {
-        // If the session was to leave nothing behind, its end is not recorded either.
+        // If nothing of the session may be written, its end is not recorded either.
         if lane.state.session?.isEphemeral != true { await store.recordEnd(code, in: lane.account.slot) }
         residue.settle(lane.account.slot)
         take(.dead(code: code), lane.id)

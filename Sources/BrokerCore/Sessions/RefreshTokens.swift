@@ -28,8 +28,8 @@ extension Session {
         return session
     }
 
-    /// The session once the response is validated: `token` alone is left. If it came with a downscoped token, the one
-    /// that was presented stays behind it, until a refresh has shown which scopes the new one has.
+    /// The session once the response is validated: only `token` is kept. If it came with a downscoped token, the
+    /// presented refresh token is kept as well, until a refresh has shown which scopes the new one has.
     func settlingRefreshTokens(_ token: Secret, _ presented: Secret) -> Session {
         var session = self
         session.keep(
@@ -39,7 +39,7 @@ extension Session {
 
     /// What a new session takes over from the one that it replaces.
     ///
-    /// - Parameter isSameFamily: a refresh token of the one renews the tokens of the other.
+    /// - Parameter isSameFamily: true if a refresh token of one session also renews the tokens of the other.
     mutating func inherit(from held: Session, isSameFamily: Bool) {
         refusesDownscoping = held.refusesDownscoping
         keepRefreshToken(of: held, isSameFamily: isSameFamily)

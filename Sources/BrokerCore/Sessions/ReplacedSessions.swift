@@ -30,7 +30,7 @@ struct ReplacedSessions: Sendable {
         others.removeAll { isHeldAgain($0.session) }
     }
 
-    /// What is to be ended, now that the vault holds none of them in its slot.
+    /// The sessions to be ended, now that the vault holds none of them in its slot.
     ///
     /// - Parameter retirement: the vault's identifier of the stored one, which it keeps until the provider has been
     ///   told.

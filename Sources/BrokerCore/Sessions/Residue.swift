@@ -92,8 +92,8 @@ struct Residue: Sendable {
         ended.append(Closed(account: account, session: session))
     }
 
-    /// Ends the memory-only sessions whose lanes have ended: their account may never be back. The provider that is told
-    /// is the one that issued them, as it was configured then.
+    /// Ends the memory-only sessions whose lanes have ended: their account may never be back. The provider that issued
+    /// them is told, with the account's configuration of that time.
     mutating func endMemoryOnly() {
         for (slot, remainder) in remainders {
             guard case .memoryOnly(let closed) = remainder else { continue }

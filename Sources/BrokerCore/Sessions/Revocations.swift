@@ -16,7 +16,7 @@ actor Revocations {
     }
 
     private(set) var entries: [String: Entry] = [:]
-    /// Those that this run of the daemon has finished. The vault may be slow to delete them.
+    /// The revocations that this run of the daemon has finished. The vault may be slow to delete their entries.
     private var heard: Set<String> = []
     private var unsealedCount = 0
     /// True once the vault's entries of earlier runs have been read.
@@ -93,8 +93,8 @@ actor Revocations {
         await finish(id)
     }
 
-    /// The vault keeps from now on what it could not keep when the session ended, unless the session is one that must
-    /// not be written. Returns the identifier of the entry, which changes with that.
+    /// Stores an ended session in the vault if that was not possible when it ended, unless the session must not be
+    /// written. Returns the identifier of the entry, which changes if the session is stored.
     private func sealed(_ id: String) async -> String {
         guard let closed = entries[id]?.closed, entries[id]?.isUnsealed == true, !closed.session.isEphemeral,
             let kept = try? await SessionStore(vault: vault, clock: clock).keep(
@@ -118,7 +118,7 @@ actor Revocations {
         record(.revocationPostponed(name, error))
     }
 
-    /// What was retired is gone from the vault, whether or not its provider has heard.
+    /// Forgets a revocation whose entry was removed from the vault, whether or not the provider has been told.
     func drop(_ id: String) {
         heard.insert(id)
         entries[id] = nil

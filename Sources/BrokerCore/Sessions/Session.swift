@@ -56,7 +56,7 @@ public struct AccessToken: Sendable, Equatable {
 
 /// What a sign-in yields and refreshes renew: a token family, its subject, and the access tokens by key.
 public struct Session: Sendable, Equatable {
-    /// The ID token and what a later one must agree with.
+    /// The ID token, and the values that a later one must match.
     public struct Identity: Sendable, Equatable {
         public var token: Secret
         public var expiry: Deadline
@@ -66,7 +66,7 @@ public struct Session: Sendable, Equatable {
         public var authenticationTime: WallInstant?
         public var authorizedParty: String?
         public var nonce: Secret?
-        /// `iss`. The configuration leaves it open only where several issuers share a provider. Nil where it is not
+        /// `iss`. It differs from the configured issuer only where several issuers share a provider. Nil if it is not
         /// known any more.
         public var issuer: String?
         /// The value whose SHA-256 is the nonce of the sign-in; nil for sign-ins without one.
@@ -147,7 +147,7 @@ public struct Session: Sendable, Equatable {
     public var tokens: [TokenKey: AccessToken]
     /// Why the ID token of the last refresh was dropped, if it was. Not kept in the vault.
     public var idTokenOddity: BrokerError?
-    /// What is sealed for one kind of account alone, by the kind's name.
+    /// The attachments, by the name of the kind of account.
     public var attachments: [String: SessionAttachment] = [:]
     public var keeping = Keeping.vault
 

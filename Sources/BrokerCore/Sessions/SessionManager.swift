@@ -6,7 +6,7 @@ internal import SessionVault
 /// suspend, and no other change touches its account meanwhile. Reads never queue: they take what is there, or join the
 /// refresh in the lane. The vault is written first, then memory, then the event is posted.
 actor SessionManager {
-    /// Tells a lane from the one that replaced it when the account's binding changed.
+    /// Distinguishes a lane from the lane that replaced it when the account's binding changed.
     struct LaneID: Sendable, Hashable {
         let account: AccountName
         let number: UInt64
@@ -151,7 +151,7 @@ actor SessionManager {
     /// Sets or removes the account's scheduled tasks, as its state requires.
     func plan(_ name: AccountName) { if let lane = lanes[name] { perform(.schedule, lane) } }
 
-    /// A `signedOut` event names the session that has gone.
+    /// Posts an event. For a `signedOut` event, `session` is the session that has ended.
     func post(
         _ kind: BrokerEvent.Kind, _ name: AccountName, session: Session?, error: BrokerError? = nil,
         endsAt: WallInstant? = nil
@@ -164,7 +164,7 @@ actor SessionManager {
                 kind: kind, account: name,
                 state: session == nil || kind == .signedOut ? .unauthenticated : .authenticated,
                 subject: session?.subject,
-                // A sign-out tells only the subject: the user's claims have gone with the session.
+                // The event of a sign-out has only the subject and no claims of the user.
                 user: kind == .signedOut ? nil : session?.user,
                 expiresAt: session?.tokens[.own]?.expiry?.wall(by: clock), error: error, endsAt: endsAt,
                 at: clock.wallInstant))

@@ -19,7 +19,7 @@ public final class SessionSnapshot: Sendable {
         private let made = Mutex<(remaining: Int?, expiresAt: Int?, bytes: [UInt8])?>(nil)
         private static let count = Atomic<UInt64>(0)
 
-        /// What was made last, if the token expires in as many seconds as then, at the same time by the wall clock.
+        /// The last encoding, if the remaining seconds and the expiry are the same as then; otherwise a new one.
         public func bytes(expiresAt: Int?, remaining: Int?, _ make: () -> [UInt8]) -> [UInt8] {
             made.withLock { made in
                 if let made, made.remaining == remaining, made.expiresAt == expiresAt { return made.bytes }
@@ -64,7 +64,7 @@ public struct IssuedToken: Sendable {
     public let user: JSONObject?
     /// The session's ID token; a caller needs a permission of its own for it.
     public let idToken: Secret?
-    /// What only this kind of account has, as far as callers may see it; the secrets need a permission of their own.
+    /// The part of the session's attachment that callers may see; the secrets need a permission of their own.
     public let shown: SessionAttachment?
 
     public init(

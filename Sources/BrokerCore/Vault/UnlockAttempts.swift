@@ -16,9 +16,9 @@ public struct UnlockCaller: Sendable {
 }
 
 /// The attempts to open the vault that callers ask for: one at a time, since each may derive a key from a passphrase,
-/// which takes the processor a good part of a second. An attempt of a program that was wrong lately waits for those of
-/// programs that were not, so that a program which guesses, or starts many processes that do, keeps no other one out. A
-/// program that starts a session for each guess waits for the sessions that began before it.
+/// which takes the processor a good part of a second. An attempt of a program with recent failures waits for the
+/// attempts of programs without any. So a program that guesses passphrases, or starts many processes that do, cannot
+/// keep other programs out. A program that starts a session for each guess waits for the sessions that began before it.
 struct UnlockAttempts: Sendable {
     private struct Waiter: Sendable {
         let number: Int
@@ -57,8 +57,8 @@ struct UnlockAttempts: Sendable {
         for group in caller.groups { failures[group, default: []].append(now) }
     }
 
-    /// An attempt has ended: the next one begins. It is the one with the fewest failures lately, of those the one whose
-    /// session is the oldest, and of those the first.
+    /// An attempt has ended, and the next one begins: that of the caller with the fewest recent failures. Among equals,
+    /// the caller with the oldest session is next, and among these the first to ask.
     mutating func ended(at now: BootInstant) {
         failures = failures.mapValues { $0.filter { $0 > now - UnlockAttempts.window } }.filter { !$0.value.isEmpty }
         let rank = { [failures] (waiter: Waiter) in

@@ -22,7 +22,7 @@ struct MCPConnection: Sendable, Equatable {
     var scopes: [String] = []
     /// Sent as `resource` (RFC 8707); nil for a server that refuses the parameter.
     let resource: String?
-    /// Where the MCP server is.
+    /// The network that the MCP server is in.
     let peer: PeerPlace
     /// The server has no protected-resource metadata, so it is its own authorization server (MCP revision 2025-03-26),
     /// perhaps one without metadata.
