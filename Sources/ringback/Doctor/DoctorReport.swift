@@ -110,7 +110,7 @@ struct DoctorReport {
                 columns: Console.Stream.output.columns, indent: 9)
             Output.line(line.level.style.apply(level, on: .output) + text.dropFirst(level.count))
             if let command = line.command {
-                Output.line("         → \(Style.bold.apply(Sanitizer.line(command), on: .output))")
+                Output.line("         → \(Style.bold.apply(Sanitizer.line(command, limit: 4_096), on: .output))")
             }
         }
         Output.line(summary)

@@ -123,11 +123,11 @@ struct Overview {
             below += lines(of: check, columns)
             // An upgrade restarts no daemon: how to do that is shown whatever else comes next, and never cut.
             if check.check == "version", let command = check.command, command != next {
-                below.append("  → " + Style.bold.apply(Sanitizer.line(command), on: .output))
+                below.append("  → " + Style.bold.apply(Sanitizer.line(command, limit: 4_096), on: .output))
             }
         }
         if let failure { below += OverviewText.check(.bad, "accounts", failure.detail, columns) }
-        below += ["", "Next: " + Style.bold.apply(Sanitizer.line(next), on: .output)]
+        below += ["", "Next: " + Style.bold.apply(Sanitizer.line(next, limit: 4_096), on: .output)]
         let used = below.reduce(0) { $0 + 1 + TextWidth.of($1) / (columns + 1) }
         let above = OverviewText.accounts(accounts, rows: max(3, rows - used), columns: columns)
         for line in above + below { Output.line(line) }
