@@ -23,7 +23,8 @@ class Order:
     def __init__(self, existing, answers):
         # Paths below what is kept.
         self.existing = set(existing)
-        # "each" or "last": which answer to an app has to wait for everything. A starting daemon answers before it.
+        # "each", "last" or "none": which response to an app has to wait for everything. A starting daemon responds
+        # before it has stored anything, and its status says nothing of a refresh that is still under way.
         self.answers = answers
         # Path: {when it began}; of a directory {(when, the entry)}.
         self.files, self.directories = {}, {}
@@ -31,9 +32,9 @@ class Order:
 
     def read(self, log):
         """What is wrong with it, as texts."""
-        spoken = [call for call in log if "HTTP/1.1" in call.text and " api " in call.text]
-        for call in spoken[:-1] if self.answers == "last" else []:
-            log = [other for other in log if other is not call]
+        responses = [call for call in log if "HTTP/1.1" in call.text and " api " in call.text]
+        ignored = {"each": [], "last": responses[:-1], "none": responses}[self.answers]
+        log = [call for call in log if not any(call is other for other in ignored)]
         done = [call for call in log if call.end]
         moments = [(call.begin, False, call) for call in done] + [(call.end, True, call) for call in done]
         for _, is_end, call in sorted(moments, key=lambda moment: moment[:2]):
@@ -128,6 +129,8 @@ SEQUENCES = {
     "rekey to another file": [*NEW_KEY, *KEY_FILE, *OLD_KEY, API],
     "start after a cut refresh": [TOKEN, rf"f\w*sync {NEXT}", rf"rename\w* {LIVE} < \S+\.next", f"fsync {VAULT}"],
 }
+# Of `Order`; all others: "each". After a cut refresh the only request asks for the status, whenever it is taken.
+ANSWERS = {"first start": "last", "start after a cut refresh": "none"}
 
 
 def missing(name, log):
@@ -145,7 +148,6 @@ def missing(name, log):
 
 def complaints(name, existing, log):
     """What is wrong with the order of an operation's calls."""
-    answers = "last" if "start" in name else "each"
-    wrong = Order(existing, answers).read(log)
+    wrong = Order(existing, ANSWERS.get(name, "each")).read(log)
     step = missing(name, log)
     return wrong + ([f"not seen, or not in its place: {step}"] if step else [])

@@ -19,7 +19,7 @@ from house import Died, House  # noqa: E402
 from operations import OPERATIONS, SESSION, attempt, ending, is_revoked, must, settle  # noqa: E402
 from order import SEQUENCES, SYNCS, complaints  # noqa: E402
 from report import Report, could_not_run, options, progress, table  # noqa: E402
-from shim import COUNT, KILL_AFTER, SWALLOW_DIRECTORIES, SWALLOW_FILES  # noqa: E402
+from shim import COUNT, KILL_AFTER, SWALLOW_DIRECTORIES, SWALLOW_FILES, Call  # noqa: E402
 from stage import Trouble  # noqa: E402
 
 GRACE = 10
@@ -127,6 +127,23 @@ def cut_after_restart(house, report, disk, operation, target):
     return fired, told == end
 
 
+def check_moments(report):
+    """The judge of a start after a cut refresh: a status that leaves while the refresh is stored is no fault, a session
+    that is stored without a sync is one."""
+    live = "state/vault/work-0.sealed"
+    texts = [
+        "send tcp:1 POST /token", f"write {live}.next", "send api HTTP/1.1 200", f"fsync {live}.next",
+        f"rename {live} < work-0.sealed.next", "fsync state/vault",
+    ]
+    log = [Call(text, " state/" in text, 2 * turn + 1, 2 * turn + 2) for turn, text in enumerate(texts)]
+    name = "start after a cut refresh"
+    wrong = complaints(name, {f"{live}.next"}, log)
+    report.note(not wrong, f"{name}: a status in the middle", "; ".join(wrong))
+    without = [call for call in log if not call.text.startswith(f"fsync {live}")]
+    report.note(any("unsynced" in text for text in complaints(name, {f"{live}.next"}, without)),
+                f"{name}: a missing sync", "it is not seen")
+
+
 def check_examiner(house, report, disk):
     """With the syncs of one kind dropped by the daemon, both ways of looking must see it. Returns how often they did."""
     seen = 0
@@ -148,6 +165,7 @@ def check_examiner(house, report, disk):
 def syncs(house, report, is_short):
     """All of it, with a table."""
     disk = Disk(house)
+    check_moments(report)
     rows = {item.name: {"calls": 0, "syncs": 0, "needed": 0, "cuts": 0, "again": 0, "lost": 0}
             for item in STORING}
     for operation in STORING:
