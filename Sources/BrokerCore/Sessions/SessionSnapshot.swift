@@ -5,10 +5,12 @@ internal import Synchronization
 /// What may be issued at this instant, for readers that must not wait: the session's own access token and what goes
 /// with it. Written in the same turn as the session changes; empty for an account whose session is being closed.
 public final class SessionSnapshot: Sendable {
-    /// One account's token.
-    public struct Entry: Sendable {
+    /// One account's token. An object, since a copy of the token has a dozen parts to be counted.
+    public final class Entry: Sendable {
         public let issuedToken: IssuedToken
         public let encoding = Encoding()
+
+        init(_ issuedToken: IssuedToken) { self.issuedToken = issuedToken }
     }
 
     /// What a reader has encoded for a token, so that it is encoded once a second at most. It is stored only here, and
@@ -38,7 +40,7 @@ public final class SessionSnapshot: Sendable {
     }
 
     func publish(_ issuedToken: IssuedToken?, for account: AccountName) {
-        entries.withLock { $0[account.rawValue] = issuedToken.map { Entry(issuedToken: $0) } }
+        entries.withLock { $0[account.rawValue] = issuedToken.map { Entry($0) } }
     }
 
     /// The account's token, if it is valid long enough for a caller who named no `min_valid`; its expiry in Unix

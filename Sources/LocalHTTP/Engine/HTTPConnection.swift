@@ -28,6 +28,8 @@ final class HTTPConnection: @unchecked Sendable {
 
     let loop: EventLoop
     private(set) var server: ConnectionRules
+    /// Of the listener; nil without one.
+    private(set) var processes: KnownProcesses?
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -104,11 +106,14 @@ final class HTTPConnection: @unchecked Sendable {
     // MARK: Life
 
     /// Serves a client.
-    func open(_ socket: consuming Descriptor, _ peer: Peer, _ server: ConnectionRules) {
+    func open(
+        _ socket: consuming Descriptor, _ peer: Peer, _ server: ConnectionRules, _ processes: KnownProcesses? = nil
+    ) {
         number = socket.number
         self.socket = consume socket
         self.peer = peer
         self.server = server
+        self.processes = processes
         phase = .reading
         guard server.admit(self) else {
             closeSocket()
@@ -152,6 +157,7 @@ final class HTTPConnection: @unchecked Sendable {
         number = -1
         socket = nil
         server = .nobody
+        processes = nil
         if isKnownUniquelyReferenced(&memory) { memory.value = nil } else { memory = ConnectionMemory() }
         loop.retire(self)
     }

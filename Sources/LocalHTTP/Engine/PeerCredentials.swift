@@ -63,10 +63,14 @@ extension HTTPConnection {
     /// The process of a local peer, while nothing is kept in the connection's memory yet. It takes a descriptor; if none
     /// is free, the oldest idle connection gives way.
     func process(of peer: Peer, over socket: Int32) -> PeerProcess? {
-        guard case .local = peer, memory.value == nil, PeerProcess.isSupported else { return nil }
-        if let process = PeerProcess(of: socket) { return process }
-        guard [EMFILE, ENFILE].contains(errno), loop.freeDescriptor(for: self) else { return nil }
-        return PeerProcess(of: socket)
+        guard case .local(_, let number) = peer, memory.value == nil, PeerProcess.isSupported else { return nil }
+        if let known = processes?.find(number, age: age) { return known }
+        var found = PeerProcess(of: socket)
+        if found == nil, [EMFILE, ENFILE].contains(errno), loop.freeDescriptor(for: self) {
+            found = PeerProcess(of: socket)
+        }
+        if let found { processes?.keep(found, number, age: age) }
+        return found
     }
 
     /// True if the kernel reports the state ESTABLISHED (TCP_INFO); false if the socket is not a TCP connection.

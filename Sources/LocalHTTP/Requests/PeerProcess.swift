@@ -10,13 +10,18 @@ public final class PeerProcess: Sendable {
 
     /// Nil where the kernel does not know the option, for a process that is gone, and if no descriptor is free; `errno`
     /// says which.
-    init?(of socket: Int32) {
+    convenience init?(of socket: Int32) {
         var found: Int32 = -1
         var size = socklen_t(MemoryLayout<Int32>.size)
         guard unsafe getsockopt(socket, SOL_SOCKET, peerProcessOption, &found, &size) == 0 else { return nil }
         guard found >= 0 else { return nil }
-        descriptor = found
-        identity = PeerProcess.isNumbered ? PeerProcess.inode(of: found) : nil
+        self.init(descriptor: found)
+    }
+
+    /// Takes a process descriptor over, and closes it in the end.
+    init(descriptor: Int32) {
+        self.descriptor = descriptor
+        identity = PeerProcess.isNumbered ? PeerProcess.inode(of: descriptor) : nil
     }
 
     deinit { close(descriptor) }
