@@ -125,36 +125,38 @@ def is_open(connection):
 
 
 def frozen(binaries, results):
-    """One of two providers is stopped for a while, with clients that wait for it; the other account's requests and
-    refreshes are compared with before and after."""
-    progress(f"a provider frozen for {FROZEN_SECONDS} s, and the same without for as long")
-    stage = Stage(binaries)
+    """One of a daemon's two providers is stopped for a while, with clients that wait for it. The requests and refreshes
+    of the other account are compared with those of a second daemon without such a provider, in turn: from minute to
+    minute a machine's 99th percentile changes by more than what is looked for."""
+    progress(f"a provider frozen for {FROZEN_SECONDS} s, beside a daemon without one")
+    stage, control = Stage(binaries), Stage(binaries)
     try:
-        stage.open(FROZEN)
-        for account in [ACCOUNT, FROZEN]:
-            stage.sign_in(account)
-        without = [Period(), Period()]
-        without[0].measure(stage, FROZEN_SECONDS / 2)
-        within = Period()
+        for each in [stage, control]:
+            each.open(FROZEN)
+            for account in [ACCOUNT, FROZEN]:
+                each.sign_in(account)
+        within, without = Period(stage), Period(control)
         stage.sandboxes[FROZEN].send_signal(signal.SIGSTOP)
         waiting = Waiting(stage.socket)
         try:
-            within.measure(stage, FROZEN_SECONDS)
+            end = time.monotonic() + FROZEN_SECONDS
+            while time.monotonic() < end:
+                for period in [within, without, without, within]:
+                    period.measure()
         finally:
             waiting.close()
             stage.sandboxes[FROZEN].send_signal(signal.SIGCONT)
-        without[1].measure(stage, FROZEN_SECONDS / 2)
     finally:
         stage.close()
+        control.close()
     if waiting.sent < FROZEN_CLIENTS or waiting.answered >= waiting.sent:
         raise Trouble("no client waited for the frozen provider")
-    results["frozen"] = {"without": [vars(period) for period in without], "within": vars(within)}
-    p99 = [median(without[0].p99s + without[1].p99s), median(within.p99s)]
-    samples = [without[0].refreshes + without[1].refreshes, within.refreshes]
-    refreshes = [1e3 * percentile(times, 0.99) for times in samples]
+    results["frozen"] = {"without": without.figures, "within": within.figures}
+    p99 = [median(period.p99s) for period in [without, within]]
+    refreshes = [1e3 * percentile(period.refreshes, 0.99) for period in [without, within]]
     name = f"a provider frozen for {FROZEN_SECONDS} s"
     return [
-        row(f"{name}: clients waiting for it", f"{FROZEN_CLIENTS}"),
+        row(f"{name}: clients waiting for it, responses that they got", f"{FROZEN_CLIENTS}, {waiting.answered:,}"),
         at_most("  99th percentile of another account's requests", p99[1] / p99[0], UNCHANGED, " ×", 2,
                 f" ({p99[0]:.0f} → {p99[1]:.0f} µs)"),
         at_most("  99th percentile of another account's refreshes", refreshes[1] / refreshes[0], UNCHANGED,
@@ -163,22 +165,24 @@ def frozen(binaries, results):
 
 
 class Period:
-    """A second of 8 connecting clients and a second of refreshes, in turn."""
+    """Half a second of 8 connecting clients of a daemon, and half a second of refreshes."""
 
-    def __init__(self):
-        self.p99s, self.refreshes = [], []
+    def __init__(self, stage):
+        self.stage, self.p99s, self.refreshes = stage, [], []
 
-    def measure(self, stage, seconds):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            self.p99s.append(tool("load", stage.socket, SESSION, 8, "connect", 1)["p99"])
-            until = time.monotonic() + 1
-            while time.monotonic() < until:
-                begun = time.perf_counter()
-                status, answer = stage.api("POST", f"/v1/accounts/{ACCOUNT}/refresh", {"force": True})
-                self.refreshes.append(time.perf_counter() - begun)
-                if status != 200:
-                    raise Trouble(f"a refresh answered {status}: {answer}")
+    @property
+    def figures(self):
+        return {"p99s": self.p99s, "refreshes": self.refreshes}
+
+    def measure(self):
+        self.p99s.append(tool("load", self.stage.socket, SESSION, 8, "connect", 0.5)["p99"])
+        until = time.monotonic() + 0.5
+        while time.monotonic() < until:
+            begun = time.perf_counter()
+            status, answer = self.stage.api("POST", f"/v1/accounts/{ACCOUNT}/refresh", {"force": True})
+            self.refreshes.append(time.perf_counter() - begun)
+            if status != 200:
+                raise Trouble(f"a refresh answered {status}: {answer}")
 
 
 class Waiting:
