@@ -45,8 +45,9 @@ struct Backoff: Sendable {
         let half = min(.seconds(1 << (failures - 1)), longest) / 2
         // Half of the wait is random, so that many daemons do not retry at the same time.
         until = boot + half + half * Double.random(in: 0...1)
-        providerUntil =
-            error.retryAfter.map { boot + .seconds(min($0, Backoff.longestRetryAfter)) } ?? BootInstant(milliseconds: 0)
+        if let seconds = error.retryAfter {
+            providerUntil = max(providerUntil, boot + .seconds(min(seconds, Backoff.longestRetryAfter)))
+        }
         until = max(until, providerUntil)
         if attempts.count >= Backoff.hourlyLimit, let first = attempts.first {
             until = max(until, first + Backoff.hour)

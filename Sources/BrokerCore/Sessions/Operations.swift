@@ -121,8 +121,6 @@ struct OperationTurn: Sendable {
             remaining < OperationTurn.margin
         else { return }
         do throws(BrokerError) {
-            // Whatever the reason, no refresh is sent before the provider's `Retry-After` has passed.
-            if let refusal = lane.state.renewal.backoff.refusalByProvider(at: now) { throw refusal }
             try await manager.renew(id, .own, for: .change).get()
         } catch {
             // The present token has not expired and may be enough.

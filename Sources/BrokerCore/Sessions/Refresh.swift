@@ -14,6 +14,10 @@ extension SessionManager {
         let name = id.account
         guard let lane = lane(id), let session = lane.state.visible else { return .failure(.signInRequired(name)) }
         if let lockError { return .failure(lockError) }
+        // The provider's `Retry-After` may have come while this refresh waited for its turn.
+        if let refusal = lane.state.renewal.backoff.refusalByProvider(at: clock.bootInstant) {
+            return .failure(refusal)
+        }
         let renewal: Renewal
         do throws(BrokerError) {
             renewal = try await provider(lane.account).renewal(of: session, for: key, because: reason)

@@ -101,6 +101,30 @@ import Testing
         #expect(try await house.view.isStale == false)
     }
 
+    @Test func `PR-21: with Retry-After is not asked by refreshes that wait behind the one that got it`() async throws {
+        let house = try await House.expired()
+        house.provider.hold(.token)
+        house.provider.script(.token, .status(503, retryAfter: 1_000))
+        let first = Task { await house.failure(minValid: 60) }
+        #expect(await house.provider.arrived(.token, 2))
+        let others = ["email", "openid"].map { scope in
+            Task {
+                var query = SessionQuery()
+                query.key = TokenKey(scopes: [scope])
+                return await house.failure(query)
+            }
+        }
+        let manager = house.broker.sessionManager
+        #expect(await eventually { await manager.lanes[House.name]?.state.renewal.running.count == 3 })
+        house.provider.release(.token)
+        for caller in [first] + others {
+            #expect(await caller.value == .provider(.unavailable(status: 503, retryAfter: 1_000)))
+        }
+        #expect(house.refreshCount == 1)
+        await house.live(1_010, step: 10_000)
+        #expect(house.refreshCount == 2)
+    }
+
     @Test
     func `PR-21: with Retry-After is not asked before, though the vault was locked and the account removed meanwhile`()
         async throws
