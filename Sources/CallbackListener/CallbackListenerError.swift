@@ -17,8 +17,7 @@ public enum CallbackListenerError: Error, Sendable, Equatable, CustomStringConve
         switch self {
         case .portInUse(let port, let holder):
             let who = holder.map { $0 == getuid() ? " by a program of yours" : " by uid \($0)" } ?? ""
-            return "port \(port) is in use\(who); see which by: ss -ltnp 'sport = :\(port)', and end it, or take "
-                + "another port (redirect_uri in the configuration, or --callback-port)"
+            return "port \(port) is in use\(who)"
         case .unsuitable(let reason): return reason
         case .shuttingDown: return "the daemon is shutting down"
         case .system(let call, EACCES): return "the port may not be used by this user (\(call)); configure another one"

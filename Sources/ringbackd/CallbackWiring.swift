@@ -49,7 +49,7 @@ extension BrokerError {
         case .portInUse(let port, _): self = .portInUse(port, reason: error.description)
         case .unsuitable(let reason): self = .misconfigured(.stated(reason))
         case .shuttingDown: self = .cancelled
-        case .system: self = .portInUse(0, reason: error.description)
+        case .system: self = .portInUse(nil, reason: error.description)
         }
     }
 
@@ -57,7 +57,7 @@ extension BrokerError {
         switch error {
         case .portInUse(let port, _): self = .entranceUnavailable(port: port, reason: error.description)
         case .shuttingDown: self = .cancelled
-        case .system, .unsuitable: self = .entranceUnavailable(port: 0, reason: error.description)
+        case .system, .unsuitable: self = .entranceUnavailable(port: nil, reason: error.description)
         }
     }
 }

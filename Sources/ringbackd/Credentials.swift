@@ -31,9 +31,7 @@ struct Credentials: Sendable {
     func secret(named name: String) throws(CredentialError) -> Secret {
         if let secret = handed[name] { return secret }
         guard let directory else {
-            throw CredentialError(
-                reason: "the credential \(name) was not given to the daemon: start it with --credential-fd \(name)=N, "
-                    + "or as a unit with LoadCredential=\(name):PATH")
+            throw CredentialError(reason: "the credential \(name) was not given to the daemon when it was started")
         }
         do throws(ConfigurationError) {
             return try CredentialFile.read(name, in: directory, user: geteuid())

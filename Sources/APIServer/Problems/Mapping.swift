@@ -55,11 +55,11 @@ extension Problem {
         case .portInUse(let port, let reason):
             self.init(
                 .portInUse, "The callback cannot be listened for: \(reason).",
-                extensions: JSONObject([.init("port", .integer(port))]))
+                extensions: Problem.members(port: port))
         case .entranceUnavailable(let port, let reason):
             self.init(
                 .portInUse, "No address for a browser to open can be listened for: \(reason).",
-                extensions: JSONObject([.init("port", .integer(port))]))
+                extensions: Problem.members(port: port))
         case .invalidCallback(let reason): self.init(.invalidCallback, reason.sentence)
         case .flowEnded:
             self.init(.flowExpired, "The sign-in of this callback has ended. Start it again if you are not signed in.")
@@ -101,6 +101,12 @@ extension Problem {
     /// The account of the problem, for programs.
     fileprivate static func members(of account: AccountName) -> JSONObject {
         JSONObject([.init("account", .string(account.rawValue))])
+    }
+
+    private static func members(port: Int?) -> JSONObject {
+        var members = JSONObject()
+        members["port"] = port.map { .integer($0) }
+        return members
     }
 
     private static func members(of setting: UnusableSetting) -> JSONObject {

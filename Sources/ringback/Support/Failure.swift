@@ -47,12 +47,19 @@ struct Failure {
         case .noDaemon where error.recovery == .fixConfiguration:
             return SocketPlace.hasSystemd ? "To let your user linger, run: loginctl enable-linger" : nil
         case .noDaemon: return Failure.start
+        case "port_in_use":
+            guard let port = error.problem?.extensions["port"]?.integer else { return nil }
+            return "See which program it is: ss -ltnp 'sport = :\(port)'. End it, or take another port "
+                + "(redirect_uri in the configuration, or --callback-port)."
         case .shuttingDown: return "Try again when the daemon is back."
         // These last until a setting or the proxy is changed.
         case .providerUnreachable
         where [.proxyFailed, .untrusted, .wrongScheme].contains(error.problem?.extensions.cause):
             guard let account, RequestTarget.isAccountName(account) else { return nil }
             return "Run: ringback doctor \(account)"
+        case .invalidConfiguration where error.problem?.extensions["credential"]?.string != nil:
+            let name = Sanitizer.line(error.problem?.extensions["credential"]?.string ?? "")
+            return "Start the daemon with --credential-fd \(name)=N, or as a unit with LoadCredential=\(name):PATH."
         case .rateLimited, .providerUnreachable:
             return error.retryAfter.map { "Try again in \(TimeText.span($0))." } ?? "Try again later."
         default: break
@@ -89,7 +96,7 @@ struct Failure {
             let members = error.problem?.extensions ?? JSONObject()
             switch members["setting"]?.string {
             // What the daemon is given at its start or later is in no file of the configuration.
-            case _ where members["credential"] != nil, "assertion_file": return nil
+            case "assertion_file": return nil
             // What was checked is no file: `config check` would find nothing.
             case _ where members["draft"] == true: return nil
             case "client_secret_registered":

@@ -18,12 +18,13 @@ private let places: [String: String] = [
 ]
 private let programs: Set = [
     "ringback", "ringbackd", "systemctl", "journalctl", "loginctl", "machinectl", "timedatectl", "chmod", "chown",
-    "curl",
-    "xdg-settings", "xdg-mime",
+    "curl", "ss", "xdg-settings", "xdg-mime",
 ]
 /// The parts whose texts reach the socket API.
 private let speakers: Set = [
-    "APIServer", "BrokerCore", "KeptFiles", "OAuth", "OAuthSignIn", "SessionVault", "SupabaseAuth", "SupabaseSignIn",
+    "APIServer", "BrokerCore", "CallbackListener", "CloudCredentials", "CurlTransport", "DeepLinks", "KeptFiles",
+    "OAuth",
+    "OAuthSignIn", "SessionVault", "SupabaseAuth", "SupabaseSignIn",
 ]
 /// What may follow a program's name where a sentence speaks of it.
 private let prose: Set = ["and", "are", "as", "has", "is", "or", "uses", "with"]
