@@ -81,7 +81,7 @@ let package = Package(
         library("Launcher", ["CLinux", "DesktopBus", "Secrets", "StrictJSON"]),
         library("Terminal"),
         library("SchemeRegistration", ["HTTPMessages"]),
-        library("Records", ["CLinux", "Encodings", "StrictJSON"]),
+        library("Records", ["Encodings", "StrictJSON"]),
         library("NetworkWatch", ["CLinux"]),
         library("Adapters", ["Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
         // Level 2
@@ -96,7 +96,7 @@ let package = Package(
             "Sandbox",
             ["LocalHTTP", "HTTPMessages", "Cryptography", "Encodings", "Secrets", "StrictJSON", "Terminal"]
         ),
-        library("SessionVault", ["CLinux", "Cryptography", "Encodings", "FilePaths", "Secrets", "StrictJSON"]),
+        library("SessionVault", ["Cryptography", "Encodings", "FilePaths", "Secrets", "StrictJSON"]),
         // Level 3
         library("SupabaseAuth", ["OAuth", "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
         // Level 4

@@ -31,6 +31,8 @@ private let full = BrokerError.vaultFailed(.vault(.unwritable(.diskFull)))
         [held(isUrgent: true)],
         [held(isUnsaved: true, isUrgent: true)],
         [held(aliceInMemory, isUrgent: true)],
+        [held(configured)],
+        [held(configured, isUrgent: true)],
     ]
     /// Each presence with no, one and two sign-outs in progress, each with and without a problem, a back-off, a refresh
     /// and another change that is running.
@@ -107,6 +109,8 @@ private let full = BrokerError.vaultFailed(.vault(.unwritable(.diskFull)))
         "alice in vault unsaved urgent": transitions(
             "alice in vault unsaved urgent", ["saved": "alice in vault urgent"]),
         "alice in memory urgent": transitions("alice in memory urgent", ["dropped": "absent"]),
+        "bob in configuration": transitions("bob in configuration", ["dropped": "absent"]),
+        "bob in configuration urgent": transitions("bob in configuration urgent", ["dropped": "absent"]),
     ]
     private static let loading = [
         "loaded": "bob in vault", "loaded again": "bob in vault", "loaded nothing": "absent",
