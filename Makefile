@@ -48,7 +48,7 @@ test-tsan: ## the tests of shared state under ThreadSanitizer
 test-browser: ## sign in with real Chromium and Firefox under Xvfb; some of it needs root; SHORT=1 for a part
 	@Scripts/needs browser
 	@Scripts/release >/dev/null
-	@Campaigns/browser.py --bin "$(RELEASE)" $(if $(SHORT),--short)
+	@Campaigns/browser.py --bin "$(RELEASE)" $(if $(SHORT),--short) $(if $(FORMER),--former "$(FORMER)")
 
 test-pages: ## the pages after a sign-in, and the sign-in page in Chromium and Firefox: sizes, colours, axe-core (PyPI); PICTURES=DIR
 	@Scripts/needs browser
@@ -170,7 +170,7 @@ test-memory: ## look for tokens and keys in the daemon's memory after a lock and
 test-packages: ## install, upgrade, remove and purge the package in a Debian 12 made by debootstrap; needs root; SHORT=1 for a part
 	@Scripts/needs $(if $(SHORT),package,packages)
 	@$(BUILT)
-	@Campaigns/packages.py --bin "$(RELEASE)" $(if $(SHORT),--short)
+	@Campaigns/packages.py --bin "$(RELEASE)" $(if $(SHORT),--short) $(if $(FORMER),--former "$(FORMER)")
 
 test-python: ## the Python package at a real daemon and the sandbox
 	@Scripts/needs bench

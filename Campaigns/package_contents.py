@@ -166,6 +166,15 @@ def check_old_libc(report, programs, directory):
 COMMIT = re.compile(rb"commit ([0-9a-f]{9})")
 
 
+def commit_of(path):
+    """The commit that an executable says it is of."""
+    with open(path, "rb") as file:
+        found = COMMIT.findall(file.read())
+    if len(found) != 1:
+        raise ValueError(f"{path} has {len(found)} names of commits, not one: it is not of Scripts/release")
+    return found[0].decode()
+
+
 def of_another_commit(binaries, directory):
     """Copies of the executables that say that they are of another commit, and both commits."""
     place = os.path.join(directory, "former-executables")
@@ -174,10 +183,7 @@ def of_another_commit(binaries, directory):
     for name in ["ringback", "ringbackd", "ringback-relay", "ringback-sandbox"]:
         with open(os.path.join(binaries, name), "rb") as file:
             content = file.read()
-        found = COMMIT.findall(content)
-        if len(found) != 1:
-            raise ValueError(f"{name} has {len(found)} names of commits, not one: it is not of Scripts/release")
-        [commit] = found
+        commit = commit_of(os.path.join(binaries, name)).encode()
         other = commit[:-1] + (b"1" if commit.endswith(b"0") else b"0")
         commits.add((commit.decode(), other.decode()))
         with open(os.path.join(place, name), "wb") as file:

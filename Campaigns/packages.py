@@ -18,8 +18,8 @@ import time
 
 sys.dont_write_bytecode = True
 from house import ROOT, put_away  # noqa: E402
-from package_contents import (PACKAGER, check_lintian, check_package, check_tarball, make,  # noqa: E402
-                              of_another_commit)
+from package_contents import (PACKAGER, check_lintian, check_package, check_tarball, commit_of,  # noqa: E402
+                              make, of_another_commit)
 from package_root import RootedManager, base  # noqa: E402
 from report import Report, options, progress  # noqa: E402
 from stage import Trouble  # noqa: E402
@@ -238,7 +238,18 @@ def try_sources(report, directory):
     report.note(done.returncode == 0, "are built there", (done.stdout + done.stderr)[-800:])
 
 
-def try_in_debian(report, directory, package, tarball, binaries, debian):
+def former_executables(report, binaries, chosen, directory):
+    """What the upgrade starts from: (the directory, the commit of `binaries`, the commit of the former build)."""
+    if not chosen:
+        report.skip("an upgrade from a really older build", "name its executables with --former; today's are taken, "
+                    "with the name of another commit")
+        return of_another_commit(binaries, directory)
+    names = [commit_of(os.path.join(place, "ringback")) for place in (binaries, chosen)]
+    report.note(names[0] != names[1], "the former build is of another commit", names)
+    return os.path.abspath(chosen), *names
+
+
+def try_in_debian(report, directory, package, tarball, binaries, debian, former):
     system = None
     if os.geteuid() != 0:
         report.skip("the package in a Debian 12", "only root can make one")
@@ -251,7 +262,7 @@ def try_in_debian(report, directory, package, tarball, binaries, debian):
     try:
         system = RootedManager(directory, debian)
         system.start()
-        executables, *commits = of_another_commit(binaries, directory)
+        executables, *commits = former_executables(report, binaries, former, directory)
         former = make("deb", executables, directory, VERSION="0.0.9", COMPRESSION="-Zgzip -z1")
         Walk(report, system, former, package, tarball, commits).go()
     finally:
@@ -260,7 +271,8 @@ def try_in_debian(report, directory, package, tarball, binaries, debian):
 
 
 def main():
-    chosen = options(__doc__.splitlines()[0], base=(os.path.join(ROOT, ".build/debian-12.tar"), "a Debian 12, kept"))
+    chosen = options(__doc__.splitlines()[0], base=(os.path.join(ROOT, ".build/debian-12.tar"), "a Debian 12, kept"),
+                     former=("", "the executables of an older release build, to upgrade from"))
     binaries = os.path.abspath(chosen.bin)
     report = Report()
     directory = tempfile.mkdtemp(prefix="ringback-packages-")
@@ -273,7 +285,7 @@ def main():
         if not chosen.short:
             check_lintian(report, package)
             try_sources(report, directory)
-            try_in_debian(report, directory, package, tarball, binaries, chosen.base)
+            try_in_debian(report, directory, package, tarball, binaries, chosen.base, chosen.former)
     except (Trouble, OSError, ValueError, subprocess.SubprocessError) as trouble:
         report.note(False, "the stage", f"{type(trouble).__name__} {trouble}")
     finally:
