@@ -16,8 +16,8 @@ struct FlowResource: Resource {
             query: [.optional("wait", .integer, "Seconds to wait, at most 600")], .json(.flow),
             errors: [.flowNotFound, .validationFailed], FlowResource.getFlow),
         Route(
-            .cancelFlow, "Stop waiting for a flow; it is cancelled when no caller waits",
-            query: [.optional("all", .boolean, "Cancel for all callers")], .json(.flow),
+            .cancelFlow, "Take back one sign-in call; the flow is cancelled when none is left",
+            query: [.optional("all", .boolean, "Cancel for all callers; may be repeated")], .json(.flow),
             errors: [.flowNotFound, .validationFailed], FlowResource.cancelFlow),
         Route(
             .verifyFlow, "Redeem the code that a flow waits for, or an authenticator's response",

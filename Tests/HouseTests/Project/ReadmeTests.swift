@@ -9,6 +9,8 @@ private let commandsForPeople = [
     "make test": "is what runs this",
     "make deb": "packages the release executables; run by make test-packages",
     "make dist": "the same",
+    "tar -xf .build/packages/ringback-*.tar.xz": "unpacks what make dist made; make test-packages does, elsewhere",
+    "./ringback-*/install": "the same, and writes to the home directory",
     "make vendor": "fetches the sources of the dependencies",
     "make test-packages": "installs the package in a Debian of its own; its short form is run by make test",
     "sudo apt-get install ./.build/packages/ringback_*.deb": "writes to the system; make test-packages does, elsewhere",

@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test func `the person's no is exit status 4, a code that nobody entered 6`() async throws {
+    @Test func `a refusal by the user is exit status 4, a code that nobody entered 6`() async throws {
         try await Stage.play { stage in
             let login = try stage.start("ringback", ["login", "work", "--method", "device"])
             let (code, address) = try await printed(by: login)

@@ -52,7 +52,7 @@ import Testing
             #expect(first.status == 200 && first["status"]?.string == "pending")
             let last = try await stage.api("DELETE", "/v1/flows/\(flow.id)")
             #expect(last.status == 200 && last["status"]?.string == "cancelled")
-            // Idempotent, and readable.
+            // A flow that has ended stays as it is, and can be read.
             #expect(try await stage.api("DELETE", "/v1/flows/\(flow.id)")["status"]?.string == "cancelled")
             #expect(try await stage.api("GET", "/v1/flows/\(flow.id)")["status"]?.string == "cancelled")
             try await stage.expectNothingHeld(error: nil)

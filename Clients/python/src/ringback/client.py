@@ -5,7 +5,7 @@ import socket
 import time
 import webbrowser
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any, TypeVar, cast
 
 from . import calls, wire
@@ -95,7 +95,8 @@ class Broker:
                     raise TimeoutError("the sign-in has taken too long")
                 flow = self.flow(flow["id"], wait=min(60, int(left) + 1))
         except BaseException:
-            self._run(calls.cancel(flow["id"]))
+            with suppress(RingbackError):
+                self._run(calls.cancel(flow["id"]))
             raise
         return self.account(_ended(flow)["account"])
 
@@ -191,7 +192,8 @@ class AsyncBroker:
                 while flow["status"] == "pending":
                     flow = await self.flow(flow["id"], wait=60)
         except BaseException:
-            await asyncio.shield(self._run(calls.cancel(flow["id"])))
+            with suppress(RingbackError):
+                await asyncio.shield(self._run(calls.cancel(flow["id"])))
             raise
         return await self.account(_ended(flow)["account"])
 
