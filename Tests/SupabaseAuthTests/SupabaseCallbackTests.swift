@@ -44,7 +44,7 @@ private func refusal(_ text: String) throws -> SupabaseError.ErrorResponse? {
         #expect(SupabaseCallback.digest(ofKey: "KEY") == Digest.sha256("KEY"))
     }
 
-    @Test func `the person's no has no code, in query and fragment`() throws {
+    @Test func `a refusal by the user has no code, in query and fragment`() throws {
         let refusal = try refusal(
             "app.id://cb?error=access_denied&error_description=The+user+denied%3A+x&flow=K"
                 + "#error=access_denied&error_description=The+user+denied%253A+x&sb=")

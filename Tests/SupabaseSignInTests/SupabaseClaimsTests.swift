@@ -146,7 +146,7 @@ import Testing
         "?error=access_denied&error_description=No#error=access_denied&error_description=No&sb=",
         "#error=access_denied&error_description=No&sb=",
     ])
-    func `with the person's no ends the flow, in the query or in the fragment`(tail: String) async throws {
+    func `that says that the user refused ends the flow, in the query or in the fragment`(tail: String) async throws {
         let house = try await SupabaseHouse()
         let flow = try await flow(house)
         let verdict = await house.broker.receive(flow.redirectURI + tail)

@@ -87,7 +87,7 @@ import Testing
         #expect(await house.broker.receive(base, form: form) == .completed(flow: flow.id))
     }
 
-    @Test func `the person's no ends the flow, and only with its state`() async throws {
+    @Test func `a refusal by the user ends the flow, and only with its state`() async throws {
         let house = try await House()
         let (flow, callback) = try await pending(house)
         let state = try #require(try parameters(callback).first { $0.0 == "state" }?.1)
