@@ -27,8 +27,8 @@ extension Base64Form {
     /// The bytes as UTF-8 text, for secrets: a `String` cannot be erased.
     public static func encodeToBytes(_ bytes: some Sequence<UInt8>) -> [UInt8] { codec.encode(bytes) }
 
-    /// The decoded bytes. Nil for text that is not in the one canonical form: white space, padding that is missing or too
-    /// much, unused bits set.
+    /// The decoded bytes. Nil for text that is not in canonical form: with white space, with missing or superfluous
+    /// padding, or with unused bits set.
     public static func decode(_ text: some StringProtocol) -> [UInt8]? { codec.decode(Array(text.utf8)[...]) }
 
     /// The decoded bytes of UTF-8 text, see ``decode(_:)``.

@@ -1,5 +1,5 @@
-/// The proleptic Gregorian calendar. Years are counted from March here, so that the leap day is a year's last day; an era
-/// is 400 years of 146,097 days.
+/// The proleptic Gregorian calendar. In these calculations a year begins in March, so that the leap day is its last
+/// day. An era is 400 years, which have 146,097 days.
 public enum Calendar {
     /// The days from 1970-01-01 to a date. `month` is 1 to 12.
     public static func day(_ year: Int, _ month: Int, _ day: Int) -> Int {
@@ -10,7 +10,7 @@ public enum Calendar {
         return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
     }
 
-    /// The date that is so many days after 1970-01-01; negative for one before it.
+    /// The date that is `days` days after 1970-01-01; `days` is negative for an earlier date.
     public static func date(ofDay days: Int) -> (year: Int, month: Int, day: Int) {
         let shifted = days + 719_468
         let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097

@@ -1,6 +1,6 @@
 /// Text inside HTML and XML.
 public enum Markup {
-    /// The text as the content of an element or, with `quotes`, of an attribute too.
+    /// The text escaped for the content of an element. With `quotes` it is also safe in the value of an attribute.
     public static func escaped(_ text: String, quotes: Bool = true) -> String {
         var escaped = ""
         for scalar in text.unicodeScalars {

@@ -1,4 +1,4 @@
-/// Spans of time as people type them.
+/// Durations as users write them.
 public enum TimeSpan {
     /// The seconds of `90s`, `15m`, `8h`, `7d` or `2w`; nil for anything else.
     public static func seconds(of text: String) -> Int? {

@@ -23,7 +23,8 @@ public enum Timestamp {
         return Calendar.day(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second - offset
     }
 
-    /// Reads what follows the seconds: a fraction, then `Z` or `+01:00`. The result is the offset in seconds.
+    /// Reads the text after the seconds: an optional fraction, then `Z` or an offset such as `+01:00`. Returns the
+    /// offset in seconds.
     private static func offset(_ bytes: ArraySlice<UInt8>) -> Int? {
         var rest = bytes
         if rest.first == UInt8(ascii: ".") {

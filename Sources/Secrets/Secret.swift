@@ -2,11 +2,11 @@
     internal import Glibc
 #endif
 
-/// Bytes that must not be seen: a token, a verifier, a client secret.
+/// Secret bytes, such as a token, a code verifier or a client secret.
 ///
-/// A secret prints, reflects and interpolates as `<secret>`, compares in constant time, and its bytes are zeroed when
-/// the last copy is released. The bytes can be read only through ``revealed()``, ``revealedBytes()`` and
-/// ``withBytes(_:)``, so that a search for these names finds every place that uses them.
+/// A secret appears as `<secret>` when it is printed, reflected or interpolated. Secrets are compared in constant time.
+/// The bytes are zeroed when the last copy is released. They can be read only through ``revealed()``,
+/// ``revealedBytes()`` and ``withBytes(_:)``, so that a search for these names finds every place that uses them.
 public struct Secret: Sendable {
     private let storage: Storage
 
@@ -30,7 +30,8 @@ public struct Secret: Sendable {
     public func withBytes<Result, Failure: Error>(
         _ body: (RawSpan) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        // This copies the pointer, not the bytes. The optimizer of Swift 6.3 crashes on a span of a class's property.
+        // This copies the pointer, not the bytes. With a span of the class's property itself, the optimizer of Swift
+        // 6.3 crashes.
         let buffer = unsafe storage.buffer
         return try withExtendedLifetime(storage) { () throws(Failure) in try body(unsafe buffer.bytes) }
     }

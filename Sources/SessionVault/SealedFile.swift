@@ -73,7 +73,7 @@ struct SealedFile: Sendable, Equatable {
     private static let magic = Array("ringback".utf8)
     static let checkEnd = 26
     private static let prologue = 30
-    /// Readers of released versions are never removed.
+    /// One reader for each format version. The reader of a released version is never removed.
     private static let readers: [UInt8: @Sendable ([UInt8]) -> Parts?] = [1: readVersion1]
 
     var header: JSONObject
@@ -105,7 +105,7 @@ struct SealedFile: Sendable, Equatable {
         return .file(SealedFile(header: header, text: text))
     }
 
-    /// The check value in the bytes; nil if they are no sealed file.
+    /// The check value of a sealed file; nil if the bytes are not a sealed file.
     static func check(of bytes: [UInt8]) -> ArraySlice<UInt8>? {
         guard bytes.starts(with: magic), bytes.count >= checkEnd else { return nil }
         return bytes[10..<checkEnd]

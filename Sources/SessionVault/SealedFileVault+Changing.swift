@@ -14,7 +14,7 @@ struct KeyChange: Sendable {
     static let name = "vault.key.change"
     private static let maximumSize = 2 * SealedFile.maximumHeader
 
-    /// Without the source's parameters, which are not known yet.
+    /// The new key's file, without the source's parameters, which are not known yet.
     let made: VaultKeyFile
     let replaced: VaultKeyFile?
 
@@ -65,7 +65,7 @@ struct KeyChange: Sendable {
         return named.keyID == replaced.keyID ? made : nil
     }
 
-    /// True if this note is about making this key as the vault's first one.
+    /// True if this note is about the creation of the named key as the vault's first key.
     func isFirst(_ named: VaultKeyFile) -> Bool { replaced == nil && made.keyID == named.keyID }
 }
 

@@ -27,8 +27,8 @@ extension SealedFileVault {
         await finishKeyChanges(directory, keyFile)
     }
 
-    /// Removes the copies of replacements that were killed before their new text was in the slot. Returns the copies that
-    /// could not be removed, by the name of the slot's file.
+    /// Removes the retired copies of replacements that were interrupted before the new text was in the slot. Returns
+    /// the copies that could not be removed, by the name of the slot's file.
     private func removeCopies(_ names: [String], _ folder: SyncedDirectory) -> [String: String] {
         var left: [String: String] = [:]
         for name in names {
@@ -42,7 +42,7 @@ extension SealedFileVault {
         return left
     }
 
-    /// True if both files are the same, byte by byte. Two texts that were sealed one after the other never are.
+    /// True if both files have the same bytes. Two separately sealed files never have, because each has its own nonce.
     func isCopy(_ retired: String, of live: String, _ folder: SyncedDirectory) throws(FileFailure) -> Bool {
         guard let bytes = try folder.read(retired, atMost: SealedFile.maximumSize) else { return false }
         return try folder.read(live, atMost: SealedFile.maximumSize) == bytes
@@ -72,9 +72,9 @@ extension SealedFileVault {
         }
     }
 
-    /// Finishes a store that was killed or failed after its last byte was written. Its text is complete, and may
-    /// contain the only refresh token that the provider still accepts. An incomplete file is only the mark of an
-    /// announcement.
+    /// Finishes a store that was interrupted or failed after its last byte was written. The file's text is complete,
+    /// and may contain the only refresh token that the provider still accepts. An incomplete file only marks an
+    /// announcement and is left as it is.
     func finishStore(_ live: String, next: String, _ folder: SyncedDirectory, _ key: SealingKey) {
         guard let bytes = try? folder.read(next, atMost: SealedFile.maximumSize),
             let kind = SlotFiles.kind(ofLive: live), case .file(let file) = try? SealedFile.read(bytes, kind, key: key),

@@ -50,7 +50,7 @@ extension SealedFileVault {
         }
     }
 
-    /// A key that is locked with a passphrase cannot be moved before it was unlocked.
+    /// The error for a vault whose key is kept by another source than the configured one.
     func mismatch(_ recorded: KeySourceChoice) -> VaultError {
         .locked(
             .keySourceDiffers(recorded: recorded, configured: choice),
@@ -116,7 +116,7 @@ extension SealedFileVault {
         }
     }
 
-    /// True if vault and key could be stored here once the disk works again.
+    /// True if the vault and its key can be stored here, or could be once the disk works again.
     private func isPlace(_ directory: SyncedDirectory, for choice: KeySourceChoice) async -> Bool {
         do throws(FileFailure) {
             _ = try directory.subdirectory(Self.folder, isMade: true)
@@ -186,8 +186,8 @@ extension SealedFileVault {
         return (keyFile, note)
     }
 
-    /// Removes a key that may have been made. `failed` may mean that the source stored it; other errors mean that it
-    /// did not.
+    /// Removes a key that the source may have stored before it failed. After the error `failed` the key may have been
+    /// stored; after the other errors it was not.
     private func unmake(
         _ keyFile: VaultKeyFile, at source: any KeySource, _ error: KeySourceError, _ note: String,
         _ directory: SyncedDirectory
@@ -199,7 +199,7 @@ extension SealedFileVault {
     private func refusal(_ source: KeySourceChoice, _ error: KeySourceError) -> VaultError {
         switch error {
         case .needsPassphrase: .locked(.noPassphraseYet)
-        // A key file that cannot be created. Other sources have reasons of their own.
+        // The key file cannot be created. With `auto` the vault may then be kept in memory.
         case .failed(let reason) where source == .keyFile: .unwritable(.key(reason))
         case .locked(let reason, let obstacle): .locked(.notTaken(source, reason), obstacle: obstacle)
         case .absent(let reason), .failed(let reason): .locked(.notTaken(source, reason))
@@ -218,7 +218,7 @@ extension SealedFileVault {
         try onDisk { () throws(FileFailure) in try directory.write(bytes, as: VaultKeyFile.name) }
     }
 
-    /// False only if `vault.key` is certainly another one. As long as it may be this one, its key must be kept.
+    /// False only if `vault.key` certainly has other content. If that is not certain, the wrapping key must be kept.
     private func mayBeWritten(_ keyFile: VaultKeyFile, _ directory: SyncedDirectory) -> Bool {
         do throws(FileFailure) {
             guard let bytes = try directory.read(VaultKeyFile.name, atMost: VaultKeyFile.maximumSize) else {

@@ -2,8 +2,8 @@ public import Secrets
 internal import StrictJSON
 
 extension SealedFileVault {
-    /// Needs an open vault, or one that is locked only because the configuration names another source already. Throws
-    /// `refused` if the new source cannot take the key; the old one then stays in use.
+    /// Needs an open vault, or one that is locked only because the configuration already names another source. Throws
+    /// `refused` if the new source cannot make a key; the old one then stays in use.
     ///
     /// - Parameters:
     ///   - choice: `auto` selects a source as at the first opening. The current source gets a new key.
@@ -47,7 +47,8 @@ extension SealedFileVault {
         return try opened()
     }
 
-    /// If the new source cannot take the key, an open vault stays open, so the error must not be `locked`.
+    /// If the new source cannot make a key, an open vault stays open, so the error is changed from `locked` to
+    /// `refused`.
     private func keepingOpen(_ error: VaultError) -> VaultError {
         guard case .locked(let reason, let obstacle) = error else { return error }
         return .refused(.keyStays(reason), obstacle: obstacle)

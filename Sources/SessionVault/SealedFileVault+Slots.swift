@@ -12,7 +12,7 @@ extension SealedFileVault {
         return try entry(in: slot)
     }
 
-    /// One job of the vault's queue reads all of them: a daemon that starts has hundreds.
+    /// Reads all slots in one job of the vault's queue, because a daemon may load hundreds of slots at start.
     public func load(_ slots: [VaultSlot]) async -> [Result<VaultEntry?, VaultError>] {
         if let memory { return await memory.load(slots) }
         return slots.map { slot in
@@ -36,8 +36,8 @@ extension SealedFileVault {
         let vault = try opened()
         let files = try SlotFiles(slot)
         let size = min(max(SealedFileVault.smallestRoom, 2 * vault.directory.size(files.live)), SealedFile.maximumSize)
-        // The file may be a complete one of a failed store. Its text is newer than the slot's and must be installed
-        // now, or it would be taken for the result of the change that is announced here.
+        // The `.next` file may be complete, from a store that failed. Its text is newer than the slot's and must be
+        // installed now. Otherwise it would later be taken for the result of the change that is announced here.
         if vault.directory.exists(files.next) { finishStore(files.live, next: files.next, vault.directory, vault.key) }
         try onDisk { () throws(FileFailure) in try vault.directory.reserve(size, as: files.next) }
     }
@@ -110,8 +110,8 @@ extension SealedFileVault {
                 // The mark is removed last, as in `remove`.
                 try directory.remove(files.next)
             } catch {
-                // A half-finished retirement is the worst result: the session would be used here and revoked at the
-                // next start. So it is undone, or if that is impossible, treated as done.
+                // If this error were thrown without undoing the rename, the session would still be used here and then
+                // be revoked at the next start. So undo the rename. If that fails too, treat the retirement as done.
                 let isBack = (try? directory.move(retired, to: files.live)) != nil
                 if isBack { throw error }
             }
@@ -132,7 +132,7 @@ extension SealedFileVault {
         }
         let retired = files.retired(vault.nextRetired)
         vault.nextRetired += 1
-        // Until the new text is stored, the copy is of a session that is not over.
+        // Until the new text is stored, the session in the copy has not ended.
         vault.copies[files.live] = retired
         state = .open(vault)
         let directory = vault.directory
@@ -163,7 +163,8 @@ extension SealedFileVault {
         return RetiredEntry(id: retired, slot: slot, text: text)
     }
 
-    /// What the slot holds, as text and as it is on the disk; nil for what is damaged and was set aside.
+    /// The slot's content, as text and as the file's bytes. Nil if the slot is empty, or if its file was damaged and
+    /// was renamed.
     private func former(
         _ files: SlotFiles, _ vault: OpenVault
     ) throws(VaultError) -> (text: Secret, bytes: [UInt8])? {
@@ -181,11 +182,12 @@ extension SealedFileVault {
         return (text, bytes)
     }
 
-    /// Removes a copy that is left. That must happen before the slot's file changes: afterwards it would be taken for a
-    /// session that is over.
+    /// Removes a copy that an interrupted `replace` left. This must happen before the slot's file changes. Afterwards
+    /// the copy would be taken for a session that has ended.
     private func removeCopy(of files: SlotFiles, _ directory: SyncedDirectory) throws(VaultError) {
         guard case .open(var vault) = state, let copy = vault.copies[files.live] else { return }
-        // If a failed store took effect after all, it is no copy any more: the session in it has been replaced.
+        // If a store that reported an error did take effect, the bytes differ. The session in the retired file was then
+        // replaced, so the file is kept.
         try onDisk { () throws(FileFailure) in
             if try isCopy(copy, of: files.live, directory) {
                 try directory.remove(copy)

@@ -2,16 +2,16 @@
 // of them:
 //
 // - store: the new text is written to another file, synced, and renamed over the old one. Before the rename the slot
-//   has the old text, afterwards the new one. If a store was announced and then killed, or failed, after its file was
+//   has the old text, afterwards the new one. If an announced store is interrupted or fails after its file was
 //   complete, the next announcement or opening finishes it: the file may contain the only refresh token that the
 //   provider still accepts.
 // - announce: creates the file for the coming store with reserved space. The existence of this file is the mark of the
 //   announcement. The rename of the store removes the mark in the same step.
 // - settle, remove, discard: delete a file. remove deletes the session before the mark.
 // - retire: one rename.
-// - replace: a copy of the old text is retired, then the new one is stored. A retired file with the same bytes as the
-//   one in the slot is such a copy whose store did not happen. It is never listed, and it is removed before the slot's
-//   file changes: the session in it is not over.
+// - replace: a copy of the old file is written as a retired file, then the new text is stored. If a retired file has
+//   the same bytes as the slot's file, the store did not happen and the session in it has not ended. Such a copy is
+//   never listed, and it is removed before the slot's file changes.
 // - open: `vault.key` is made before anything is sealed, and the source's key before `vault.key`.
 // - rekey: the new source makes its key, then `vault.key` is replaced, then the old source's key is removed. Until then
 //   a note names both keys. There is such a note for the first key too.
@@ -37,7 +37,8 @@ public actor SealedFileVault: Vault {
         let directory: SyncedDirectory
         var keyFile: VaultKeyFile
         var nextRetired: Int
-        /// Retired copies of what is still in its slot and that could not be removed, by the name of the slot's file.
+        /// Retired files whose session is still in its slot and which could not be removed yet, by the name of the
+        /// slot's file.
         var copies: [String: String] = [:]
     }
 
@@ -57,7 +58,7 @@ public actor SealedFileVault: Vault {
     ///
     /// - Parameters:
     ///   - directory: the state directory. It exists, belongs to the user and is closed to others.
-    ///   - sources: at most one for each choice. A missing one counts as absent.
+    ///   - sources: at most one for each choice. A source that is not in the list is not available.
     ///   - choice: the configured source.
     public init(directory: String, sources: [any KeySource], choice: KeySourceChoice = .auto) {
         path = directory
@@ -84,7 +85,7 @@ public actor SealedFileVault: Vault {
         case .closed: return
         case .memory(let memory): try await memory.close()
         case .open:
-            // The key is zeroed when its last copy is released, which is this one.
+            // The key is zeroed when its last reference is released, which is this one.
             state = .closed
             snapshot.withLock { status in
                 status.isLocked = true
@@ -93,7 +94,7 @@ public actor SealedFileVault: Vault {
         }
     }
 
-    // MARK: What status says
+    // MARK: Status
 
     func show(_ keyFile: VaultKeyFile) {
         let protection = source(keyFile.source)?.protection ?? .unknown
@@ -133,7 +134,7 @@ public actor SealedFileVault: Vault {
     private func note(_ error: VaultError) {
         let (reason, obstacle): (VaultReason?, VaultObstacle?) =
             switch error {
-            // The caller gets this error. The reason why the vault is locked stays the same.
+            // The error is only returned to the caller. The reason why the vault is locked stays the same.
             case .wrongPassphrase:
                 (status.reason == .notOpened ? .needsPassphrase : status.reason, status.obstacle)
             case .locked(let reason, let obstacle), .refused(let reason, let obstacle): (reason, obstacle)

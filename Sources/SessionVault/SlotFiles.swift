@@ -1,12 +1,14 @@
 // File names in the vault's directory:
 //
 //     ACCOUNT+HASH.sealed                     a session
-//     ACCOUNT+HASH.registration               a client registration; with the same endings as a session
-//     ACCOUNT+HASH.people                     the known users who have signed in; likewise
+//     ACCOUNT+HASH.registration               a client registration
+//     ACCOUNT+HASH.people                     the known users who have signed in
 //     ACCOUNT+HASH.sealed.next                a change is announced; the file has reserved space for it
 //     ACCOUNT+HASH.sealed.tmp                 being written
 //     ACCOUNT+HASH.sealed.damaged-N           could not be read, and was renamed
 //     retired-NUMBER+ACCOUNT+HASH.sealed      a retired session; numbers increase
+//
+// The endings `.next`, `.tmp` and `.damaged-N` are also used with `.registration` and `.people`.
 
 internal import Cryptography
 internal import StrictJSON
@@ -26,7 +28,7 @@ struct SlotFiles: Equatable {
     /// Enough for one retirement per millisecond for three hundred years.
     private static let digits = 13
 
-    /// Throws `refused` for an account name that is not valid as one, or a binding of more than 8,192 bytes.
+    /// Throws `refused` for an invalid account name or a binding of more than 8,192 bytes.
     init(_ slot: VaultSlot) throws(VaultError) {
         // The name becomes part of a file name, so only these characters are allowed, whatever the caller has checked.
         let isName =
@@ -92,7 +94,7 @@ struct SlotFiles: Equatable {
         return isLive(live) ? live : nil
     }
 
-    /// The name of the slot's file that a retired one was made of.
+    /// The name of the slot's file from which a retired file was made.
     static func live(ofRetired name: String) -> String? {
         guard isRetired(name) else { return nil }
         return name.split(separator: "+", maxSplits: 1).dropFirst().first.map(String.init)

@@ -32,11 +32,12 @@ public protocol Vault: Sendable {
     /// Moves the slot's content out of the slot in one step and keeps it until it is discarded: a session that has
     /// ended here, but is not revoked at the provider yet. Nil if the slot is empty.
     func retire(_ slot: VaultSlot) async throws(VaultError) -> RetiredEntry?
-    /// Replaces what the slot holds and keeps what it held, as ``retire(_:)`` does. After a crash the slot holds either
-    /// the new text, and the old one is retired, or the old one, and nothing is retired. Nil if it was empty.
+    /// Stores a new text in the slot and keeps the old one, as ``retire(_:)`` does. After a crash either the slot has
+    /// the new text and the old one is retired, or the slot has the old text and nothing is retired. Nil if the slot
+    /// was empty.
     func replace(_ text: Secret, in slot: VaultSlot) async throws(VaultError) -> RetiredEntry?
-    /// Keeps a text as if it had been retired from the slot. What the slot holds does not change. Throws `unwritable`, and
-    /// `refused` for a text of more than 1 MiB.
+    /// Keeps a text as if it had been retired from the slot. The slot's content does not change. Throws `unwritable`,
+    /// and `refused` for a text of more than 1 MiB.
     func keep(_ text: Secret, retiredFrom slot: VaultSlot) async throws(VaultError) -> RetiredEntry
     /// All retired texts that were not discarded, oldest first. Unreadable ones are left out.
     func retired() async throws(VaultError) -> [RetiredEntry]
@@ -103,7 +104,7 @@ public struct VaultEntry: Sendable, Equatable {
 
 /// A text that was moved out of its slot.
 public struct RetiredEntry: Sendable, Equatable {
-    /// The identifier for ``Vault/discard(_:)``; unique for each.
+    /// The identifier for ``Vault/discard(_:)``; unique in the vault.
     public let id: String
     public let slot: VaultSlot
     public let text: Secret
@@ -130,17 +131,17 @@ public enum VaultError: Error, Sendable, Equatable {
     case refused(VaultReason, obstacle: VaultObstacle? = nil)
 }
 
-/// What the user can remove so that the vault opens, for programs that advise the user.
+/// A condition that the user can change so that the vault opens. Programs use it to advise the user.
 public enum VaultObstacle: Sendable, Equatable {
     /// The key is kept by another source than the configured one.
     case keySourceDiffers(recorded: KeySourceChoice, configured: KeySourceChoice)
-    /// The directory of the key file is open to others, or not the user's.
+    /// The directory of the key file is accessible to other users, or does not belong to the user.
     case openToOthers(path: String)
 }
 
 /// The state of a vault, and what it protects against.
 public struct VaultStatus: Sendable, Equatable {
-    /// Where sessions are kept. The raw values are those of the wire.
+    /// Where sessions are kept. The raw values are those of the API.
     public enum Kind: String, Sendable, CaseIterable {
         case sealedFile = "sealed-file"
         /// They are lost when the daemon ends.
@@ -155,8 +156,8 @@ public struct VaultStatus: Sendable, Equatable {
     /// Where the key is kept; nil before the first opening, if the configuration leaves it open.
     public var keySource: KeySourceChoice?
     public var protection: VaultProtection
-    /// True if the vault is locked because no passphrase was chosen yet: the next one that is given becomes its
-    /// passphrase.
+    /// True if the vault is locked because no passphrase was chosen yet. The next passphrase that is given becomes the
+    /// vault's passphrase.
     public var needsNewPassphrase = false
     /// The configured source, if it is neither `auto` nor the key's source. The vault will then be locked
     /// after the next start.

@@ -1,15 +1,15 @@
 public import Secrets
 
-/// Why a vault cannot be used, or not for this, as a fact. Its sentence is written where it is shown; nothing decides by
-/// the sentence. It holds paths, names of accounts and numbers; never a key or a sealed text.
+/// Why a vault cannot be used, or why it does not support an operation. The message is made where it is shown, and no
+/// code depends on its wording. The values are paths, account names and numbers, never a key or a sealed text.
 public indirect enum VaultReason: Sendable, Equatable {
-    /// There is no other reason than that it is closed.
+    /// The vault is closed, and no other reason is known.
     case locked
     case notOpened
     case lockedByUser
     /// The key's source needs a passphrase.
     case needsPassphrase
-    /// No passphrase was chosen yet: the next one that is given becomes the vault's.
+    /// No passphrase was chosen yet. The next passphrase that is given becomes the vault's passphrase.
     case noPassphraseYet
     case emptyPassphrase
     /// The cryptography library failed, probably for lack of memory.
@@ -31,30 +31,31 @@ public indirect enum VaultReason: Sendable, Equatable {
     case keySourceDiffers(recorded: KeySourceChoice, configured: KeySourceChoice)
     /// The key is kept by a source that is not available here.
     case keySourceMissing(KeySourceChoice)
-    /// The cryptography library failed at unwrapping the key.
+    /// The cryptography library failed while it unwrapped the key.
     case notUnwrapped
-    /// The source that keeps the key does not give it.
+    /// The source that keeps the key could not return it.
     case keptBy(KeySourceChoice, KeyReason)
-    /// A source that is not available here was to keep the key.
+    /// The source that was chosen to keep the new key is not available here.
     case noSuchKeeper(KeySourceChoice)
-    /// The source does not take the key.
+    /// The source could not make or store a new key.
     case notTaken(KeySourceChoice, KeyReason)
-    /// No key file was made.
+    /// The key file could not be created.
     case key(KeyReason)
     /// The file `vault.key` at `path` is missing, and `count` sealed sessions in `folder` need it.
     case keyFileMissing(path: String, count: Int, folder: String)
     /// The `count` sealed sessions in `folder` were made with another `vault.key`.
     case foreignSessions(path: String, count: Int, folder: String)
     case noKeyDirectory
-    /// The key was not moved to another source.
+    /// The key could not be moved to the new source and stays in the old one.
     case keyStays(VaultReason)
 
     // MARK: A vault in memory
 
-    /// A vault on disk does not become one in memory.
+    /// A vault on disk cannot be changed into a vault in memory.
     case notIntoMemory
-    /// Locking would lose the sessions.
+    /// A vault in memory cannot be locked, because its sessions would be lost.
     case inMemory
+    /// A vault in memory has no key that could be moved.
     case noKeyInMemory
 
     // MARK: Slots
@@ -63,11 +64,11 @@ public indirect enum VaultReason: Sendable, Equatable {
     case bindingTooLong(account: String)
     case tooLarge(VaultSlot.Kind, account: String)
     case onlySessionsRetire
-    /// The file was sealed with another vault's key, and was left as it is.
+    /// The file was sealed with another vault's key, and was not changed.
     case otherVaultsKey(path: String)
-    /// The file was renamed to `place`.
+    /// The file is damaged, and was renamed to `place`.
     case damaged(path: String, FileDamage, kind: VaultSlot.Kind, place: String)
-    /// The file could not be renamed either.
+    /// The file is damaged, and could not be renamed.
     case damagedInPlace(path: String, FileDamage, FileFailure)
 }
 
@@ -79,7 +80,7 @@ public enum FileDamage: Sendable, Equatable {
     case invalidLengths
     case changed
     case invalidHeader
-    /// It is in the place of another account's file.
+    /// By its header the file belongs to another account than its name says.
     case otherAccount
 
     // MARK: The vault's key
@@ -93,12 +94,12 @@ public enum FileDamage: Sendable, Equatable {
 /// What the sealed texts are protected by.
 public enum VaultProtection: Sendable, Equatable {
     case notOpened
-    /// The key's source is not available here.
+    /// Not known, because the key's source is not available here.
     case unknown
     case passphrase
     case secretService
     case systemdCredential
     case keyFile(directory: String)
-    /// Nothing is on disk. `reason` says why no vault could be made, if one was to be made.
+    /// Nothing is written to disk. `reason` says why no vault on disk could be made; nil if memory was configured.
     case memory(reason: VaultReason?)
 }

@@ -1,10 +1,11 @@
-/// A JSON value as RFC 8259 writes it, read strictly: no duplicate members, no invalid UTF-8, bounded depth and size.
+/// A JSON value (RFC 8259). The parser is strict: it rejects duplicate members and invalid UTF-8 and limits depth and
+/// size.
 public enum JSON: Sendable, Equatable {
     case null
     case bool(Bool)
     /// A number without fraction and exponent that fits 64 bits.
     case integer(Int)
-    /// Any other number. Magnitudes beyond Double's range read as infinity: check before converting.
+    /// Any other number. A number beyond the range of `Double` becomes infinity, so check before converting.
     case double(Double)
     case string(String)
     case array([JSON])
@@ -68,12 +69,12 @@ extension JSON {
         if case .integer(let integer) = self { integer } else { nil }
     }
 
-    /// The truth value, if this is one.
+    /// The value, if this is a Boolean.
     public var bool: Bool? {
         if case .bool(let bool) = self { bool } else { nil }
     }
 
-    /// A member's value, if this is an object that has it.
+    /// The value of a member, if this is an object with such a member.
     public subscript(name: String) -> JSON? { object?[name] }
 }
 

@@ -1,4 +1,4 @@
-/// Why a text is not the JSON we accept, and where.
+/// Why a JSON text is rejected, and at which byte.
 public struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
     /// What was wrong.
     public enum Reason: String, Sendable {
@@ -26,8 +26,9 @@ public struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
 extension JSON {
     /// Reads one JSON text (RFC 8259) of UTF-8 bytes. Throws ``JSONError``.
     ///
-    /// Parsers disagree about a duplicate member, so an attacker can show each reader another value: it is an error
-    /// here. So are a byte order mark, UTF-16, lone surrogates, more than `maxDepth` levels and `maxValues` values.
+    /// Duplicate members are rejected: parsers read them differently, so an attacker could show each reader another
+    /// value. A byte order mark, UTF-16, lone surrogates, more than `maxDepth` levels and more than `maxValues` values
+    /// are rejected too.
     public init(
         parsing bytes: some Collection<UInt8>, maxDepth: Int = 32, maxValues: Int = 20_000
     ) throws(JSONError) {
@@ -169,7 +170,7 @@ private struct JSONParser {
             skipDigits()
             guard position > exponent else { throw failure(.invalidNumber) }
         }
-        // Limits the time of the conversion. No number that a provider sends is that long.
+        // Limits the time of the conversion. Providers do not send longer numbers.
         guard position - start <= 400 else { throw failure(.invalidNumber) }
         let text = String(decoding: bytes[start..<position], as: UTF8.self)
         if isInteger, let integer = Int(text) { return .integer(integer) }
@@ -257,12 +258,13 @@ private struct JSONParser {
     }
 }
 
-/// The names of an object so far. Most objects have few members, and comparing those costs less than a hash table.
+/// The member names of an object that were read so far. Most objects have few members, and comparing a few names takes
+/// less time than a hash table.
 private struct MemberNames {
     private var few: [String] = []
     private var many: Set<String> = []
 
-    /// False if the name was there.
+    /// Adds a name. False if it was already there.
     mutating func insert(_ name: String) -> Bool {
         guard many.isEmpty else { return many.insert(name).inserted }
         guard !few.contains(name) else { return false }

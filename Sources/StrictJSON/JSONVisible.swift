@@ -19,7 +19,8 @@ extension JSON {
         return output
     }
 
-    /// True if a terminal shows the character as it is. The JSON text has no ASCII controls: the writer escapes them.
+    /// True if a terminal shows the character as it is. ASCII characters always are, because the writer has already
+    /// escaped ASCII controls.
     private static func isVisible(_ scalar: Unicode.Scalar) -> Bool {
         guard !scalar.isASCII else { return true }
         let properties = scalar.properties

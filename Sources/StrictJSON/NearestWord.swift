@@ -1,13 +1,13 @@
 /// Finds the known name that a misspelled name was probably meant to be, for the message "did you mean". Code that
 /// rejects unknown names should use it.
 public enum NearestWord {
-    /// The known name with the smallest edit distance. Nil if more letters would have to change than are allowed.
+    /// The known name with the smallest edit distance. Nil if that distance is larger than allowed.
     ///
-    /// - Parameter most: letters that may have to change; nil for a third of them, but at least two.
+    /// - Parameter most: the largest allowed distance; nil for a third of the written name's length, but at least 2.
     public static func find(
         for written: String, among words: some Sequence<String>, changing most: Int? = nil
     ) -> String? {
-        // Bounds the time: no known key is nearly that long.
+        // Limits the time. All known names are much shorter.
         guard written.utf8.count <= 64 else { return nil }
         let bound = most ?? max(2, written.utf8.count / 3)
         let distances = words.map { (word: $0, distance: distance(written, $0)) }

@@ -1,4 +1,4 @@
-/// Why a key source gives or takes no key, as a fact. The texts `cause` end a sentence.
+/// Why a key source cannot return or store a key. The texts `cause` are the end of a sentence.
 public enum KeyReason: Sendable, Equatable {
     /// The cryptography library failed, probably for lack of memory.
     case cryptography
@@ -7,7 +7,7 @@ public enum KeyReason: Sendable, Equatable {
 
     case file(FileFailure)
     case missing(path: String)
-    /// The file holds no key.
+    /// The file does not contain a key.
     case noKey(path: String)
     case notAnIdentifier(String)
     case notADirectory(path: String)

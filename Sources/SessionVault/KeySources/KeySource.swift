@@ -14,15 +14,15 @@ public protocol KeySource: Sendable {
     func fetch(_ id: String, parameters: JSONObject, passphrase: Secret?) async throws(KeySourceError) -> Secret
     /// Removes a key that is no longer used. True if it does not exist any more.
     @discardableResult func remove(_ id: String, parameters: JSONObject) async -> Bool
-    /// What a vault is protected by whose key it keeps.
+    /// The protection of a vault whose key this source keeps.
     var protection: VaultProtection { get }
 }
 
-/// Why a source gave no key.
+/// Why a key source failed.
 public enum KeySourceError: Error, Sendable, Equatable {
     /// The service, the credential or the file does not exist.
     case absent(KeyReason)
-    /// It exists, but cannot be used now.
+    /// The service, the credential or the file exists, but cannot be used now.
     case locked(KeyReason, obstacle: VaultObstacle? = nil)
     /// A passphrase is needed and none was given.
     case needsPassphrase

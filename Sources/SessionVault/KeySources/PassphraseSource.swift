@@ -17,7 +17,7 @@ public struct PassphraseSource: KeySource {
     public var choice: KeySourceChoice { .passphrase }
     public var protection: VaultProtection { .passphrase }
 
-    /// False: the user would have to be asked for a passphrase.
+    /// Always false, because the user would have to be asked for a passphrase.
     public func canHoldNewKey() async -> Bool { false }
 
     public func create(

@@ -1,5 +1,5 @@
-// All sessions are sealed with one random data key. It is in `vault.key`, wrapped by a key of the source that the
-// header names. Moving to another source rewrites only this file.
+// All sessions are sealed with one random data key. It is stored in `vault.key`, wrapped by a key of the source that
+// the header names. When the key is moved to another source, only this file is rewritten.
 
 internal import Cryptography
 internal import Secrets

@@ -87,8 +87,9 @@ public enum DirectoryTrust {
         }
     }
 
-    /// In a user namespace without root, files of the outside root have the overflow uid (nobody), like those of all
-    /// users that the namespace does not map. They cannot be distinguished there, so this uid is accepted.
+    /// True for the overflow uid (`nobody`) in a user namespace. The namespace shows this uid for the files of every
+    /// user that it does not map, often also for those of the outside root. They cannot be distinguished, so this uid
+    /// is accepted.
     private static func isUnmapped(_ uid: UInt32) -> Bool { uid == overflow }
 
     /// The overflow uid, if there are unmapped uids; nil outside of user namespaces.

@@ -11,10 +11,11 @@ public enum EventNumbers {
         guard let place = try? SyncedDirectory(opening: directory) else { return now }
         let text = (try? place.read(file, atMost: 64)).flatMap { $0 }.map { String(decoding: $0, as: UTF8.self) }
         let written = text.flatMap { UInt64($0.filter { $0 != "\n" }) } ?? 0
-        // A larger number is not from us, and following numbers could exceed what JSON readers can represent.
+        // A larger number was not written by Ringback. Numbers after it could be too large for JSON readers.
         let last = written < 1 << 59 ? written : 0
         let first = last > now ? last + room : now
-        // A power failure may undo it, but it ends every listener too. A sync would be the longest part of a start.
+        // Not synced: a power failure may undo the write, but it also ends every program that has seen event numbers. A
+        // sync would be the longest part of a start.
         try? place.writeUnsynced(Array("\(first)\n".utf8), as: file)
         return first
     }

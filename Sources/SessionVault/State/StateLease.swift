@@ -54,7 +54,7 @@ struct StateLease: Sendable, Equatable {
         self.start = start
     }
 
-    /// Nil if the content is no lease: the file is new, its holder has released it, or it is damaged.
+    /// Nil if the content is not a lease: the file is new, its holder has released the lock, or the file is damaged.
     init?(parsing bytes: [UInt8]) {
         guard let object = try? JSON(parsing: bytes), let host = object["host"]?.string,
             let boot = object["boot"]?.string, let pid = object["pid"]?.integer, let start = object["start"]?.integer

@@ -1,13 +1,13 @@
-// Only one daemon may use a state directory, whatever its socket. Race: if two refresh the same session, each makes the
-// other's refresh token invalid. The lock is the kernel's `flock` together with a lease in the file, see StateLease. A
-// lock whose holder has ended does not block the next one.
+// Only one daemon may use a state directory, even if two daemons have different sockets. Race: if two refresh the same
+// session, each makes the other's refresh token invalid. The lock is the kernel's `flock` together with a lease in the
+// file, see StateLease. If the holder of a lock has ended, the next daemon can take the lock.
 
 internal import Glibc
 internal import Synchronization
 
 /// The exclusive right to use a state directory, from `init` to ``release()`` or the end of the process.
 public final class StateLock: Sendable {
-    /// The interval in which ``renew()`` must be called. A local disk is no exception: it may be exported to other hosts.
+    /// The interval in which ``renew()`` must be called, also on a local disk, which may be exported to other hosts.
     public static let renewalInterval: Duration = .seconds(30)
 
     /// The directory, as given, without trailing slashes.
@@ -60,7 +60,7 @@ public final class StateLock: Sendable {
                 guard found == lease, StateLock.isSameFile(current, state.file) else {
                     throw .lost(directory: directory, holder: found?.holder)
                 }
-                // The server's time is used, which is the same for all hosts.
+                // Sets the file's time to that of the file server, which is the same for all hosts.
                 guard futimens(state.file, nil) == 0 else {
                     throw .system(call: "futimens", path: directory + "/lock", errno: errno)
                 }
@@ -82,7 +82,7 @@ public final class StateLock: Sendable {
     // MARK: The directory
 
     private static func withoutTrailingSlashes(_ path: String) -> String {
-        // "link/" would be followed although "link" is not.
+        // With a trailing slash the kernel follows a symbolic link even with O_NOFOLLOW.
         var path = path[...]
         while path.utf8.count > 1, path.hasSuffix("/") { path.removeLast() }
         return String(path)
@@ -193,7 +193,7 @@ public final class StateLock: Sendable {
     /// What is known about the process that a lease names.
     private enum Relation {
         case gone, alive
-        /// On another kernel or in another container: only the age of the lease counts.
+        /// The process is on another kernel or in another container. Only the age of the lease tells if it is running.
         case unknown
     }
 

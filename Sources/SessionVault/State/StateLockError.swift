@@ -13,10 +13,10 @@ public struct StateHolder: Sendable, Equatable {
 public enum StateLockError: Error, Sendable, Equatable {
     /// Another daemon holds the directory; `holder` is nil if the lock file does not name it.
     case held(directory: String, holder: StateHolder?)
-    /// The lock that we had was taken by another daemon, or its file is gone. The daemon must stop, because two daemons
-    /// must not use the same tokens.
+    /// Another daemon has taken the lock that this daemon held, or the lock file was removed. The daemon must stop,
+    /// because two daemons must not use the same tokens.
     case lost(directory: String, holder: StateHolder?)
-    /// A symbolic link, or no directory.
+    /// The path is a symbolic link or not a directory.
     case notADirectory(String)
     /// The directory or the lock file belongs to another user.
     case foreignOwner(path: String, uid: UInt32)

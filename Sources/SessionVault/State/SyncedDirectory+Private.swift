@@ -23,8 +23,8 @@ extension SyncedDirectory {
         }
     }
 
-    /// The content of a regular file that belongs to us and is closed to others; nil if there is none. Throws EPERM for
-    /// others.
+    /// The content of a regular file that belongs to the user and is not accessible to others. Nil if there is no file.
+    /// Throws EPERM if the file belongs to another user or is accessible to others.
     func readPrivate(_ name: String, atMost limit: Int) throws(FileFailure) -> [UInt8]? {
         guard let bytes = try read(name, atMost: limit) else { return nil }
         guard isPrivate(name) else { throw FileFailure(action: .use, path: path + "/" + name, code: EPERM) }

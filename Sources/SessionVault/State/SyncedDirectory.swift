@@ -35,8 +35,8 @@ final class SyncedDirectory: Sendable {
                 let code = errno
                 // On a read-only file system `mkdir` of an existing directory fails with another error than EEXIST.
                 guard code == EEXIST || exists(name) else { throw failure(.make, name, code) }
-                // Files are stored in it only after it was synced once. So one that has files needs no sync, which would
-                // write whatever else was changed lately.
+                // A new subdirectory is synced before files are stored in it. So if it has files, no sync is needed. A
+                // sync would also write unrelated recent changes.
                 if (try? names(in: name))?.isEmpty != false { try? sync() }
             }
         }
@@ -99,7 +99,7 @@ final class SyncedDirectory: Sendable {
         return bytes
     }
 
-    /// Also true if it cannot be determined.
+    /// True if there is an entry with this name. Also true if that cannot be determined.
     func exists(_ name: String) -> Bool {
         unsafe faccessat(descriptor, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT
     }
@@ -205,7 +205,7 @@ final class SyncedDirectory: Sendable {
         try flush(file, name)
     }
 
-    /// Renames. Durable after ``sync()``.
+    /// Renames a file. Durable after ``sync()``.
     func move(_ name: String, to other: String, as action: FileFailure.Action = .move) throws(FileFailure) {
         guard unsafe renameat(descriptor, name, descriptor, other) == 0 else { throw failure(action, other, errno) }
     }
@@ -235,7 +235,8 @@ final class SyncedDirectory: Sendable {
                 descriptor, file, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
             let code = errno
             if made >= 0 { return made }
-            // Left by a killed process; we hold the lock of the state directory, so that process has ended.
+            // The file was left by a killed process. That process has ended, because this one holds the state
+            // directory's lock.
             guard code == EEXIST, unsafe unlinkat(descriptor, file, 0) == 0 else { throw failure(.write, name, code) }
         }
         throw failure(.write, name, EEXIST)
