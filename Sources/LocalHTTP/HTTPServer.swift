@@ -1,13 +1,13 @@
 public import ServiceLifecycle
 internal import Synchronization
 
-/// A small HTTP/1.1 server for local sockets, used by the socket API, the callback receiver and the sandbox. No type of
-/// the engine below it appears in its interface.
+/// A small HTTP/1.1 server for local sockets, used by the socket API, the callback receiver and the sandbox. Its public
+/// interface uses no type of the engine (the folder Engine).
 public final class HTTPServer: Service {
     /// Handles one request. It is cancelled when the client disconnects or the server shuts down.
     public typealias Handler = @Sendable (ServerRequest) async -> ServerResponse
     /// Handles a request that needs no waiting, synchronously on the server's thread. Nil passes the request to the
-    /// ``Handler``. The fields of its last response stay in memory; they hold no secret.
+    /// ``Handler``. The fields of its last response stay in memory, so they must not contain a secret.
     public typealias ImmediateHandler = @Sendable (ServerRequest) -> ServerResponse?
 
     private let rules: ConnectionRules
@@ -21,7 +21,7 @@ public final class HTTPServer: Service {
         var isShuttingDown = false
     }
 
-    /// One thread serves every local socket of the process. It is started when the first one listens.
+    /// One thread serves every local socket of the process. It is started for the first ``listen(at:)``.
     private static let started: Result<EventLoop, ServerError> = {
         do throws(ServerError) {
             return .success(try EventLoop.started())
@@ -40,8 +40,8 @@ public final class HTTPServer: Service {
     ///     thread once a request is complete. The result becomes ``ServerRequest/owner`` if the connection was
     ///     established before and after the look-up.
     ///   - refusal: the response to a request that violates HTTP or a limit, by status (400, 408, 413, 431, 503, 505).
-    ///   - isLost: called once for each listening socket that another process has shut down. It accepts no connection
-    ///     any more.
+    ///   - isLost: called once for each listening socket that another process has shut down. Such a socket accepts no
+    ///     further connections.
     ///   - immediate: see ``ImmediateHandler``.
     ///   - handler: see ``Handler``.
     public init(
@@ -60,7 +60,7 @@ public final class HTTPServer: Service {
             }, isLost: isLost)
     }
 
-    /// Binds and listens before it returns; may be called again for further addresses. Returns the port (0 for a Unix
+    /// Binds a socket and listens on it. May be called again for further addresses. Returns the port (0 for a Unix
     /// socket). Throws ``ServerError``.
     public func listen(at address: ListenAddress) throws(ServerError) -> Int {
         let loop = try HTTPServer.started.get()
@@ -85,8 +85,9 @@ public final class HTTPServer: Service {
         for listener in closing { HTTPServer.loop?.remove(listener) }
     }
 
-    /// Ends the server: accepts no further connection and closes all open ones; a last response that is being sent is
-    /// still completed. The closing happens before any later work on the event loop. ``run()`` returns soon after.
+    /// Ends the server: accepts no further connection and closes all open connections. If the last response of a
+    /// connection is being sent, it is completed first. Jobs that are given to the event loop later run after the
+    /// closing. ``run()`` returns soon after.
     public func close() {
         stopListening()
         HTTPServer.loop?.execute { [rules] in rules.closeAll() }
@@ -94,8 +95,8 @@ public final class HTTPServer: Service {
     }
 
     /// Serves until it is closed, cancelled or gracefully shut down. Then it stops listening, waits up to
-    /// ``drainTimeout`` for running handlers, closes every connection, waits as long for responses that are being sent, and
-    /// returns. Never throws.
+    /// ``drainTimeout`` for running handlers, closes every connection, waits up to ``drainTimeout`` for responses that
+    /// are being sent, and returns. Never throws.
     public func run() async throws {
         await withDiscardingTaskGroup { group in
             let unfinished = Outstanding()
@@ -109,8 +110,7 @@ public final class HTTPServer: Service {
                 }
             } onGracefulShutdown: {
                 // From now on the server itself responds with 503 to requests over open connections. The listeners are
-                // closed after that: a client whose connection is refused can rely on it that the old process takes no
-                // more requests.
+                // closed after that. So once a client's connection is refused, this process handles no more requests.
                 self.exchanges.finish()
                 self.stopListening()
             }
@@ -121,15 +121,15 @@ public final class HTTPServer: Service {
             group.cancelAll()
         }
         guard let loop = HTTPServer.loop else { return }
-        // The process may end when this returns: what clients have not taken yet would be lost.
+        // The process may end when this function returns. Bytes that were not sent by then would be lost.
         let unsent = Outstanding()
         unsent.enter()
         loop.execute { [rules] in rules.closeAll { unsent.leave() } }
         await unsent.wait(atMost: HTTPServer.drainTimeout)
     }
 
-    /// How long running handlers may take after the shutdown began. The broker wakes every waiting handler when it
-    /// begins.
+    /// How long running handlers may take after the shutdown began. The broker wakes every waiting handler when the
+    /// shutdown begins.
     static let drainTimeout: Duration = .seconds(1)
 
     private func stopListening() {

@@ -4,7 +4,7 @@ import Glibc
 public enum ServerError: Error, Sendable, Equatable {
     /// Another socket uses the port.
     case portInUse(Int)
-    /// Another file than a stale socket of ours is at the path.
+    /// A file that is not a socket of this user already exists at the path.
     case pathOccupied(String)
     /// The path is longer than the address of a Unix socket may be.
     case pathTooLong(String)
@@ -37,16 +37,16 @@ package struct ListeningSocket: ~Copyable {
         }
     }
 
-    /// Gives the descriptor away. The caller closes it.
+    /// Returns the descriptor. The caller has to close it.
     package consuming func release() -> Int32 { descriptor.release() }
 
     /// Checks a socket that another process opened (socket activation). Only a listening Unix stream socket is
-    /// accepted: with any other kind the kernel does not tell us the peer's credentials.
+    /// accepted: for any other kind the kernel does not report the peer's credentials.
     private static func adopt(_ descriptor: Int32) throws(ServerError) -> ListeningSocket {
         guard option(SO_DOMAIN, of: descriptor) == AF_UNIX,
             option(SO_TYPE, of: descriptor) == Int32(SOCK_STREAM.rawValue), option(SO_ACCEPTCONN, of: descriptor) == 1
         else { throw .unsuitableDescriptor }
-        // systemd hands over blocking sockets. Waiting for the next connection there would stop all the others.
+        // systemd passes blocking sockets. If `accept` blocked on one, no other connection would be served meanwhile.
         guard fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0,
             fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK) == 0
         else { throw .system(call: "fcntl", errno: errno) }
@@ -68,15 +68,15 @@ package struct ListeningSocket: ~Copyable {
         unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: bytes) }
         var status = stat()
         if unsafe lstat(path, &status) == 0 {
-            // The caller holds the state lock, so no other daemon is running: a socket of our own user was left by a
-            // crash.
+            // The caller holds the state lock, so no other daemon is running. A socket that belongs to this user was
+            // left by a crash.
             guard status.st_mode & S_IFMT == S_IFSOCK, status.st_uid == getuid() else { throw .pathOccupied(path) }
             unsafe unlink(path)
         }
         let descriptor = try openSocket(AF_UNIX)
         // `fchmod` before `bind` gives the file the descriptor's mode without the bits of the umask. `fchmodat` then
-        // adds the bits that the umask removed. It works by name but does not follow a symbolic link: in a directory
-        // that other programs can write to (a container's), the name could have been replaced by one.
+        // adds the bits that the umask removed. It takes the path but does not follow a symbolic link: in a directory
+        // that other programs can write to (a container's), the socket could have been replaced by a symbolic link.
         guard fchmod(descriptor.number, mode) == 0, bind(descriptor.number, to: &address),
             unsafe mode & 0o077 == 0 || fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW) == 0
         else { throw .system(call: "bind", errno: errno) }
@@ -89,7 +89,7 @@ package struct ListeningSocket: ~Copyable {
         guard let number = in_port_t(exactly: port) else { throw .system(call: "bind", errno: EINVAL) }
         let isIPv6 = host == "::1"
         let descriptor = try openSocket(isIPv6 ? AF_INET6 : AF_INET)
-        // Without SO_REUSEADDR a fixed port would stay blocked after a flow, as long as its connections are in
+        // Without SO_REUSEADDR a fixed port could not be bound again after a flow while connections of that flow are in
         // TIME_WAIT.
         set(SO_REUSEADDR, of: descriptor.number, level: SOL_SOCKET)
         let isBound: Bool

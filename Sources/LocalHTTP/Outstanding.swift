@@ -18,7 +18,7 @@ final class Outstanding: Sendable {
         }?.resume()
     }
 
-    /// Returns when nothing is running any more, or when the time has passed.
+    /// Returns when the count is zero or when the time has passed.
     func wait(atMost bound: Duration) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.waitUntilEmpty() }

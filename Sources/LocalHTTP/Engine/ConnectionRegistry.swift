@@ -1,5 +1,5 @@
-/// The open connections of a server, over all its listening sockets, by age. It enforces the maximum number. Used on the
-/// loop's thread only.
+/// The open connections of a server, of all its listening sockets, ordered by age, and their maximum number. Used on
+/// the loop's thread only.
 struct ConnectionRegistry {
     private let most: Int
     private var oldest: HTTPConnection?
@@ -12,11 +12,11 @@ struct ConnectionRegistry {
         self.most = most
     }
 
-    /// True if there is no room for one more.
+    /// True if the maximum number of connections is reached.
     var isFull: Bool { count >= most }
 
-    /// The oldest connection that is not working on a complete request, if possible one without a response that is still
-    /// being sent.
+    /// The oldest connection that is not handling a complete request. Connections whose response is still being sent
+    /// come last.
     var oldestIdle: HTTPConnection? {
         var (candidate, sending) = (oldest, HTTPConnection?.none)
         while let connection = candidate {
@@ -43,7 +43,7 @@ struct ConnectionRegistry {
         count -= 1
     }
 
-    /// All of them, the oldest first.
+    /// All connections, the oldest first.
     var all: [HTTPConnection] {
         var found: [HTTPConnection] = []
         var next = oldest

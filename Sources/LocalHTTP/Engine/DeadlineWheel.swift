@@ -1,10 +1,11 @@
 /// The connections that have deadlines, by time. Setting and clearing a deadline takes constant time.
 ///
-/// A connection is entered for the earliest moment at which one of its deadlines may have passed. When that moment comes,
-/// it is taken out and asked (``HTTPConnection/check(at:)``), and entered again if it still has a deadline. A cleared
-/// deadline therefore leaves its entry behind, and the loop wakes up once for nothing. A connection that closes is removed.
+/// Each connection has at most one entry, for the earliest time at which one of its deadlines may have passed. At that
+/// time the entry is removed and ``HTTPConnection/check(at:)`` is called, which enters the connection again if it still
+/// has a deadline. When a deadline is cleared, the entry stays, and the loop wakes up once without effect. When a
+/// connection closes, its entry is removed.
 struct DeadlineWheel {
-    /// How exact deadlines are, in nanoseconds. They are never early.
+    /// The resolution of deadlines in nanoseconds. A deadline is never reported early.
     static let tick: Int64 = 32_000_000
     private static let count: Int64 = 512
 
@@ -20,7 +21,7 @@ struct DeadlineWheel {
     /// Enters a connection for a deadline, in nanoseconds of the loop's clock.
     mutating func enter(_ connection: HTTPConnection, due: Int64, now: Int64) {
         if isEmpty { done = now / DeadlineWheel.tick }
-        // A deadline beyond the last slot is asked for in between.
+        // A deadline beyond the last slot gets the last slot. The connection is checked then and entered again.
         let wanted = min(due / DeadlineWheel.tick + 1, done + DeadlineWheel.count - 1)
         let tick = max(wanted, done + 1)
         if let place = connection.deadlinePlace {
@@ -34,7 +35,7 @@ struct DeadlineWheel {
         entries += 1
     }
 
-    /// Removes a connection, if it is entered: its object must not stay in memory until the deadline.
+    /// Removes a connection's entry, if it has one. Otherwise the object would stay in memory until the deadline.
     mutating func remove(_ connection: HTTPConnection) {
         guard let place = connection.deadlinePlace else { return }
         connection.deadlinePlace = nil
@@ -66,12 +67,12 @@ struct DeadlineWheel {
         return left <= 0 ? 0 : Int32(clamping: left / 1_000_000 + 1)
     }
 
-    /// Takes out the connections whose time has come.
+    /// Removes and returns the connections whose entries are due.
     mutating func takeDue(now: Int64) -> [HTTPConnection] {
         guard !isEmpty, now >= next * DeadlineWheel.tick else { return [] }
         let current = now / DeadlineWheel.tick
         var due: [HTTPConnection] = []
-        // After a long pause every slot is looked at once.
+        // After a long pause each slot is visited only once.
         for tick in next...min(current, next + DeadlineWheel.count - 1) {
             let slot = Int(tick % DeadlineWheel.count)
             for connection in slots[slot] { connection.deadlinePlace = nil }

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// A file descriptor with one owner. It is closed when the owner goes away.
+/// A file descriptor with one owner. It is closed when this value is destroyed.
 struct Descriptor: ~Copyable {
     let number: Int32
 
@@ -10,7 +10,7 @@ struct Descriptor: ~Copyable {
 
     deinit { close(number) }
 
-    /// Gives the descriptor away.
+    /// Returns the descriptor without closing it.
     consuming func release() -> Int32 {
         let number = number
         discard self

@@ -2,16 +2,16 @@ internal import CLinux
 internal import Glibc
 internal import Synchronization
 
-/// One thread that serves every local socket of the process. Handling a request takes microseconds there, and each further
-/// thread costs memory.
+/// One thread that serves every local socket of the process. One thread is enough, because handling a request on it
+/// takes microseconds, and each further thread costs memory.
 ///
-/// The variables are used on that thread only, hence `@unchecked Sendable`; ``execute(_:)``, ``add(_:)`` and ``remove(_:)``
-/// may be called on any.
+/// The variables are used on that thread only, hence `@unchecked Sendable`. ``execute(_:)``, ``add(_:)`` and
+/// ``remove(_:)`` may be called on any thread.
 final class EventLoop: @unchecked Sendable {
     typealias Job = @Sendable () -> Void
 
     private let poller: Poller
-    /// Wakes the loop up for its jobs (eventfd(2)). It is watched for edges, so it is never read.
+    /// Wakes the loop up for its jobs (eventfd(2)). It is watched edge-triggered, so it need not be read.
     private let bell: Descriptor
     private let jobs = Mutex<[Job]>([])
     private let listeners = Mutex<[UInt64: Listener]>([:])
@@ -19,7 +19,7 @@ final class EventLoop: @unchecked Sendable {
     private static let bellToken = UInt64.max
 
     private struct Registration {
-        /// Tells the descriptor's connection from earlier ones that had the same number.
+        /// Distinguishes this connection from earlier ones whose descriptor had the same number.
         var generation: UInt32 = 0
         var connection: HTTPConnection?
     }
@@ -29,11 +29,11 @@ final class EventLoop: @unchecked Sendable {
     #endif
     private var registrations: [Registration] = []
     private var deadlines = DeadlineWheel()
-    /// Connections with input that has to wait until others have had their turn.
+    /// Connections with more input, which is read after other connections have had a turn.
     private var waiting: [HTTPConnection] = []
-    /// Listeners that no descriptor was free for, and when each is tried again.
+    /// Listeners that are paused because a connection could not be accepted, and when each is tried again.
     private var paused: [UInt64: Int64] = [:]
-    /// Connections that are closed, for the next clients.
+    /// Objects of closed connections, which are used again for the next clients.
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -50,11 +50,12 @@ final class EventLoop: @unchecked Sendable {
     var spare: ReceiveBuffer?
 
     private static let mostFree = 64
-    /// How long accepting pauses at most if no descriptor is free, in nanoseconds.
+    /// The maximum time in nanoseconds for which a listener is paused.
     private static let pause: Int64 = 500_000_000
 
-    /// - Parameter clock: nanoseconds that never go back.
     /// Throws ``ServerError``.
+    ///
+    /// - Parameter clock: a monotonic clock in nanoseconds.
     init(clock: @escaping @Sendable () -> Int64 = EventLoop.monotonic) throws(ServerError) {
         self.clock = clock
         poller = try Poller()
@@ -104,7 +105,7 @@ final class EventLoop: @unchecked Sendable {
 
     // MARK: Turns
 
-    /// True if nothing is due at any time.
+    /// True if no connection and no listener is waiting for a time or a turn.
     var isAtRest: Bool { waiting.isEmpty && deadlines.isEmpty && paused.isEmpty }
 
     /// Serves for ever.
@@ -112,7 +113,7 @@ final class EventLoop: @unchecked Sendable {
         while true { turn() }
     }
 
-    /// Waits until something has happened or is due, and handles it. Returns false if there was nothing.
+    /// Waits for events and deadlines, and handles them. Returns false if there were none.
     @discardableResult
     func turn(waits: Bool = true) -> Bool {
         let count = poller.wait(milliseconds: waits ? timeout() : 0)
@@ -168,15 +169,15 @@ final class EventLoop: @unchecked Sendable {
         return !resumed.isEmpty || !due.isEmpty
     }
 
-    /// Asks the connection when the time has come.
+    /// Calls ``HTTPConnection/check(at:)`` at the given time.
     func schedule(_ connection: HTTPConnection, at due: Int64) {
         deadlines.enter(connection, due: due, now: clock())
     }
 
-    /// The connection closes.
+    /// Removes the connection's deadline entry. Called when the connection closes.
     func unschedule(_ connection: HTTPConnection) { deadlines.remove(connection) }
 
-    /// Lets the connection go on reading after the others.
+    /// Lets the connection continue to read after the other connections have had a turn.
     func postpone(_ connection: HTTPConnection) {
         waiting.append(connection)
     }
@@ -186,21 +187,22 @@ final class EventLoop: @unchecked Sendable {
     private func accept(_ token: UInt64) {
         guard let listener = listeners.withLock({ $0[token] }) else { return }
         var outcome = listener.accept(for: self)
-        // Attack: a client that opens connections and sends nothing must not use up the descriptors. The oldest idle
-        // connection gives way.
+        // Attack: a client opens connections and sends nothing, to use up the descriptors. Therefore the oldest idle
+        // connection is closed.
         if case .exhausted = outcome, freeDescriptor() { outcome = listener.accept(for: self) }
         switch outcome {
         case .accepted: return
         case .broken: return removeBroken(token)
         case .exhausted, .refused: break
         }
-        // The listener would be reported as ready all the time. It is watched again when a connection closes, or after a
-        // pause.
+        // The poller would report the listener as ready in every turn. So it is not watched until a connection closes
+        // or the pause is over.
         poller.change(listener.number, [], token: token)
         paused[token] = clock() + EventLoop.pause
     }
 
-    /// Whoever opened the socket has shut it down. It would be reported as ready all the time.
+    /// Removes a listener whose socket was shut down by the process that opened it. The poller would report such a
+    /// socket as ready in every turn.
     private func removeBroken(_ token: UInt64) {
         guard let listener = listeners.withLock({ $0[token] }) else { return }
         remove(listener)
@@ -218,7 +220,7 @@ final class EventLoop: @unchecked Sendable {
     /// The process has no free descriptor: closes the oldest connection of any server that is not working on a complete
     /// request, see ``ConnectionRegistry/oldestIdle``. False if there is none.
     ///
-    /// - Parameter other: a connection that must stay.
+    /// - Parameter other: a connection that must not be closed.
     func freeDescriptor(for other: HTTPConnection? = nil) -> Bool {
         let oldest = registrations.lazy.compactMap(\.connection).filter { $0.isIdle && $0 !== other }.min {
             $0.isBlocked == $1.isBlocked ? $0.age < $1.age : $1.isBlocked
@@ -229,7 +231,7 @@ final class EventLoop: @unchecked Sendable {
 
     // MARK: Connections
 
-    /// A connection that is not open.
+    /// The object of a closed connection, or a new one.
     func freeConnection() -> HTTPConnection { free.popLast() ?? HTTPConnection(loop: self) }
 
     func nextAge() -> UInt64 {
@@ -237,19 +239,20 @@ final class EventLoop: @unchecked Sendable {
         return lastAge
     }
 
-    /// Takes a closed connection back.
+    /// Keeps the object of a closed connection for the next client, and resumes paused listeners.
     func retire(_ connection: HTTPConnection) {
         if free.count < EventLoop.mostFree { free.append(connection) }
         if !paused.isEmpty { resume(Array(paused.keys)) }
     }
 
-    /// Lets go of the closed connections. They hold the loop, which otherwise lives as long as the process.
+    /// Releases the objects of closed connections. They hold references to the loop, which would therefore never be
+    /// deallocated.
     func forgetClosed() {
         free = []
         deadlines.removeAll()
     }
 
-    /// Watches a connection's descriptor. Returns the token of its events, nil if the kernel has no memory for that.
+    /// Watches a connection's descriptor. Returns the token of its events; nil if the kernel has no memory for it.
     func register(_ connection: HTTPConnection, _ descriptor: Int32, _ wanted: Poller.Events) -> UInt64? {
         let index = Int(descriptor)
         while registrations.count <= index { registrations.append(Registration()) }
@@ -269,7 +272,7 @@ final class EventLoop: @unchecked Sendable {
         poller.change(descriptor, wanted, token: token)
     }
 
-    /// The connection's descriptor is about to be closed, which ends its watching.
+    /// Called before the connection's descriptor is closed. Closing it also ends its watching.
     func forget(_ descriptor: Int32) {
         registrations[Int(descriptor)].connection = nil
     }

@@ -1,7 +1,7 @@
 internal import HTTPMessages
 internal import Synchronization
 
-/// One request while its handler runs, and the connection that its response is written to.
+/// One request whose handler is running, and the connection to which its response is written.
 final class Exchange: Sendable {
     let request: ServerRequest
     let connection: HTTPConnection
@@ -34,7 +34,7 @@ final class Exchange: Sendable {
         progress.withLock { $0.work = nil }
     }
 
-    /// The client closed the connection: cancels the handler.
+    /// Cancels the handler. Called when the client has disconnected.
     func clientLeft() {
         let work = progress.withLock { progress in
             progress.hasClientLeft = true

@@ -1,6 +1,6 @@
-/// What a connection does when its client takes too long.
+/// The deadlines of a connection: for receiving a request, for sending a response, and for lingering.
 extension HTTPConnection {
-    /// After an error response: for how long (in nanoseconds) and how many bytes the client's further input is discarded.
+    /// The maximum time in nanoseconds and the maximum number of bytes for which a lingering connection discards input.
     private static let lingerTimeout: Int64 = 2_000_000_000
     private static let maxLingering = 4 << 20
 
@@ -13,7 +13,7 @@ extension HTTPConnection {
             case .reading:
                 refuse(408)
                 turn()
-            // While the response is still being sent, only the deadline for that counts.
+            // While the response is still being sent, only `writeDeadline` counts. Start this deadline again.
             case .lingering where isBlocked: startDeadline(in: HTTPConnection.lingerTimeout)
             case .lingering: return drop()
             case .answering, .closing, .closed: break
@@ -33,7 +33,7 @@ extension HTTPConnection {
         loop.schedule(self, at: due)
     }
 
-    /// Bytes are left that the kernel does not accept.
+    /// Starts the deadline for sending. Called when the kernel has not accepted all bytes of a response.
     func startWriteDeadline() {
         let due = loop.now + server.limits.writeTimeout.nanoseconds
         writeDeadline = due
@@ -42,7 +42,7 @@ extension HTTPConnection {
 
     func clearWriteDeadline() { writeDeadline = nil }
 
-    /// Discards what the client still sends, see ``Phase/lingering(_:)``.
+    /// Starts to discard everything that the client sends from now on, see ``Phase/lingering(_:)``.
     func linger() {
         // The write may have found that the client has disconnected.
         guard number >= 0 else { return }
@@ -54,7 +54,7 @@ extension HTTPConnection {
 }
 
 extension Duration {
-    /// At most a century, so that instants do not overflow.
+    /// The duration in nanoseconds, at most about 95 years, so that adding it to an instant does not overflow.
     fileprivate var nanoseconds: Int64 {
         let (seconds, attoseconds) = components
         return min(seconds, 3_000_000_000) * 1_000_000_000 + attoseconds / 1_000_000_000

@@ -5,14 +5,15 @@ extension HTTPConnection {
     /// How many bytes a client may send while an earlier request is being handled.
     private static let maxPipelined = 128 * 1_024
 
-    /// True if the client has sent too much ahead. Further bytes then stay in the kernel's buffer instead of our memory.
+    /// True if the client has sent too many bytes after the current request. Further bytes then stay in the kernel's
+    /// buffer.
     var holdsReads: Bool {
         guard reader.waitingBytes > HTTPConnection.maxPipelined else { return false }
         if case .answering = phase { return true }
         return isBlocked
     }
 
-    /// Reads once.
+    /// Reads from the socket once.
     func receive() {
         let socket = number
         let (count, isFull) = unsafe reader.receive(spare: &loop.spare) { room in
@@ -28,7 +29,8 @@ extension HTTPConnection {
             }
             return
         }
-        // Fewer bytes than asked for: there were no more. What comes now is reported by an edge.
+        // If there were fewer bytes than asked for, no more bytes are there. The kernel reports later bytes as a new
+        // edge.
         hasInput = isFull || mustReadEnd
         wasShort = !hasInput
         switch phase {
@@ -41,13 +43,13 @@ extension HTTPConnection {
         }
     }
 
-    /// The client has closed the connection, or at least its side of it.
+    /// Called when the client has closed the connection or its sending side.
     func inputEnded() {
         (hasInput, mustReadEnd) = (false, false)
         switch phase {
         case .closed: break
         case .reading, .closing, .lingering:
-            // What is left of a response may still be read.
+            // The client may still read the rest of a response.
             guard isBlocked else { return drop() }
             phase = .closing
             reader.discard()

@@ -3,7 +3,7 @@ internal import HTTPMessages
 
 /// The output side of a connection: runs the handler for a request and writes its response.
 extension HTTPConnection {
-    /// A larger body is sent from its own memory, after what was written before.
+    /// A body with more bytes is not copied into the output buffer. It is sent from its own memory, after the buffer.
     private static let largeBody = 8 * 1_024
     /// The responses to pipelined requests are sent together, up to about this many bytes.
     private static let sentTogether = 32 * 1_024
@@ -19,7 +19,8 @@ extension HTTPConnection {
             phase = .answering(nil)
             return begin(response, isHead: head.method == "HEAD", isImmediate: true)
         }
-        // What was to be learnt of the process has been learnt: a request that waits needs no second descriptor.
+        // The connection's memory already has the information about the process. Release the process's descriptor, so
+        // that a waiting request does not keep it open.
         if memory.value != nil { request.process = nil }
         let exchange = Exchange(request: request, connection: self)
         phase = .answering(exchange)
@@ -41,8 +42,8 @@ extension HTTPConnection {
 
     // MARK: For exchanges
 
-    /// True if the exchange's request is the one that is being handled. The client may have left, and this object may
-    /// serve another one.
+    /// True if the exchange's request is the one that is being handled. False if its client has disconnected; this
+    /// object may then already serve another client.
     private func isAnswering(_ exchange: Exchange) -> Bool {
         if case .answering(let current) = phase { current === exchange } else { false }
     }
@@ -85,7 +86,7 @@ extension HTTPConnection {
         }
     }
 
-    /// After the last bytes of a response: read the next request, or close the connection.
+    /// Called after the last bytes of a response were written: reads the next request, or closes the connection.
     private func finish() {
         // The write may have found that the client has disconnected.
         guard case .answering = phase else { return }
@@ -117,13 +118,14 @@ extension HTTPConnection {
         flush(with: body)
     }
 
-    /// Sends what was written in this turn, and a body after it.
+    /// Sends the bytes that were written in this turn, followed by a body.
     func flush(with body: [UInt8] = []) {
-        // The buffer is the loop's: what is left in it would reach the next client.
+        // The buffer is shared by all connections of the loop. Bytes that are left in it would be sent to another
+        // client.
         guard number >= 0 else { return loop.output.clear() }
         guard !loop.output.isEmpty || !body.isEmpty else { return finishWrite() }
         if isBlocked {
-            // An error response to a client that has not read the one before.
+            // This is an error response, and the client has not read the previous response yet.
             unsent.append(loop.output.bytes(from: 0) + body)
             return loop.output.clear()
         }
@@ -145,7 +147,7 @@ extension HTTPConnection {
         finishWrite()
     }
 
-    /// How many bytes the kernel has accepted; nil if the client has disconnected.
+    /// Sends the output buffer. Returns how many bytes the kernel has accepted; nil if the client has disconnected.
     private func sendOutput() -> Int? {
         let socket = number
         return unsafe loop.output.withBytes { unsafe HTTPConnection.send($0, over: socket) }
@@ -181,7 +183,7 @@ extension HTTPConnection {
         failure == EAGAIN || failure == EINTR ? 0 : nil
     }
 
-    /// The socket takes more: sends what is left.
+    /// Sends the unsent bytes. Called when the socket accepts bytes again.
     func sendRest() {
         let socket = number
         guard let sent = unsafe unsent.withBytes({ unsafe HTTPConnection.send($0, over: socket) }) else {
@@ -195,7 +197,7 @@ extension HTTPConnection {
         finishWrite()
     }
 
-    /// Reports that a piece of a streamed response is sent, if it is.
+    /// If all bytes are sent, reports that the current piece of a streamed response is sent.
     private func finishWrite() {
         guard !isBlocked, number >= 0 else { return }
         streamWrite.take()?(true)

@@ -1,23 +1,25 @@
 internal import Glibc
 
-/// One connection. Requests are handled one at a time, in the order of their arrival. This file has the connection's life
-/// and its turns; HTTPConnection+Input and HTTPConnection+Responses have its two sides.
+/// One connection. Requests are handled one at a time, in the order of their arrival. This file opens, advances and
+/// closes the connection. HTTPConnection+Input receives requests, and HTTPConnection+Responses sends responses.
 ///
-/// Whatever happens to a connection ends with ``turn()``, the only function that advances it. So no function sees a
-/// half-finished step. A connection that is answered at once is closed within its first turn and never watched.
+/// Every event handler ends by calling ``turn()``, the only function that advances the connection. A handler therefore
+/// never sees a half-finished step. If the only request of a connection gets its response at once, the connection is
+/// closed within its first turn and its socket is never watched.
 ///
-/// Used on the loop's thread only, hence `@unchecked Sendable`. An object serves one client after another: whoever keeps
-/// one beyond a turn checks that it is still the same client's (the exchange, the generation of the registration, the
-/// deadlines).
+/// Used on the loop's thread only, hence `@unchecked Sendable`. One object serves several clients, one after the other.
+/// Code that keeps a reference after a turn must check that the object still serves the same client (by the exchange,
+/// the generation of the registration, or the deadlines).
 ///
-/// In release builds the variables that every request changes are not checked for overlapping accesses at run time, which
-/// would cost a quarter of the time outside the kernel. Debug builds check them, and so do the tests.
+/// Swift checks at run time that accesses to a variable do not overlap. In release builds this check is off for
+/// variables that every request changes, because it would take a quarter of the time outside the kernel. It is on in
+/// debug builds and therefore in the tests.
 final class HTTPConnection: @unchecked Sendable {
     enum Phase {
         case reading
         /// A request is being handled.
         case answering(Exchange?)
-        /// The last response is being sent; then the connection closes.
+        /// The last response is being sent. The connection closes afterwards.
         case closing
         /// The last response is being sent while the client is still sending. Up to this many bytes are read and
         /// discarded. If the socket were closed with unread bytes, the kernel would reset the connection and the client
@@ -47,28 +49,29 @@ final class HTTPConnection: @unchecked Sendable {
     #endif
     var reader: RequestReader
     var keepsAlive = true
-    /// There may be input that was not read yet.
+    /// True if there may be input that was not read yet.
     var hasInput = false
-    /// The last read got less than there was room for.
+    /// True if the last read returned fewer bytes than were asked for.
     var wasShort = false
-    /// The kernel has reported the end of the input. It is behind the bytes that were not read yet.
+    /// True if the kernel has reported the end of the input. Unread bytes may precede it.
     var mustReadEnd = false
-    /// The output is to be shut down after the pending bytes, so that the client sees the end of the response.
+    /// True if the sending side must be shut down after the pending bytes, so that the client sees the end of the
+    /// response.
     var endsOutput = false
-    /// Bytes that the kernel has not accepted yet, because the client does not read. No further request is handled until
-    /// it has.
+    /// Bytes that the kernel has not accepted yet, because the client does not read. No further request is handled
+    /// until the kernel has accepted them.
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
     var unsent = UnsentBytes()
-    /// Called when the piece of a streamed response is sent that is being sent, or when the client has disconnected.
+    /// Called with true when the current piece of a streamed response is sent, with false if the client disconnects.
     var streamWrite: (@Sendable (Bool) -> Void)?
     private var stage = RequestReader.Stage.none
-    /// For the request that is being received, or for lingering.
+    /// The deadline for the request that is being received, or for lingering.
     var deadline: Int64?
-    /// For the response that the client does not read.
+    /// The deadline for sending the unsent bytes.
     var writeDeadline: Int64?
-    /// The token of its events; nil if it is not watched.
+    /// The token of the socket's events; nil if the socket is not watched.
     private var token: UInt64?
     private var isInTurn = false
     private var isPostponed = false
@@ -78,11 +81,10 @@ final class HTTPConnection: @unchecked Sendable {
     var younger: HTTPConnection?
     /// Its place in ``DeadlineWheel``.
     var deadlinePlace: (tick: Int64, index: Int)?
-    /// A larger number is younger.
+    /// A number that is larger for younger connections.
     private(set) var age: UInt64 = 0
 
-    /// How many times a connection reads in a turn, and how many requests are handled in one, before the others have
-    /// theirs.
+    /// How many times a connection reads, and how many requests it handles, before the other connections have a turn.
     private static let readsPerTurn = 16
     private static let requestsPerTurn = 64
 
@@ -92,8 +94,8 @@ final class HTTPConnection: @unchecked Sendable {
         reader = RequestReader(limits: ConnectionRules.nobody.limits)
     }
 
-    /// True if no complete request is being handled. Such a connection may be closed to make room for another, at last one
-    /// whose response is still being sent.
+    /// True if no complete request is being handled. Such a connection may be closed to make room for another one.
+    /// Connections whose response is still being sent are closed last.
     var isIdle: Bool {
         switch phase {
         case .reading, .lingering: true
@@ -103,9 +105,9 @@ final class HTTPConnection: @unchecked Sendable {
 
     var isBlocked: Bool { !unsent.isEmpty }
 
-    // MARK: Life
+    // MARK: Opening and closing
 
-    /// Serves a client.
+    /// Starts to serve a client.
     func open(
         _ socket: consuming Descriptor, _ peer: Peer, _ server: ConnectionRules, _ processes: KnownProcesses? = nil
     ) {
@@ -135,7 +137,7 @@ final class HTTPConnection: @unchecked Sendable {
         turn()
     }
 
-    /// Closes without a response.
+    /// Closes the connection at once. Unsent bytes are lost.
     func drop() {
         guard number >= 0 else { return }
         server.registry.remove(self)
@@ -162,10 +164,10 @@ final class HTTPConnection: @unchecked Sendable {
         loop.retire(self)
     }
 
-    /// Closes. A last response that is being sent is still completed.
+    /// Closes the connection. If its last response is being sent, it is completed first.
     func end() {
         switch phase {
-        // The response before is still being sent.
+        // The previous response is still being sent.
         case .reading where isBlocked:
             phase = .closing
             reader.discard()
@@ -176,17 +178,17 @@ final class HTTPConnection: @unchecked Sendable {
 
     // MARK: Events
 
-    /// What the kernel reports of the socket.
+    /// Handles the events that the kernel reports for the socket.
     func handle(_ events: Poller.Events) {
         if !events.isDisjoint(with: [.input, .inputEnd, .hangUp]) { hasInput = true }
         if !events.isDisjoint(with: [.inputEnd, .hangUp]) { mustReadEnd = true }
         if isBlocked, !events.isDisjoint(with: [.output, .hangUp]) { sendRest() }
-        // The end of the input is noticed even while nothing is read.
+        // The end of the input is handled even while reading is paused.
         if number >= 0, holdsReads, mustReadEnd { inputEnded() }
         turn()
     }
 
-    /// The others have had their turn.
+    /// Continues after the other connections have had a turn.
     func continueReading() {
         isPostponed = false
         turn()
@@ -194,8 +196,8 @@ final class HTTPConnection: @unchecked Sendable {
 
     // MARK: Turns
 
-    /// Reads and handles complete requests while there are any, sends the responses, and closes if the last response is
-    /// done.
+    /// Reads and handles complete requests while there are any, sends the responses, and closes the connection when its
+    /// last response is sent.
     func turn() {
         guard !isInTurn, number >= 0 else { return }
         isInTurn = true
@@ -223,14 +225,14 @@ final class HTTPConnection: @unchecked Sendable {
             receive()
             guard number >= 0 else { return }
         }
-        // No further event reports the end that is behind what is not read.
+        // The kernel has already reported the end of the input and does not report it again.
         if holdsReads, mustReadEnd { inputEnded() }
         guard number >= 0 else { return }
         reader.release(to: &loop.spare)
         watch()
     }
 
-    /// Handles the complete requests that have arrived, at most so many.
+    /// Handles the complete requests that have arrived, at most `left`, and reduces `left` by their number.
     private func takeRequests(_ left: inout Int) {
         while case .reading = phase, !isBlocked, left > 0 {
             switch reader.next() {
@@ -242,8 +244,8 @@ final class HTTPConnection: @unchecked Sendable {
             case .expectsContinue: sendContinue()
             case .refusal(let status): refuse(status)
             case .incomplete:
-                // Bytes with a descriptor, and urgent ones, end a read early. Behind them may be the rest, which the kernel
-                // does not report again.
+                // A read also ends early at urgent bytes and at bytes that carry a descriptor. The kernel does not
+                // report the bytes after them again, so read once more.
                 if wasShort, reader.stage != .none { hasInput = true }
                 wasShort = false
                 return noteStage()
@@ -251,25 +253,26 @@ final class HTTPConnection: @unchecked Sendable {
         }
     }
 
-    /// Starts or clears the deadline when the request's stage changes; head and body have one deadline each. A request
-    /// that arrives complete at once never reads the clock.
+    /// Starts or clears the deadline when the request's stage changes. Head and body have one deadline each. If a whole
+    /// request arrives at once, no deadline is set and the clock is not read.
     private func noteStage() {
-        // On a single-request listener the deadline runs since the connection was accepted.
+        // On a single-request listener the deadline starts when the connection is accepted.
         let reached = server.limits.isSingleRequest && reader.stage == .none ? .head : reader.stage
         guard reached != stage else { return }
         stage = reached
         if reached == .none { deadline = nil } else { startDeadline() }
     }
 
-    /// Watches the socket from its second turn on: most connections do not have one.
+    /// Watches the socket. Called at the end of a turn, because most connections are closed within their first turn and
+    /// need not be watched.
     private func watch() {
         guard token == nil else { return }
         token = loop.register(self, number, isBlocked ? HTTPConnection.withOutput : HTTPConnection.inputOnly)
         if token == nil { drop() }
     }
 
-    /// Whether the socket is watched for output as well. If it always were, each response that a client takes would be
-    /// reported.
+    /// Sets whether the socket is also watched for output. It is not watched for output all the time, because the
+    /// kernel would then report an event for each response that the client reads.
     func watchOutput(_ isWanted: Bool) {
         guard let token else { return }
         loop.change(number, isWanted ? HTTPConnection.withOutput : HTTPConnection.inputOnly, token: token)

@@ -2,7 +2,8 @@ internal import CLinux
 internal import Glibc
 internal import Synchronization
 
-/// A listening socket that a loop watches. The variables are used on the loop's thread only, hence `@unchecked Sendable`.
+/// A listening socket that a loop watches. The variables are used on the loop's thread only, hence
+/// `@unchecked Sendable`.
 final class Listener: @unchecked Sendable {
     /// 0 for a Unix socket.
     let port: Int
@@ -12,10 +13,10 @@ final class Listener: @unchecked Sendable {
     private let socket: Descriptor
     private let processes = KnownProcesses()
     private let accepting: @Sendable (Int32) -> Int32
-    /// Where it listens; nil for a Unix socket.
+    /// The address at which it listens; nil for a Unix socket.
     private let address: SocketAddress?
-    /// How many connections are accepted before other events have their turn. Every refused call of `accept4` costs as
-    /// much as a successful one, so the number follows the demand.
+    /// How many times `accept4` is called before other events are handled. A call that finds no connection costs as
+    /// much as a successful one, so the number grows and shrinks with the number of connections.
     private var share = 1
     private var fullShares = 0
 
@@ -49,7 +50,7 @@ final class Listener: @unchecked Sendable {
         case broken
     }
 
-    /// Accepts connections that wait, and serves each at once.
+    /// Accepts waiting connections and starts to serve each of them at once.
     func accept(for loop: EventLoop) -> Outcome {
         for accepted in 0..<share {
             let descriptor = accepting(number)
@@ -59,27 +60,27 @@ final class Listener: @unchecked Sendable {
             }
             switch -descriptor {
             case EMFILE, ENFILE, ENOBUFS, ENOMEM:
-                // One at a time from now on: each may need another connection to give way.
+                // Accept one connection at a time from now on: for each, another connection may have to be closed.
                 (share, fullShares) = (1, 0)
-                // The kernel reserves the descriptor before it looks whether a client waits.
+                // The kernel reserves the descriptor before it checks whether a client is waiting.
                 return hasClient ? .exhausted : .accepted
-            // The client has gone already, or a signal came.
+            // The client has already disconnected, or a signal interrupted the call.
             case ECONNABORTED, EINTR, EPROTO, EPERM: continue
             case EAGAIN:
                 (share, fullShares) = (max(accepted, 1), 0)
                 return .accepted
             case EBADF, EINVAL, ENOTSOCK, EOPNOTSUPP: return .broken
-            // It may concern one client only. If it goes on, the listener must not be tried again at once.
+            // The error may concern only one client. If a client is still waiting, do not call `accept4` again at once.
             default: return hasClient ? .refused : .accepted
             }
         }
         fullShares += 1
-        // One client alone fills the smallest share each time.
+        // A single connection already fills a share of 1. So the share grows only after eight full shares.
         if fullShares > 7 { (share, fullShares) = (min(share * 2, Listener.mostAtATime), 0) }
         return .accepted
     }
 
-    /// True if a client waits to be accepted.
+    /// True if a client is waiting to be accepted.
     private var hasClient: Bool {
         var question = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
         return unsafe poll(&question, 1, 0) > 0

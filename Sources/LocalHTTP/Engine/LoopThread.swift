@@ -10,7 +10,8 @@ extension EventLoop {
     }
 
     private func startThread() throws(ServerError) {
-        // The thread inherits a mask that blocks every signal: signals are handled by the thread that waits for them.
+        // The new thread inherits a mask that blocks every signal. Signals are handled by the thread that waits for
+        // them.
         var all = sigset_t()
         var previous = sigset_t()
         unsafe sigfillset(&all)
@@ -20,7 +21,7 @@ extension EventLoop {
         let retained = unsafe Unmanaged.passRetained(self)
         let entry: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { context in
             guard let context = unsafe context else { return nil }
-            // The thread's name, for those who look at it from outside.
+            // The thread's name, which tools such as `top` show.
             unsafe clinux_name_thread("sockets")
             unsafe Unmanaged<EventLoop>.fromOpaque(context).takeRetainedValue().run()
         }

@@ -1,7 +1,7 @@
 internal import Glibc
 
-/// Memory in which responses are put together before they are sent. One serves all connections of a loop: at the end of a
-/// connection's turn it is empty. What it held is zeroed, since responses hold tokens.
+/// Memory in which responses are assembled before they are sent. All connections of a loop share one buffer, which is
+/// empty at the end of each connection's turn. Used bytes are zeroed, because responses contain tokens.
 @safe struct OutputBuffer: ~Copyable {
     private static let usual = 16 * 1_024
     private var memory: UnsafeMutableRawPointer

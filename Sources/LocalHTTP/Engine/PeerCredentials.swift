@@ -2,8 +2,8 @@ internal import CLinux
 internal import Glibc
 
 extension Peer {
-    /// Asks the kernel for the peer of a connected socket. Nothing that a client sends is used for this. Nil if the
-    /// kernel reports no peer.
+    /// Gets the peer of a connected socket from the kernel, not from anything that the client sends. Nil if the kernel
+    /// reports no peer.
     ///
     /// - Parameter server: the address and the port that a TCP server listens at; nil for a Unix socket.
     init?(of socket: Int32, server: SocketAddress?) {
@@ -37,7 +37,7 @@ struct SocketAddress {
         }
         guard result == 0 else { return nil }
         let bytes = unsafe withUnsafeBytes(of: &storage) { unsafe Array($0.prefix(24)) }
-        // The address is at offset 4 (IPv4) or 8 (IPv6), the port behind the two bytes of the family.
+        // The address is at offset 4 (IPv4) or 8 (IPv6), the port at offset 2, after the two bytes of the family.
         switch Int32(storage.ss_family) {
         case AF_INET: address = Array(bytes[4..<8])
         case AF_INET6: address = Array(bytes[8..<24])
@@ -60,8 +60,8 @@ extension HTTPConnection {
         return owner
     }
 
-    /// The process of a local peer, while nothing is kept in the connection's memory yet. It takes a descriptor; if none
-    /// is free, the oldest idle connection gives way.
+    /// The process of a local peer. Nil if the connection's memory already has a value. The process needs a descriptor;
+    /// if none is free, the oldest idle connection is closed.
     func process(of peer: Peer, over socket: Int32) -> PeerProcess? {
         guard case .local(_, let number) = peer, memory.value == nil, PeerProcess.isSupported else { return nil }
         if let known = processes?.find(number, age: age) { return known }
@@ -75,7 +75,8 @@ extension HTTPConnection {
 
     /// True if the kernel reports the state ESTABLISHED (TCP_INFO); false if the socket is not a TCP connection.
     private static func isEstablished(_ socket: Int32) -> Bool {
-        // The state is the first byte of the C library's `struct tcp_info`. The kernel copies no more than the given size.
+        // The state is the first byte of the C library's `struct tcp_info`. The kernel copies no more than the given
+        // size.
         var state: UInt8 = 0
         var length = socklen_t(1)
         // 1 is TCP_ESTABLISHED.

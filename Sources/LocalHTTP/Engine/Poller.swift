@@ -10,15 +10,15 @@ internal import Glibc
 
         static let input = Events(rawValue: EPOLLIN.rawValue)
         static let output = Events(rawValue: EPOLLOUT.rawValue)
-        /// The peer sends no more.
+        /// The peer has closed its sending side.
         static let inputEnd = Events(rawValue: EPOLLRDHUP.rawValue)
-        /// Reported without being asked for: the connection is over, both ways.
+        /// The connection is closed in both directions, or has failed. The kernel always reports this.
         static let hangUp = Events(rawValue: EPOLLHUP.rawValue | EPOLLERR.rawValue)
-        /// Each change is reported once (EPOLLET), instead of again as long as it lasts.
+        /// Edge-triggered (EPOLLET): each change is reported once, not again in every wait.
         static let edges = Events(rawValue: 1 << 31)
     }
 
-    /// How many events are taken from the kernel at a time.
+    /// The maximum number of events that one wait returns.
     private static let most: Int32 = 256
 
     private let epoll: Descriptor
@@ -34,7 +34,7 @@ internal import Glibc
 
     deinit { unsafe events.deallocate() }
 
-    /// Watches a descriptor. Its events come with the token. Throws ``ServerError``.
+    /// Watches a descriptor. Its events are reported with the token. Throws ``ServerError``.
     func add(_ descriptor: Int32, _ wanted: Events, token: UInt64) throws(ServerError) {
         var event = unsafe epoll_event()
         unsafe event.events = wanted.rawValue
@@ -44,7 +44,7 @@ internal import Glibc
         }
     }
 
-    /// Changes what a descriptor is watched for. What is the case already is reported again.
+    /// Changes what a descriptor is watched for. Events that have already occurred are reported again.
     func change(_ descriptor: Int32, _ wanted: Events, token: UInt64) {
         var event = unsafe epoll_event()
         unsafe event.events = wanted.rawValue
@@ -56,7 +56,7 @@ internal import Glibc
         epoll_ctl(epoll.number, EPOLL_CTL_DEL, descriptor, nil)
     }
 
-    /// Waits for events, or until the time is over (-1: for ever). Returns how many there are.
+    /// Waits for events or for a timeout (-1: no timeout). Returns the number of events.
     func wait(milliseconds: Int32) -> Int {
         // The only possible error is EINTR.
         max(0, Int(unsafe epoll_wait(epoll.number, events, Poller.most, milliseconds)))

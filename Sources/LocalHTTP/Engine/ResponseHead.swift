@@ -6,8 +6,8 @@ extension HTTPFields {
         for field in lines {
             buffer.append(field.name)
             buffer.append(fixed: ": ")
-            // Values come from our own code. If one contained a line break by mistake, it would forge a field, so it is
-            // not sent.
+            // Values come from Ringback's own code. If a value contained a line break by mistake, the rest of it would
+            // be read as another field. Such a value is sent empty.
             buffer.append(field.value.utf8.contains { $0 < 0x20 && $0 != 0x09 } ? "" : field.value)
             buffer.append(fixed: "\r\n")
         }
@@ -65,13 +65,14 @@ extension ServerResponse {
     }
 }
 
-/// The head of a 200 response as it was sent last, up to the length. A handler that answers at once answers with the same
-/// fields each time; then they are not put together again. Its fields hold no secret, and what is here stays in memory.
+/// The bytes of the last 200 response's head, up to the value of `Content-Length`. The immediate handler usually
+/// responds with the same fields; the bytes are then copied instead of being serialized again. They stay in memory, so
+/// the fields must not contain a secret.
 struct RepeatedHead {
     private var fields = HTTPFields()
     private var bytes: [UInt8] = []
 
-    /// Writes the head of a response with a body of that many bytes.
+    /// Writes the head of a response with a body of `length` bytes.
     mutating func write(_ fields: HTTPFields, length: Int, to buffer: inout OutputBuffer, keepsAlive: Bool) {
         if bytes.isEmpty || !isSame(fields) {
             let start = buffer.count

@@ -1,4 +1,4 @@
-/// What is left of responses that the kernel has not accepted as a whole.
+/// The bytes of responses that the kernel has not accepted yet.
 struct UnsentBytes {
     private var bytes: [UInt8] = []
     private var offset = 0

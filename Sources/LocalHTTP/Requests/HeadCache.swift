@@ -1,18 +1,19 @@
 internal import Glibc
 internal import HTTPMessages
 
-/// The last few request heads that were answered at once. A program that asks for the same token again sends the same
-/// bytes; then nothing is parsed, and no memory is allocated.
+/// The last few request heads to which the immediate handler responded. A program that requests the same token again
+/// sends the same bytes. The head is then not parsed again, and no memory is allocated.
 ///
-/// Only a head that can hold no secret is kept: GET without a query and without a body, and with no fields but the four
-/// below. It is kept only after ``keep()`` says that it was answered by the immediate handler.
+/// Only a head that cannot contain a secret is kept: GET without a query or a body, and only with the four fields
+/// below. It is kept only when ``keep()`` is called, after the immediate handler has responded.
 final class HeadCache {
     private struct Entry {
         let bytes: [UInt8]
         let head: RequestHead
     }
 
-    /// As many as a machine has accounts that are asked for all the time. A search compares the bytes of each.
+    /// The maximum number of entries: about as many as a machine has accounts in constant use. A search compares the
+    /// bytes with each entry.
     private static let most = 16
     private static let longest = 512
     private static let harmless = ["Host", "Connection", "Accept", "User-Agent"]
@@ -21,7 +22,7 @@ final class HeadCache {
         @safe @exclusivity(unchecked)
     #endif
     private var entries: [Entry] = []
-    /// The place of the next new entry.
+    /// The index of the entry that is replaced next.
     private var turn = 0
     /// The last head that was parsed, if it may be kept.
     private var candidate: [UInt8] = []
@@ -31,7 +32,7 @@ final class HeadCache {
         candidate.reserveCapacity(HeadCache.longest)
     }
 
-    /// The head that the bytes begin with, and its length, if it is known.
+    /// The kept head with which the bytes begin, and its length; nil if there is none.
     func find(_ bytes: Span<UInt8>) -> (head: RequestHead, length: Int)? {
         candidateHead = nil
         for index in entries.indices where HeadCache.begin(bytes, with: entries[index].bytes) {
@@ -40,7 +41,8 @@ final class HeadCache {
         return nil
     }
 
-    /// The head ends with its first empty line, so bytes that begin with a head that is known have no other.
+    /// True if the bytes begin with the head. A head ends at its first empty line, so such bytes cannot begin with
+    /// another head.
     private static func begin(_ bytes: Span<UInt8>, with head: [UInt8]) -> Bool {
         guard bytes.count >= head.count else { return false }
         return unsafe bytes.withUnsafeBytes { bytes in
@@ -62,11 +64,12 @@ final class HeadCache {
         candidateHead = head
     }
 
-    /// Keeps the head that was proposed last. Does nothing if the last ``find(_:)`` found one: that one is kept already.
+    /// Keeps the head that was proposed last. Does nothing if the last ``find(_:)`` found a head, because that head is
+    /// already kept.
     func keep() {
         guard let head = candidateHead else { return }
         candidateHead = nil
-        // A copy of its own: the candidate's memory is used again.
+        // Copied, because the candidate's memory is used again.
         let entry = Entry(bytes: candidate.map { $0 }, head: head)
         if entries.count < HeadCache.most {
             entries.append(entry)

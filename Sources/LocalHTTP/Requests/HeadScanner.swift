@@ -1,5 +1,5 @@
-/// Reads the bytes of a request's head, one grammar rule of RFC 9112 at a time. It keeps only the position: the caller
-/// passes the same bytes to every call.
+/// Reads the bytes of a request's head, one grammar rule of RFC 9112 at a time. It stores only the position, so the
+/// caller must pass the same bytes to every call.
 struct HeadScanner {
     private var position = 0
 

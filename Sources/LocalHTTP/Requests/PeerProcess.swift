@@ -1,14 +1,16 @@
 internal import CLinux
 internal import Glibc
 
-/// The process at the other end of a Unix socket, held by a descriptor of the kernel's (SO_PEERPIDFD, Linux 6.5). A number
-/// may be another process's by the time somebody looks at it; while this process lives, its number is its own.
+/// The process at the other end of a Unix socket, identified by a process descriptor (SO_PEERPIDFD, Linux 6.5). A
+/// process id alone could already belong to another process when it is used. As long as this process lives, its id is
+/// not reused.
 public final class PeerProcess: Sendable {
     private let descriptor: Int32
-    /// Different for each process since the boot (pidfs, Linux 6.9); nil where the kernel numbers them all alike.
+    /// A number that is unique for each process since boot (pidfs, Linux 6.9). Nil on older kernels, where all
+    /// processes have the same number.
     public let identity: UInt64?
 
-    /// Nil where the kernel does not know the option, for a process that is gone, and if no descriptor is free; `errno`
+    /// Nil if the kernel does not support the option, if the process has ended, or if no descriptor is free; `errno`
     /// says which.
     convenience init?(of socket: Int32) {
         var found: Int32 = -1
@@ -26,16 +28,17 @@ public final class PeerProcess: Sendable {
 
     deinit { close(descriptor) }
 
-    /// False once the process has ended. What `/proc` said of its number before a true answer is about this process.
+    /// False once the process has ended. If this is true, everything that was read before from `/proc` under this
+    /// process id is about this process.
     public var isAlive: Bool {
         var question = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return unsafe poll(&question, 1, 0) == 0
     }
 
-    /// Asks the kernel what it supports, once and for all. To be called while there are free descriptors.
+    /// Determines once what the kernel supports. Must be called while there are free descriptors.
     public static func prepare() { _ = (isSupported, isNumbered) }
 
-    /// This kernel tells processes by descriptor.
+    /// True if the kernel supports SO_PEERPIDFD.
     public static let isSupported: Bool = {
         var ends: [Int32] = [-1, -1]
         guard unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0 else { return false }
@@ -48,7 +51,7 @@ public final class PeerProcess: Sendable {
         return true
     }()
 
-    /// The descriptors are of a file system of their own, in which each process has a number.
+    /// True if process descriptors belong to pidfs, in which each process has its own inode number.
     private static let isNumbered: Bool = {
         let descriptor = clinux_open_process(getpid())
         guard descriptor >= 0 else { return false }
@@ -63,5 +66,5 @@ public final class PeerProcess: Sendable {
     }
 }
 
-/// SO_PEERPIDFD of asm-generic/socket.h, which the C library's headers may be too old for.
+/// SO_PEERPIDFD of asm-generic/socket.h. The C library's headers may be too old to define it.
 private let peerProcessOption: Int32 = 77

@@ -1,7 +1,7 @@
 internal import Glibc
 
-/// Memory that a connection's bytes are received into. A consumed byte is zeroed: no request stays in the memory of a
-/// connection that is kept, nor in a buffer that is used again.
+/// Memory into which a connection's bytes are received. Consumed bytes are zeroed, so that no request stays in the
+/// memory of an open connection or in a buffer that is used again.
 @safe struct ReceiveBuffer: ~Copyable {
     /// The capacity of a new buffer, in bytes.
     static let usual = 4_096
@@ -20,7 +20,7 @@ internal import Glibc
         unsafe memory.deallocate()
     }
 
-    /// The number of bytes that are received but not consumed.
+    /// The number of bytes that were received but not consumed.
     var count: Int { end - start }
 
     /// Makes room if there is none, and calls a function that writes into it and returns how many bytes it wrote, or a
@@ -33,12 +33,13 @@ internal import Glibc
         return (written, end == capacity)
     }
 
-    /// Moves the bytes to the front, into twice the memory if they fill more than half of it.
+    /// Moves the bytes to the front. If they fill more than half of the memory, they are moved to memory of twice the
+    /// size.
     private mutating func makeRoom() {
         let count = count
         if count <= capacity / 2 {
             unsafe memory.copyMemory(from: memory.advanced(by: start), byteCount: count)
-            // The moved bytes are still at their former place.
+            // Zero the bytes at their former place.
             let former = max(start, count)
             unsafe explicit_bzero(memory.advanced(by: former), end - former)
         } else {
@@ -58,7 +59,7 @@ internal import Glibc
         return unsafe body(Span<UInt8>(_bytes: RawSpan(_unsafeBytes: bytes)))
     }
 
-    /// The next bytes, which are consumed.
+    /// Consumes and returns the next bytes, at most `most`.
     mutating func take(_ most: Int) -> [UInt8] {
         let count = min(most, count)
         let bytes = unsafe Array(UnsafeRawBufferPointer(start: memory.advanced(by: start), count: count))
@@ -73,7 +74,7 @@ internal import Glibc
         if start == end { (start, end) = (0, 0) }
     }
 
-    /// True if all of the memory is zero but the bytes that are not consumed.
+    /// True if all of the memory is zero, except the bytes that are not consumed.
     var isErased: Bool {
         let whole = unsafe UnsafeRawBufferPointer(start: memory, count: capacity)
         return (0..<capacity).allSatisfy { index in unsafe (start..<end).contains(index) || whole[index] == 0 }

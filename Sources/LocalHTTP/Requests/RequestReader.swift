@@ -2,7 +2,7 @@
 struct RequestReader: ~Copyable {
     /// The result of reading the bytes so far.
     enum Step {
-        /// More are needed.
+        /// More bytes are needed.
         case incomplete
         /// The client sent `Expect: 100-continue` and waits before it sends the body. Returned once per request.
         case expectsContinue
@@ -28,7 +28,7 @@ struct RequestReader: ~Copyable {
         self.cache = cache
     }
 
-    /// The number of bytes that are received but not consumed yet.
+    /// The number of bytes that were received but not consumed yet.
     var waitingBytes: Int {
         switch buffer {
         case .some(let buffer): buffer.count
@@ -58,14 +58,14 @@ struct RequestReader: ~Copyable {
         return result
     }
 
-    /// Gives the buffer back if nothing is waiting in it: an idle connection holds no memory. A buffer that has grown is
-    /// freed.
+    /// Returns an empty buffer to the loop, so that an idle connection holds no memory. A buffer that has grown is
+    /// freed instead.
     mutating func release(to spare: inout ReceiveBuffer?) {
         guard waitingBytes == 0, let taken = buffer.take() else { return }
         if taken.capacity == ReceiveBuffer.usual { spare = consume taken }
     }
 
-    /// Forgets everything that was received.
+    /// Discards everything that was received.
     mutating func discard() {
         if var taken = buffer.take() {
             taken.consume(taken.count)
@@ -111,7 +111,7 @@ struct RequestReader: ~Copyable {
 
     private enum Search {
         case found(RequestHead, length: Int)
-        /// No end of a head so far.
+        /// The end of the head was not found yet.
         case unfinished(searched: Int)
         case failed(HeadError)
     }
@@ -151,8 +151,9 @@ struct RequestReader: ~Copyable {
         }
     }
 
-    /// The index after the empty line, or after the first byte that no head may contain. The parser then rejects that
-    /// byte at once; otherwise a client that never ends its head would be noticed only at the deadline.
+    /// The index after the empty line, or after the first byte that a head must not contain. In the second case the
+    /// parser rejects the head at once. Otherwise an invalid head without an end would be rejected only at the
+    /// deadline.
     private static func headEnd(_ bytes: Span<UInt8>, from start: Int) -> Int? {
         var previous = start > 0 ? bytes[start - 1] : 0
         for index in start..<bytes.count {

@@ -1,7 +1,7 @@
 public import HTTPMessages
 internal import Synchronization
 
-/// A complete request to one of our own servers.
+/// A complete request to an ``HTTPServer``.
 public struct ServerRequest: Sendable {
     public let method: String
     /// The request target as received (`/path?query`): ASCII without spaces and control characters.
@@ -15,7 +15,7 @@ public struct ServerRequest: Sendable {
     public let peer: Peer
     /// The uid that owns the client's TCP socket, if the server looks it up; nil if it is unknown.
     public let owner: UInt32?
-    /// The process of a local peer. It is set until the handler has put something into ``memory``.
+    /// The process of a local peer; nil once ``memory`` has a value.
     public internal(set) var process: PeerProcess?
     /// A value that is kept from one request of a connection to the next.
     public let memory: ConnectionMemory
@@ -35,7 +35,7 @@ public struct ServerRequest: Sendable {
         self.memory = memory
     }
 
-    /// The request of a parsed head, of which nothing is copied.
+    /// Makes a request from a parsed head without copying its texts.
     init(
         _ head: RequestHead, body: [UInt8], peer: Peer, owner: UInt32?, process: PeerProcess?, memory: ConnectionMemory
     ) {
@@ -58,13 +58,13 @@ public struct ServerRequest: Sendable {
     }
 }
 
-/// A value that lives as long as a connection: what was decided once need not be decided for every request.
+/// A value that is kept as long as a connection is open, so that a handler need not compute it for every request.
 public final class ConnectionMemory: Sendable {
     private let slot = Mutex<(any AnyObject & Sendable)?>(nil)
 
     public init() {}
 
-    /// What was kept, if anything. An object, since finding out the type of a value would take longer.
+    /// The value, if one was set. It must be an object, because casting an object to its type is faster.
     public var value: (any AnyObject & Sendable)? {
         get { slot.withLock { $0 } }
         set { slot.withLock { $0 = newValue } }
@@ -79,8 +79,8 @@ public enum Peer: Sendable, Hashable {
     case network(client: [UInt8], clientPort: UInt16, server: [UInt8], serverPort: UInt16)
 }
 
-/// A response of one of our own servers. The server itself adds `Content-Length` and `Connection`. There is no `Date`
-/// field, since nothing caches a local response.
+/// A response of an ``HTTPServer``. The server itself adds `Content-Length` and `Connection`. It sends no `Date` field,
+/// because local responses are not cached.
 public struct ServerResponse: Sendable {
     /// The body of a response.
     public enum Body: Sendable {
@@ -107,7 +107,7 @@ public struct ServerResponse: Sendable {
     }
 }
 
-/// Where a server listens.
+/// The address at which a server listens.
 public enum ListenAddress: Sendable {
     /// A new Unix socket at the path. A stale socket there is replaced; the caller holds the state lock. The file mode
     /// is 0600 by default; another mode needs a check of each peer.
@@ -126,13 +126,15 @@ public struct ServerLimits: Sendable {
     /// The time for a request's head, and again for its body. It starts with the first byte, or with the connection if
     /// ``isSingleRequest`` is set.
     public var requestTimeout: Duration = .seconds(5)
-    /// How long a client may leave a response unread. Responses hold tokens: ten seconds after a lock none may be in memory.
+    /// How long a client may leave a response unread. It is less than 10 s, because responses contain tokens, and 10 s
+    /// after the vault is locked no token may be in memory.
     public var writeTimeout: Duration = .seconds(8)
-    /// Over all listening sockets. When it is reached, the oldest connection without a complete request is closed.
+    /// The maximum number of connections over all listening sockets. If it is reached and another client connects, the
+    /// oldest connection without a complete request is closed.
     public var maxConnections = 4_096
-    /// One request per connection. A request with `Expect` or `Upgrade` is rejected with 400.
+    /// True if each connection may send only one request. A request with `Expect` or `Upgrade` is rejected with 400.
     public var isSingleRequest = false
-    /// Running handlers are cancelled as soon as the shutdown begins, so that they can tell their clients.
+    /// True if running handlers are cancelled as soon as the shutdown begins, so that they can still respond.
     public var cancelsAtShutdown = false
 
     public init() {}
