@@ -2,7 +2,7 @@
 /// points of small order, under which one signature can be valid for many messages, and second encodings of a point.
 enum Ed25519Point {
     /// False for coordinates not below the field's prime (RFC 8032 section 5.1.3) and for points of small order. Bytes
-    /// that encode no point are accepted here; no signature verifies under them.
+    /// that do not encode a point are accepted here; no signature verifies under them.
     static func isKey(_ bytes: [UInt8]) -> Bool {
         guard bytes.count == PublicKey.ed25519Length else { return false }
         // The highest bit is the sign of the other coordinate. It does not change the order of the point.
@@ -16,7 +16,7 @@ enum Ed25519Point {
         return !isHigh || (coordinate.first ?? 0) < 0xED
     }
 
-    /// The y coordinates of all points whose order divides the cofactor 8: of order 4, 1, 2 and, twice, 8.
+    /// The y coordinates of all points whose order divides the cofactor 8. Their orders are 4, 1, 2, 8 and 8.
     private static let smallOrder: [[UInt8]] = [
         [UInt8](repeating: 0, count: 32),
         [1] + [UInt8](repeating: 0, count: 31),

@@ -62,7 +62,7 @@ internal import COpenSSL
     }
 
     func verify(signature: [UInt8], message: [UInt8], algorithm: SignatureAlgorithm) -> Bool {
-        // Errors that stay in the thread's queue would be reported to its next caller.
+        // libcrypto has an error queue for each thread. Errors that stay in it would be reported for a later operation.
         defer { ERR_clear_error() }
         guard let context = unsafe EVP_MD_CTX_new() else { return false }
         defer { unsafe EVP_MD_CTX_free(context) }
@@ -112,7 +112,7 @@ internal import COpenSSL
         return bytes
     }
 
-    /// The public half of an Ed25519 key.
+    /// The public key of an Ed25519 key.
     func rawPublicKey() throws(CryptographyError) -> [UInt8] {
         defer { ERR_clear_error() }
         var bytes = [UInt8](repeating: 0, count: PublicKey.ed25519Length)

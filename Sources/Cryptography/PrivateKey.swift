@@ -2,7 +2,7 @@ internal import COpenSSL
 
 /// A private key for signing. Its private part cannot be read, and libcrypto erases it when the last copy is released.
 public struct PrivateKey: Sendable {
-    /// What kind of key to make.
+    /// The kind of a new key.
     public enum Family: Sendable, CaseIterable {
         case rsa2048, p256, p384, p521, ed25519
     }
@@ -11,8 +11,8 @@ public struct PrivateKey: Sendable {
     public let publicKey: PublicKey
     private let handle: KeyHandle
 
-    /// Takes over a key that libcrypto has read. Throws `invalidKey` for types, sizes and curves that we do not use,
-    /// and if the private part does not match the public one: otherwise the mistake would appear only when a provider
+    /// Uses a key that libcrypto has read. Throws `invalidKey` for types, sizes and curves that are not supported, and
+    /// if the private part does not match the public one: otherwise the mistake would appear only when a provider
     /// rejects a signature.
     init(reading handle: KeyHandle) throws(CryptographyError) {
         if handle.isType("RSA") {
@@ -38,8 +38,8 @@ public struct PrivateKey: Sendable {
         self.handle = handle
     }
 
-    /// Makes a new key. RSA takes up to some hundred milliseconds of processor time, the others less than one. Throws
-    /// `failed` if libcrypto fails.
+    /// Makes a new key. An RSA key takes up to some hundred milliseconds of processor time, other keys take less than
+    /// one millisecond. Throws `failed` if libcrypto fails.
     public static func generate(_ family: Family) throws(CryptographyError) -> PrivateKey {
         let handle = try makeHandle(family)
         let publicKey: PublicKey =
@@ -108,7 +108,7 @@ public struct PrivateKey: Sendable {
 }
 
 extension EllipticCurve {
-    /// Reads either of the names that libcrypto has for a curve.
+    /// The curve with this name. libcrypto has two names for each curve, and both are accepted.
     init?(libraryName: String) {
         switch libraryName {
         case "prime256v1", "P-256": self = .p256

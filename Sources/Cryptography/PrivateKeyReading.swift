@@ -1,14 +1,14 @@
 internal import Encodings
 public import Secrets
 
-/// Private keys from files. Only unencrypted ones are read, because there is nobody to ask for a passphrase.
+/// Private keys from files. Encrypted keys are rejected, because the daemon cannot ask for their passphrase.
 extension PrivateKey {
     /// The maximum size of one number in bytes; the largest is an RSA modulus of 8192 bits.
     private static let maxNumber = 1024
 
     /// Reads the private key of a PEM file (RFC 7468): PKCS #8, `RSA PRIVATE KEY` or `EC PRIVATE KEY`. Other blocks in
-    /// the file are ignored. Throws `invalidKey` for no or several private keys, for encrypted ones and for other
-    /// types.
+    /// the file are ignored. Throws `invalidKey` if there is not exactly one private key, if it is encrypted, or if its
+    /// type is not supported.
     public init(pem text: Secret) throws(CryptographyError) {
         var blocks: [(label: String, body: [UInt8])] = []
         var label: String?
@@ -58,12 +58,12 @@ extension PrivateKey {
     private static func encode(_ parts: PublicKey.Parts, _ numbers: [[UInt8]]) throws(CryptographyError) -> [UInt8] {
         switch parts {
         case .rsa(let modulus, let exponent):
-            guard numbers.count == 6 else { throw .invalidKey(reason: "an RSA key has d, p, q, dp, dq and qi") }
+            guard numbers.count == 6 else { throw .invalidKey(reason: "an RSA key must have d, p, q, dp, dq and qi") }
             let all = [[0], modulus, exponent] + numbers
             return DER.element(0x30, all.flatMap { DER.integer($0) })
         case .ellipticCurve(let curve, let x, let y):
             guard numbers.count == 1, numbers[0].count == curve.coordinateLength else {
-                throw .invalidKey(reason: "d has the length of its curve")
+                throw .invalidKey(reason: "the length of d does not fit the curve")
             }
             return DER.sequence(
                 DER.integer([1]), DER.octetString(numbers[0]),
@@ -71,7 +71,7 @@ extension PrivateKey {
                 DER.element(0xA1, DER.bitString([0x04] + x + y)))
         case .ed25519:
             guard numbers.count == 1, numbers[0].count == PublicKey.ed25519Length else {
-                throw .invalidKey(reason: "an Ed25519 key has 32 bytes")
+                throw .invalidKey(reason: "an Ed25519 key must have 32 bytes")
             }
             return DER.sequence(
                 DER.integer([0]), DER.sequence(DER.identifier(PublicKey.Identifier.ed25519)),
@@ -79,7 +79,7 @@ extension PrivateKey {
         }
     }
 
-    /// The label of an encapsulation boundary (RFC 7468 section 2); nil if the line is none.
+    /// The label of an encapsulation boundary (RFC 7468 section 2); nil if the line is not a boundary.
     private static func label(of line: ArraySlice<UInt8>, _ word: String) -> String? {
         let text = String(decoding: line, as: UTF8.self)
         let head = "-----\(word) "

@@ -1,4 +1,4 @@
-/// A public key for verifying signatures. It is checked when it is made: only sizes, exponents and curves that we use
+/// A public key for verifying signatures. It is checked when it is created: only supported sizes, exponents and curves
 /// are accepted, and a point must lie on its curve. Attack: verifying under a 16,384-bit modulus or a huge exponent
 /// would take much processor time.
 public struct PublicKey: Sendable, Equatable {
@@ -9,7 +9,7 @@ public struct PublicKey: Sendable, Equatable {
         case ed25519([UInt8])
     }
 
-    /// Accepted bits of an RSA modulus. Smaller keys can be broken, larger ones cost too much time.
+    /// The accepted lengths of an RSA modulus in bits. Smaller keys can be broken, larger keys take too much time.
     public static let rsaBits = 2048...8192
     static let ed25519Length = 32
 
@@ -25,11 +25,11 @@ public struct PublicKey: Sendable, Equatable {
         guard let high = modulus.first, let low = modulus.last else { throw .invalidKey(reason: "no modulus") }
         let bits = modulus.count * 8 - high.leadingZeroBitCount
         guard PublicKey.rsaBits.contains(bits) else {
-            throw .invalidKey(reason: "an RSA modulus has 2048 to 8192 bits")
+            throw .invalidKey(reason: "an RSA modulus must have 2048 to 8192 bits")
         }
-        guard low & 1 == 1 else { throw .invalidKey(reason: "an RSA modulus is odd") }
+        guard low & 1 == 1 else { throw .invalidKey(reason: "an RSA modulus must be odd") }
         guard let last = exponent.last, exponent.count <= 4, last & 1 == 1, exponent != [1] else {
-            throw .invalidKey(reason: "an RSA exponent is odd, above 1 and below 2^32")
+            throw .invalidKey(reason: "an RSA exponent must be odd, above 1 and below 2^32")
         }
         let info = DER.sequence(
             DER.sequence(DER.identifier(Identifier.rsaEncryption), DER.null),
@@ -44,7 +44,7 @@ public struct PublicKey: Sendable, Equatable {
     /// `invalidKey`.
     public init(curve: EllipticCurve, x: [UInt8], y: [UInt8]) throws(CryptographyError) {
         guard x.count == curve.coordinateLength, y.count == curve.coordinateLength else {
-            throw .invalidKey(reason: "a coordinate has the length of its curve")
+            throw .invalidKey(reason: "the length of a coordinate does not fit the curve")
         }
         let info = DER.sequence(
             DER.sequence(DER.identifier(Identifier.ecPublicKey), DER.identifier(Identifier.of(curve))),
@@ -61,7 +61,7 @@ public struct PublicKey: Sendable, Equatable {
     /// `invalidKey`.
     public init(ed25519 bytes: [UInt8]) throws(CryptographyError) {
         guard bytes.count == PublicKey.ed25519Length else {
-            throw .invalidKey(reason: "an Ed25519 key has 32 bytes")
+            throw .invalidKey(reason: "an Ed25519 key must have 32 bytes")
         }
         guard Ed25519Point.isKey(bytes) else {
             throw .invalidKey(reason: "an Ed25519 key must be a point of full order in canonical encoding")
@@ -106,8 +106,9 @@ public struct PublicKey: Sendable, Equatable {
         }
     }
 
-    /// The same for an ECDSA signature as certificates and WebAuthn authenticators write it: a DER sequence of r and s
-    /// (RFC 3279 section 2.2.3), which libcrypto accepts in canonical DER only. False for keys of another kind.
+    /// True if the ECDSA signature is valid, in the form that certificates and WebAuthn authenticators use: a DER
+    /// sequence of r and s (RFC 3279 section 2.2.3). libcrypto accepts only canonical DER. False for other kinds of
+    /// keys.
     public func verify(derSignature signature: [UInt8], message: [UInt8], algorithm: SignatureAlgorithm) -> Bool {
         guard fits(algorithm), case .ellipticCurve(let curve, _, _) = parts,
             signature.count <= 2 * curve.coordinateLength + 16

@@ -23,8 +23,8 @@ public enum RandomToken {
         }
     }
 
-    /// A secret of that many random bits as base64url: state, nonce, PKCE verifier. 256 bits give 43 characters, the
-    /// shortest verifier that RFC 7636 section 4.1 allows. Longer nonces are cut off by some providers.
+    /// A secret with `bits` random bits as base64url, for a state, a nonce or a PKCE verifier. 256 bits give 43
+    /// characters, the shortest verifier that RFC 7636 section 4.1 allows. Some providers truncate longer nonces.
     public static func base64URL(bits: Int = 256) -> Secret {
         var raw = bytes((bits + 7) / 8)
         var text = Base64URL.encodeToBytes(raw)
@@ -35,7 +35,7 @@ public enum RandomToken {
         return Secret(bytes: text)
     }
 
-    /// A random identifier as base64url for what must be unguessable but is not secret, such as a flow's identifier.
+    /// A random identifier as base64url. It cannot be guessed but is not secret, for example a flow's identifier.
     public static func identifier(bits: Int = 128) -> String {
         Base64URL.encode(bytes((bits + 7) / 8))
     }

@@ -3,7 +3,7 @@ public import Secrets
 
 /// Derives a key from a passphrase with scrypt, which costs time and memory for each guess (RFC 7914).
 public enum Scrypt {
-    /// The cost of one guess. Every value of this type is within the limits that we accept.
+    /// The cost of one guess. Every value of this type is within the accepted limits.
     public struct Cost: Sendable, Equatable {
         /// N = 2^17: 128 MiB and about half a second for each guess.
         public static let standard = Cost(n: 1 << 17, r: 8, p: 1)

@@ -9,7 +9,7 @@ public import Secrets
 public enum SealedBox {
     /// The length of a key in bytes.
     public static let keyLength = 32
-    /// How many bytes the sealed text is longer than the text.
+    /// The number of bytes by which a sealed text is longer than the text.
     public static let overhead = nonceLength + tagLength
     static let nonceLength = 12
     static let tagLength = 16
@@ -24,10 +24,10 @@ public enum SealedBox {
         try seal(text, with: key, context: context, nonce: RandomToken.bytes(nonceLength))
     }
 
-    /// Decrypts. Nil if the box was not sealed with this key and this context, or was changed.
+    /// Decrypts a sealed text. Nil if it was not sealed with this key and this context, or was changed.
     ///
-    /// Throws `invalidKey` if the key does not have 32 bytes, `failed` if libcrypto fails, which says nothing about the
-    /// box.
+    /// Throws `invalidKey` if the key does not have 32 bytes, and `failed` if libcrypto fails. In both cases it is not
+    /// known whether the sealed text is valid.
     public static func open(
         _ box: some Collection<UInt8>, with key: Secret, context: [UInt8]
     ) throws(CryptographyError) -> Secret? {
@@ -48,7 +48,8 @@ public enum SealedBox {
         return cipher.finish() ? Secret(bytes: text) : nil
     }
 
-    /// With a given nonce, only for tests with known results: using a nonce twice under one key reveals the texts.
+    /// Seals with a given nonce. Only for tests with known results: if a nonce is used twice with one key, the texts
+    /// can be computed.
     static func seal(
         _ text: Secret, with key: Secret, context: [UInt8], nonce: [UInt8]
     ) throws(CryptographyError) -> [UInt8] {
@@ -104,7 +105,7 @@ public enum SealedBox {
             && Int(count) == input.count
     }
 
-    /// GCM has no output left here. This call computes the tag, or checks it.
+    /// Computes the tag when sealing, or checks it when opening. GCM has no further output at this point.
     func finish() -> Bool {
         var rest = [UInt8](repeating: 0, count: 16)
         var count: Int32 = 0

@@ -1,5 +1,5 @@
-/// The signature algorithms of JOSE that we use (RFC 7518 section 3.1, RFC 8037 section 3.1). Raw values are their
-/// names on the wire. `none` and the HS family have no case, so no code can accept them. Attack: a verifier that
+/// The supported signature algorithms of JOSE (RFC 7518 section 3.1, RFC 8037 section 3.1). Raw values are their JOSE
+/// names. `none` and the HS family have no case, so no code can accept them. Attack: a verifier that
 /// accepts HS256 can be made to use a published public key as the MAC key, and then anyone can sign.
 public enum SignatureAlgorithm: String, Sendable, CaseIterable {
     case rs256 = "RS256"
@@ -40,7 +40,7 @@ public enum SignatureAlgorithm: String, Sendable, CaseIterable {
         }
     }
 
-    /// libcrypto's name of the digest; nil where the scheme hashes by itself.
+    /// libcrypto's name of the digest; nil if the scheme includes the hashing (Ed25519).
     var digestName: String? {
         switch self {
         case .rs256, .ps256, .es256: "SHA256"
@@ -51,7 +51,7 @@ public enum SignatureAlgorithm: String, Sendable, CaseIterable {
     }
 }
 
-/// The curves of NIST that JOSE signs with (RFC 7518 section 6.2.1.1). Raw values are their names on the wire.
+/// The NIST curves that JOSE uses for signatures (RFC 7518 section 6.2.1.1). Raw values are their JOSE names.
 public enum EllipticCurve: String, Sendable, CaseIterable {
     case p256 = "P-256"
     case p384 = "P-384"

@@ -4,13 +4,13 @@ public enum CallbackPaths {
     public static let failed = "/failed"
     public static let noted = "/noted"
     public static let outdated = "/older"
-    /// A start page is at this path and a key.
+    /// The beginning of a start page's path. A key follows it.
     public static let start = "/start/"
 
     public static func isReserved(_ path: String) -> Bool {
         [done, failed, noted, outdated].contains(path) || path.hasPrefix(start)
     }
 
-    /// The paths as they are named to users.
+    /// The list of these paths for messages.
     public static let reservedText = "\(done), \(failed), \(noted), \(outdated) and \(start)"
 }

@@ -34,13 +34,13 @@ public enum FormEncoding {
         return pairs
     }
 
-    /// The same for text, see ``parse(_:maxPairs:)``. Throws ``Failure``.
+    /// Parses text in the same way, see ``parse(_:maxPairs:)``. Throws ``Failure``.
     public static func parse(_ text: some StringProtocol, maxPairs: Int = 100) throws(Failure) -> [Pair] {
         try parse(Array(text.utf8), maxPairs: maxPairs)
     }
 
-    /// The pairs as a form or query. Everything but the unreserved characters of RFC 3986 is escaped; a space is `+`
-    /// in a form and `%20` in a query, which every server reads the same.
+    /// The pairs as a form or query. Everything but the unreserved characters of RFC 3986 is escaped. A space is `+`
+    /// in a form and `%20` in a query.
     public static func encode(_ pairs: [(String, String)], spaceAsPlus: Bool = false) -> String {
         pairs.map { "\(escape($0.0, spaceAsPlus: spaceAsPlus))=\(escape($0.1, spaceAsPlus: spaceAsPlus))" }
             .joined(separator: "&")

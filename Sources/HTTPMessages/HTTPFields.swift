@@ -1,4 +1,4 @@
-/// The header fields of a message, in order; names compare without letter case (RFC 9110 section 5.1).
+/// The header fields of a message, in order. Names are compared without regard to letter case (RFC 9110 section 5.1).
 public struct HTTPFields: Sendable {
     /// One field line.
     public struct Field: Sendable {
@@ -14,7 +14,7 @@ public struct HTTPFields: Sendable {
         for (name, value) in pairs { append(name, value) }
     }
 
-    /// Appends a line. Lines with the same name stay.
+    /// Appends a line. Lines with the same name are kept.
     public mutating func append(_ name: String, _ value: String) {
         lines.append(Field(name: name, value: value))
     }
@@ -40,7 +40,7 @@ public struct HTTPFields: Sendable {
         lines.contains { HTTPFields.isSame($0.name, name) }
     }
 
-    /// Compares two field names as ASCII without letter case.
+    /// Compares two field names as ASCII, without regard to letter case.
     public static func isSame(_ left: String, _ right: String) -> Bool {
         guard left.utf8.count == right.utf8.count else { return false }
         var others = right.utf8.makeIterator()

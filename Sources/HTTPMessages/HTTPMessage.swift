@@ -21,7 +21,8 @@ public struct HTTPRequest: Sendable {
     /// Do not connect to an address of this machine or to a link-local address, whatever the host name resolves to. For
     /// URLs that come from another party (protection against server-side request forgery).
     public var refusesInsideAddresses = false
-    /// Connect to no address of a private network either (RFC 1918, RFC 4193, RFC 6598), nor to this machine.
+    /// Like ``refusesInsideAddresses``, and also do not connect to an address of a private network (RFC 1918, RFC 4193,
+    /// RFC 6598).
     public var refusesPrivateAddresses = false
 
     public init(
@@ -80,7 +81,7 @@ public struct HTTPResponse: Sendable {
     /// The reason why the body is incomplete; nil if it is complete. Set only for requests with
     /// ``HTTPRequest/keepsPartialBody``. Callers that set that flag must check this before they use the body.
     public var truncation: HTTPClientError?
-    /// Where the server is.
+    /// The network to which the server's address belongs.
     public var peer: PeerPlace
 
     public init(
@@ -132,7 +133,7 @@ public enum HTTPClientError: Error, Sendable, Equatable {
     case wrongScheme(host: String, speaksTLS: Bool)
     /// The response's body is longer than ``HTTPLimits/maxBody``.
     case tooLarge(host: String)
-    /// The response is not valid HTTP, or it ended before its stated length.
+    /// The response is not valid HTTP, or it ended before the length that its head states.
     case malformed(host: String)
     /// The URL's scheme is not allowed: neither https nor http to a loopback address.
     case refusedURL

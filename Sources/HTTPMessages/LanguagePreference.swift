@@ -9,13 +9,13 @@ public struct LanguagePreference: Sendable {
 
     private let ranges: [Range]
 
-    /// Reads the values of all lines of the field. An element with a mistake in it counts as absent.
+    /// Reads the values of all lines of the field. Invalid elements are ignored.
     public init(parsing values: [String]) {
         ranges = values.flatMap { $0.utf8.split(separator: UInt8(ascii: ",")) }.compactMap(LanguagePreference.range)
     }
 
-    /// The language with the highest weight; of equal ones the one that is named first. Nil if the user names none of
-    /// them, or only with the weight 0.
+    /// The offered language with the highest weight. If weights are equal, the language that the field names first. Nil
+    /// if the field names none of the offered languages, or only with the weight 0.
     ///
     /// - Parameter offered: primary subtags in lower case. `ru-RU` fits `ru`, as in a lookup (RFC 4647 section 3.4).
     public func best(of offered: [String]) -> String? {
@@ -32,7 +32,7 @@ public struct LanguagePreference: Sendable {
         return best?.language
     }
 
-    /// `ru-RU;q=0.8`, with blanks around `;`.
+    /// Reads one element, such as `ru-RU;q=0.8`. Blanks around `;` are allowed.
     private static func range(_ element: Substring.UTF8View) -> Range? {
         let parts = element.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false).map(trimmed)
         guard let tag = parts.first, parts.count <= 2, let language = primarySubtag(tag) else { return nil }
@@ -47,7 +47,7 @@ public struct LanguagePreference: Sendable {
         return text
     }
 
-    /// Nil if the text is no language range (RFC 4647 section 2.1).
+    /// The primary subtag in lower case. Nil if the text is not a language range (RFC 4647 section 2.1).
     private static func primarySubtag(_ tag: Substring.UTF8View) -> String? {
         if tag.elementsEqual("*".utf8) { return "*" }
         let subtags = tag.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)

@@ -44,7 +44,7 @@ extension TokenDownscoping {
         granted.isEmpty ? ceiling : ceiling.filter(granted.contains)
     }
 
-    /// A remark for users if an account's granted scopes do not cover its ceiling; nil if they do.
+    /// A remark for the user if an account's granted scopes do not cover its ceiling; nil if they do.
     public static func remark(on account: String, below ceiling: [String], of granted: some Collection<String>)
         -> String?
     {
@@ -52,9 +52,9 @@ extension TokenDownscoping {
         let notGranted = ceiling.filter { !reachable.contains($0) }
         // If all granted scopes are within the ceiling, the token is served as it is.
         guard !notGranted.isEmpty, !granted.allSatisfy(ceiling.contains) else { return nil }
-        let words = "\(account) does not ask its provider for “\(notGranted.joined(separator: " "))”"
+        let words = "\(account) does not request the scope “\(notGranted.joined(separator: " "))”"
         return reachable.isEmpty
             ? "\(words): none of its tokens is within the scope, so none will be served."
-            : "\(words): its tokens will be good for “\(reachable.joined(separator: " "))” at most."
+            : "\(words): its tokens will have the scope “\(reachable.joined(separator: " "))” at most."
     }
 }

@@ -1,7 +1,7 @@
 /// A private-use URI scheme that an app may claim (RFC 3986 section 3.1, RFC 8252 section 7.1). It is well-formed and
 /// not reserved: browsers and desktops handle the reserved schemes themselves, or the scheme executes its content.
 public struct URLScheme: Hashable, Sendable, Comparable, CustomStringConvertible {
-    /// Why a text is not such a scheme.
+    /// Why a scheme is rejected.
     public enum Failure: Error, Equatable, Sendable {
         /// Not a letter followed by letters, digits, `+`, `-` and `.`, or longer than ``URLScheme/maxLength`` bytes.
         case malformed
@@ -26,7 +26,7 @@ public struct URLScheme: Hashable, Sendable, Comparable, CustomStringConvertible
         "unix", "urn", "vbscript", "view-source", "vnc", "webcal", "webcals", "ws", "wss", "x-scheme-handler", "xmpp",
     ]
 
-    /// In lower case, as schemes are compared.
+    /// The scheme in lower case, because schemes are compared without regard to letter case.
     public let name: String
 
     /// Reads a scheme without its colon. Throws ``Failure`` if it is malformed or reserved.

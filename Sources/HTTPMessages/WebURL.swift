@@ -1,7 +1,7 @@
 /// An absolute URL, split into its components (RFC 3986). Nothing is normalised or decoded except that scheme and host
 /// are lower-cased.
 public struct WebURL: Sendable, Equatable {
-    /// Why a text is not a URL that we use.
+    /// Why a URL is rejected.
     public enum Failure: Error, Equatable, Sendable {
         case tooLong, invalidCharacter, noScheme, noHost, userInformation, invalidPort
     }
@@ -75,8 +75,8 @@ public struct WebURL: Sendable, Equatable {
             guard let close = authority.firstIndex(of: "]") else { throw .noHost }
             host = authority[authority.index(after: authority.startIndex)..<close]
             tail = authority[authority.index(after: close)...]
-            // Brackets must contain an IPv6 address. With brackets around a name, our host and the host that libcurl
-            // reads could differ.
+            // Brackets must contain an IPv6 address. If they contained a name, this parser and libcurl could read
+            // different hosts.
             guard host.contains(":"), !host.contains("[") else { throw .noHost }
         } else {
             let colon = authority.firstIndex(of: ":") ?? authority.endIndex
@@ -99,7 +99,7 @@ public struct WebURL: Sendable, Equatable {
         return isDefault ? "\(scheme)://\(name)" : "\(scheme)://\(name):\(port ?? 0)"
     }
 
-    /// For messages: the host, with its port unless that is the scheme's own. Empty without a host.
+    /// The host for messages, with the port if it is not the scheme's default. Empty if the URL has no host.
     public var place: String {
         guard let host else { return "" }
         let usual = ["https": 443, "http": 80][scheme]

@@ -40,6 +40,6 @@ import Testing
         // What is good for less than the ceiling is within it.
         #expect(remark(["a", "b"], ["a"]) == nil)
         #expect(remark(["x"], ["a"])?.contains("“x”: none of its tokens is within the scope") == true)
-        #expect(remark(["a", "x"], ["a", "b"])?.contains("“x”: its tokens will be good for “a” at most") == true)
+        #expect(remark(["a", "x"], ["a", "b"])?.contains("“x”: its tokens will have the scope “a” at most") == true)
     }
 }

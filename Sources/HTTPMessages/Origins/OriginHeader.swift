@@ -1,12 +1,12 @@
 /// A header field in which a tool sends a token, as the configuration writes it: `Authorization: Bearer {token}`.
 public struct OriginHeader: Sendable, Hashable {
-    /// Why a text is not such a field.
+    /// Why a field is rejected.
     public enum Failure: Error, Equatable, Sendable {
-        /// It is not `Name: value`.
+        /// The text does not have the form `Name: value`.
         case notAField
-        /// The field belongs to the connection, not to the user.
+        /// The field controls the connection or the message's framing, so it cannot carry a token.
         case reserved
-        /// It has a word in braces that is not known.
+        /// The value has an unknown word in braces.
         case unknownPlaceholder(String)
     }
 
@@ -15,12 +15,12 @@ public struct OriginHeader: Sendable, Hashable {
     /// The value, with its placeholders.
     public let template: String
 
-    /// What the tools of most services send.
+    /// The field that the tools of most services send.
     public static let usual = OriginHeader(name: "Authorization", template: "Bearer {token}")
 
     /// The words that may be in braces.
     private static let placeholders = ["token", "username", "api_key"]
-    /// Fields of the connection and of the message's framing (RFC 9110, RFC 9112).
+    /// Fields that control the connection or the message's framing (RFC 9110, RFC 9112).
     private static let reserved: Set<String> = [
         "connection", "expect", "host", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding",
         "upgrade",
@@ -54,7 +54,7 @@ public struct OriginHeader: Sendable, Hashable {
     /// True if the value has this placeholder.
     public func uses(_ placeholder: String) -> Bool { template.contains("{\(placeholder)}") }
 
-    /// The field with one placeholder replaced by a text that is known already.
+    /// The field with one placeholder replaced by a text.
     public func setting(_ placeholder: String, to value: String) -> OriginHeader {
         OriginHeader(name: name, template: template.replacing("{\(placeholder)}", with: value))
     }
@@ -75,6 +75,6 @@ public struct OriginHeader: Sendable, Hashable {
         return "\(name): \(value)\(rest)"
     }
 
-    /// The configuration's form.
+    /// The field as the configuration writes it.
     public var text: String { "\(name): \(template)" }
 }

@@ -3,16 +3,16 @@
 /// Written as a URL that ends with `/*`: `https://gitlab.example.org/*`, `https://gitlab.example.org/team/*`. The `/*`
 /// may be left out. Two patterns with the same meaning are equal.
 public struct OriginPattern: Sendable, Hashable {
-    /// Why a text is not a pattern.
+    /// Why a pattern is rejected.
     public enum Failure: Error, Equatable, Sendable {
         case notAURL
         case noHost
-        /// Plain text protocols are allowed to this machine only.
+        /// The protocol is not encrypted, and the host is not this machine.
         case plainText
         case wildcard
-        /// It has a query, a fragment or a user name.
+        /// The URL has a query, a fragment or a user name.
         case notAnOrigin
-        /// Its path has segments that servers read in different ways.
+        /// The path has segments that servers interpret in different ways.
         case ambiguousPath
     }
 
@@ -57,14 +57,14 @@ public struct OriginPattern: Sendable, Hashable {
         }
     }
 
-    /// The pattern in its one form, with `/*` at its end.
+    /// The pattern in canonical form, with `/*` at its end.
     public var text: String {
         let name = host.contains(":") ? "[\(host)]" : host
         let port = port.map { ":\($0)" } ?? ""
         return "\(scheme)://\(name)\(port)" + segments.map { "/\($0)" }.joined() + "/*"
     }
 
-    /// The host, with its port unless that is the default; for messages.
+    /// The host for messages, with the port if it is not the scheme's default.
     public var place: String {
         let name = host.contains(":") ? "[\(host)]" : host
         return port.map { "\(name):\($0)" } ?? name
@@ -78,7 +78,7 @@ public struct OriginPattern: Sendable, Hashable {
     }
 }
 
-/// One entry of the table of origins, as far as it decides which entry a lookup finds.
+/// The parts of an entry of the origin table that decide whether a lookup finds the entry.
 public struct OriginRule: Sendable, Hashable {
     public let pattern: OriginPattern
     /// If this is not nil, only a tool that names this user gets the token.
@@ -89,13 +89,13 @@ public struct OriginRule: Sendable, Hashable {
         self.username = username
     }
 
-    /// True if a lookup of this place by a tool that named this user finds the rule.
+    /// True if the rule applies to this place and to the user that the tool named.
     public func matches(_ place: OriginPlace, username: String?) -> Bool {
         (self.username == nil || self.username == username) && pattern.matches(place)
     }
 
-    /// The index of the rule that a lookup finds: of those that match, the one with the longest path; of two with the
-    /// same path, the one with a user name. Nil if no rule matches.
+    /// The index of the rule that a lookup finds: the matching rule with the longest path. If two matching rules have
+    /// the same path, the rule with a user name is found. Nil if no rule matches.
     public static func mostSpecific(
         of rules: [OriginRule], for place: OriginPlace, username: String?
     ) -> Int? {

@@ -1,4 +1,4 @@
-/// What a tool is about to connect to, in the form in which it is compared with ``OriginPattern``.
+/// The address to which a tool is about to connect, in the form in which it is compared with ``OriginPattern``.
 public struct OriginPlace: Sendable, Equatable {
     /// Lower-cased.
     public let scheme: String
@@ -6,10 +6,10 @@ public struct OriginPlace: Sendable, Equatable {
     public let host: String?
     /// Nil for the default port of the scheme.
     public let port: Int?
-    /// The segments of the path, empty for a URL without one. Escapes of characters that need none are decoded, and the
-    /// hexadecimal digits of the others are upper-case. Nil if a server may read the path in another way than we do.
+    /// The segments of the path; empty if the URL has no path. Escaped characters that need no escape are decoded, and
+    /// the hexadecimal digits of other escapes are upper-case. Nil if servers may interpret the path in different ways.
     public let segments: [String]?
-    /// True if secrets may be sent there: the protocol is not a plain text one, or the host is this machine.
+    /// True if secrets may be sent to this address: the protocol is encrypted, or the host is this machine.
     public let isSecure: Bool
     /// True if the URL has a query or a fragment.
     let hasQueryOrFragment: Bool
@@ -23,13 +23,14 @@ public struct OriginPlace: Sendable, Equatable {
         hasQueryOrFragment = url.query != nil || url.fragment != nil
     }
 
-    /// The ports of the schemes that tools look up (IANA's registry of service names).
+    /// The default ports of the schemes that tools use (IANA's registry of service names).
     private static let usualPorts = [
         "https": 443, "http": 80, "wss": 443, "ws": 80, "smtp": 25, "smtps": 465, "imap": 143, "imaps": 993,
         "pop3": 110, "pop3s": 995,
     ]
 
-    /// Schemes with encryption. Of mail protocols the plain ones too: their clients switch to TLS (STARTTLS).
+    /// Schemes with encryption. The unencrypted schemes of mail protocols are included, because their clients switch to
+    /// TLS (STARTTLS).
     private static let encryptedSchemes: Set<String> = [
         "https", "wss", "smtp", "smtps", "imap", "imaps", "pop3", "pop3s", "sieve", "ldaps", "ftps", "mqtts", "amqps",
         "nntps", "ssh", "sftp",
@@ -47,8 +48,8 @@ public struct OriginPlace: Sendable, Equatable {
         return segments
     }
 
-    /// Nil for an escape that is not valid, and for escapes of `/`, `\`, `%` and control characters: some servers decode
-    /// them before they split the path, or decode twice.
+    /// The normalized segment. Nil for an invalid escape, for `\`, and for escapes of `/`, `\`, `%` and control
+    /// characters: some servers decode these before they split the path, or decode twice.
     private static func normalized(_ bytes: Substring.UTF8View) -> String? {
         var output: [UInt8] = []
         var rest = bytes[...]
@@ -73,15 +74,15 @@ public struct OriginPlace: Sendable, Equatable {
         return String(decoding: output, as: UTF8.self)
     }
 
-    /// True for `.` and `..`, also before a semicolon or a space, escaped or not: some servers drop these and what follows
-    /// them first.
+    /// True for `.` and `..`, also if a semicolon or a space follows, escaped or not. Some servers remove the semicolon
+    /// or space and the text after it before they resolve `.` and `..`.
     private static func isDots(_ segment: String) -> Bool {
         let rest = segment.drop { $0 == "." }
         let dots = segment.count - rest.count
         return (1...2).contains(dots) && (rest.isEmpty || [";", "%3B", " ", "%20"].contains { rest.hasPrefix($0) })
     }
 
-    /// RFC 3986 section 2.3.
+    /// True for an unreserved character (RFC 3986 section 2.3).
     private static func isUnreserved(_ byte: UInt8) -> Bool {
         switch byte {
         case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
