@@ -5,7 +5,7 @@ struct CertificateFile {
     /// The maximum size in bytes, five times that of a system's bundle.
     private static let maxSize = 1 << 20
 
-    /// The file's content, or why it cannot be used, as the end of a sentence.
+    /// The file's content, or the error if it cannot be used.
     static func read(_ path: String, user: UInt32) -> Result<[UInt8], Mistake> {
         do throws(FileTrust.Failure) {
             let content = try FileTrust(user: user).read(path, maxSize: maxSize)

@@ -11,13 +11,13 @@ public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConver
     /// In TOML's dotted form (`accounts.mail.issuer`); nil for syntax errors and for whole files.
     public let key: String?
     public let message: String
-    /// What helps can be told from it; nil if the message says everything.
+    /// The kind of error, from which a program can derive advice for the user; nil if the message is sufficient.
     public let cause: Cause?
 
-    /// What is wrong, for programs that advise the user.
+    /// Kinds of errors for which programs have advice.
     public enum Cause: Sendable, Equatable {
         case unsafe(UnsafePath)
-        /// A call has made an exposed socket of the table's name.
+        /// An exposed socket with the table's name exists already; an API request created it.
         case nameTaken(socket: String)
     }
 
@@ -38,7 +38,7 @@ public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConver
     }
 }
 
-/// A file or directory of the configuration with which other users may do what they must not.
+/// A file or directory of the configuration that belongs to another user, or to which other users have too much access.
 public struct UnsafePath: Sendable, Equatable {
     public let path: String
     public let trouble: PathTrouble
@@ -49,7 +49,7 @@ public struct UnsafePath: Sendable, Equatable {
     }
 }
 
-/// Why the value of a key cannot be used: what a ``ConfigurationError`` says, without its place.
+/// Why the value of a key cannot be used: the message and cause of a ``ConfigurationError``, without file and line.
 struct Mistake: Error, Equatable {
     let message: String
     let cause: ConfigurationError.Cause?

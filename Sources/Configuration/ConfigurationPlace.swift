@@ -31,15 +31,15 @@ public struct ConfigurationPlace: Sendable, Equatable {
     public var runtimeDirectory: String?
     /// The uid that files must belong to, unless they are root's.
     public var user: UInt32
-    /// The credentials that the daemon would be given at its start, if they are known. Only for `config check`: a
-    /// running daemon must not stop because of a missing credential.
+    /// The credentials that the daemon would get at its start, if they are known. Only `config check` sets this: a
+    /// missing credential must not stop a running daemon.
     public var credentials: GivenCredentials?
     /// The default for `[vault]`.
     public var usualVault = VaultConfiguration.standard
     /// Overrides `[vault]`; nil if the file decides.
     public var onlyVault: VaultConfiguration?
 
-    /// Files of the caller's choice, for tests and private daemons.
+    /// Uses the given files, for tests and private daemons.
     public init(userFile: String?, isExplicit: Bool, dropInDirectories: [String], home: String?, user: UInt32) {
         self.userFile = userFile
         self.isExplicit = isExplicit
@@ -48,8 +48,10 @@ public struct ConfigurationPlace: Sendable, Equatable {
         self.user = user
     }
 
-    /// The standard files: `--config`, else `RINGBACK_CONFIG`, else `$XDG_CONFIG_HOME/ringback/config.toml`, else that
-    /// below `~/.config`; drop-ins in `/usr/share/ringback/accounts.d`, `/etc/ringback/accounts.d` and beside the file.
+    /// The standard files. The user's file is `--config`, else `RINGBACK_CONFIG`, else
+    /// `$XDG_CONFIG_HOME/ringback/config.toml`, else `~/.config/ringback/config.toml`. Drop-ins are in
+    /// `/usr/share/ringback/accounts.d`, `/etc/ringback/accounts.d` and `accounts.d` in the directory of the user's
+    /// file.
     ///
     /// `option` is the value of `--config`; a relative path is resolved against the current working directory.
     public static func standard(option: String?, environment: [String: String]) -> ConfigurationPlace {

@@ -51,7 +51,7 @@ public struct ConfigurationReport: Sendable, Equatable {
 
     /// Reads the configuration and checks it.
     ///
-    /// - Parameter names: the names of the exposed sockets that calls made, if they are known.
+    /// - Parameter names: the names of the exposed sockets that API requests created, if they are known.
     public init(of place: ConfigurationPlace, exposedByHand names: Set<String> = []) {
         do throws(ConfigurationErrors) {
             let configuration = try DaemonConfiguration.load(place)
@@ -99,11 +99,12 @@ public struct ConfigurationReport: Sendable, Equatable {
         self.files = files
     }
 
-    /// `{"valid","accounts":[{"name","provider","source","redirect_uri","registration","notes","aws_role"?}],"errors":[…]}`, with
-    /// the tables of schemes as `"schemes":[{"name","source","command"?,"notes"}]`, those of restricted sockets as
+    /// `{"valid","accounts":[{"name","provider","source","redirect_uri","registration","notes","aws_role"?}],
+    /// "errors":[…]}`,
+    /// with the tables of schemes as `"schemes":[{"name","source","command"?,"notes"}]`, those of restricted sockets as
     /// `"exposes":[{"name","accounts","source","notes"}]`, the table of origins as `"origins":[{"url","account",
-    /// "kind","headers","source"…}]`, and the kept files as `"kept_files":[{"path","account","format","source"}]`.
-    /// Each `source` is `{"file","line"}`.
+    /// "kind","headers","source"…}]`, and the kept files as `"kept_files":[{"path","account","format","source"}]`. Each
+    /// `source` is `{"file","line"}`.
     public var json: String {
         let accounts = accounts.map { account -> JSON in
             var object = JSONObject([
@@ -142,8 +143,8 @@ public struct ConfigurationReport: Sendable, Equatable {
 }
 
 extension ConfigurationError {
-    /// `{"file","line","key","message","cause","path","socket"}`, without unknown members: an element of `errors` in the
-    /// socket API.
+    /// `{"file","line","key","message","cause","path","socket"}`, without the members that are not known: an element of
+    /// `errors` in the socket API.
     public var json: JSON {
         var object = JSONObject([.init("file", .string(file))])
         if let line { object["line"] = .integer(line) }
@@ -179,7 +180,7 @@ extension AccountConfiguration {
             notes.append("A service account: its tokens come from grant = \"\(service.grant.rawValue)\".")
         }
         if case .mcp(let mcp) = provider {
-            notes.append("What \(mcp.server.url.place) announces is asked at each sign-in.")
+            notes.append("The authorization server is found by asking \(mcp.server.url.place) at each sign-in.")
         }
         if let path = service?.assertionFile, AccountConfiguration.awaitsAssertion(at: path) {
             notes.append("The file \(path) holds no token yet. Until it does, no token can be requested.")

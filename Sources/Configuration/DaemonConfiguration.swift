@@ -29,7 +29,7 @@ public struct DaemonConfiguration: Sendable, Equatable {
     /// Reads all files: drop-ins first, the user's file last. A later file overrides earlier ones; accounts are
     /// replaced as a whole.
     ///
-    /// Throws all errors of all files. A missing default file is no error, a missing named file is one.
+    /// Throws all errors of all files. The default file may be missing; an explicitly named file must exist.
     public static func load(_ place: ConfigurationPlace) throws(ConfigurationErrors) -> DaemonConfiguration {
         var loader = ConfigurationLoader(place: place)
         for directory in place.dropInDirectories { loader.readDirectory(directory) }
@@ -59,10 +59,11 @@ public struct DaemonConfiguration: Sendable, Equatable {
 }
 
 extension DaemonConfiguration {
-    /// Reports tables whose names are already used by exposed sockets that calls made. A table must not change what the
-    /// connected clients of such a socket see. At start this is no error; the table is then left out.
+    /// Reports `[[expose]]` tables whose names are already used by exposed sockets that API requests created. A table
+    /// must not change what the connected clients of such a socket see. At start this is not an error; the table is
+    /// then ignored.
     ///
-    /// - Parameter names: the names of the sockets that calls made.
+    /// - Parameter names: the names of the sockets that API requests created.
     public func clashes(with names: Set<String>) -> [ConfigurationError] {
         exposes.filter { names.contains($0.name) }.map { expose in
             ConfigurationError(
@@ -141,7 +142,7 @@ private struct ConfigurationLoader {
                     ConfigurationError(
                         file: expose.source.file, line: expose.source.line, key: "expose.\(expose.name)",
                         message: isTaken
-                            ? "another [[expose]] has this name" : "is one more than \(ExposeConfiguration.most)"))
+                            ? "another [[expose]] has this name" : "there are more than \(ExposeConfiguration.most)"))
             }
             // All following tables would be too many as well.
             if isTooMany { return }

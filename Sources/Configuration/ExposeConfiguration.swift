@@ -2,12 +2,12 @@ internal import HTTPMessages
 internal import OAuth
 internal import StrictJSON
 
-/// `[[expose]]`: a restricted socket for some accounts, as long as the table is in the configuration.
+/// `[[expose]]`: a restricted socket for some accounts. It exists as long as the table is in the configuration.
 public struct ExposeConfiguration: Sendable, Equatable {
     /// The socket's name.
     public let name: String
     public let accounts: [String]
-    /// The scope ceiling of the tokens; nil for none.
+    /// The maximum scopes of the tokens; nil for no limit.
     public let scopes: [String]?
     /// Other users who may connect.
     public let allowedUIDs: [UInt32]
@@ -50,7 +50,7 @@ extension ExposeConfiguration {
                 return "\(account.name) is at a Supabase project, whose tokens cannot be downscoped: none of them will "
                     + "be served. Leave the scope out."
             }
-            // A service may request other scopes each time.
+            // A service account can request other scopes with each token request.
             guard account.service == nil else { return nil }
             return TokenDownscoping.remark(on: account.name, below: scopes, of: account.scopes)
         }
@@ -95,7 +95,7 @@ extension ExposeConfiguration {
                 refuse("account", "cannot be combined with accounts: use one of the two")
             }
             if names.isEmpty, !isMistaken("account"), !isMistaken("accounts") {
-                refuse(nil, "needs account or accounts: which to show")
+                refuse(nil, "needs account or accounts: which ones to expose")
             }
             if names.count > maxAccounts { refuse("accounts", "may have \(maxAccounts) at most") }
             if Set(names).count < names.count { refuse("accounts", "the same account is listed twice") }

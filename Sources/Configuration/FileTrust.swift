@@ -6,13 +6,14 @@ internal import Glibc
 /// Attack: a file that another user can change could name another issuer for an account. The directory is checked too,
 /// because its owner can replace the file. For a symbolic link its target is checked as well.
 struct FileTrust {
-    /// Why a file is rejected.
+    /// Why a file cannot be used.
     enum Failure: Error, Equatable {
         case missing
-        /// The rest of a sentence that begins with the file; and what others may do, if that is why.
+        /// The message is the end of a sentence that begins with the file. The path is set if other users have too much
+        /// access to it.
         case refused(String, UnsafePath? = nil)
 
-        /// The same about a file that a key names.
+        /// The error for a file that is named by a key of the configuration.
         func mistake(of path: String) -> Mistake {
             let file = "the file \(FileTrust.quoted(path))"
             return switch self {
@@ -32,8 +33,8 @@ struct FileTrust {
     /// The daemon's user.
     let user: UInt32
 
-    /// Reads a file of at most `maxSize` bytes. A secret file must be closed to others, unless it belongs to root, who
-    /// may decide that. Throws ``Failure``.
+    /// Reads a file of at most `maxSize` bytes. A secret file must not be readable by other users, unless it belongs to
+    /// root. Throws ``Failure``.
     func read(_ path: String, isSecret: Bool = false, maxSize: Int) throws(Failure) -> Content {
         try checkDirectory(of: path)
         // Race: the file could be replaced between check and reading, so the opened descriptor is checked and read.
@@ -60,7 +61,8 @@ struct FileTrust {
         return Content(bytes: try content(of: descriptor, maxSize), isPrivate: isPrivate)
     }
 
-    /// The paths of the files with this ending in a directory, sorted by name; none if there is no such directory.
+    /// The paths of the files in a directory whose names end with `ending`, sorted by name. Empty if the directory does
+    /// not exist.
     /// Throws ``Failure``.
     func files(in directory: String, ending: String) throws(Failure) -> [String] {
         guard let stream = unsafe opendir(directory) else {
@@ -87,8 +89,8 @@ struct FileTrust {
             let code = errno
             throw code == ENOENT ? .missing : .refused("cannot be read: \(FileTrust.words(code))")
         }
-        // A read-only mount of root may look writable for everybody (a Kubernetes volume has mode 1777), but nobody can
-        // write to it.
+        // The mode of a directory on a read-only mount may allow writing (a Kubernetes volume has mode 1777), but no
+        // user can write to it.
         if status.st_uid == 0, FileTrust.isReadOnly(directory) { return }
         try check(status, directory, prefix: "is in the directory \(FileTrust.quoted(directory)), which ")
     }
@@ -133,7 +135,7 @@ struct FileTrust {
         return unsafe String(cString: resolved)
     }
 
-    /// The path as a shell would take it, so that a message shows where it begins and ends.
+    /// The path quoted as for a shell, so that a message shows where it begins and ends.
     static func quoted(_ path: String) -> String {
         let isPlain = path.utf8.allSatisfy { byte in
             switch byte {

@@ -1,9 +1,9 @@
 internal import Glibc
 internal import HTTPMessages
 
-/// `[schemes.NAME]`: a custom URL scheme of an app. Links that belong to no sign-in are delivered to the app that
-/// listens for them, and the command starts it if none does. The program comes only from this file: a link is never
-/// more than an argument.
+/// `[schemes.NAME]`: a custom URL scheme of an app. A link that belongs to no sign-in is delivered to the app that
+/// listens for it. If no app listens, the command is started. Only this file names the program; a link is only ever an
+/// argument.
 public struct SchemeConfiguration: Sendable, Equatable {
     /// In lower case (RFC 3986 section 3.1).
     public let name: String

@@ -47,7 +47,7 @@ public struct AccessTokenClaims: Sendable, Equatable {
     /// All claims, as the server or an auth hook wrote them.
     public let all: JSONObject
 
-    /// True if the user came through a recovery mail. In a PKCE flow this is the only sign of it.
+    /// True if the user signed in with a recovery mail. In a PKCE flow only this claim shows it.
     public var isRecovery: Bool { methods.contains { $0.name == "recovery" } }
 
     /// Reads claims; nil without a valid `sub`.
@@ -68,7 +68,8 @@ public struct AccessTokenClaims: Sendable, Equatable {
         all = claims
     }
 
-    /// The claims of a token that came directly from the server; the signature is not verified. Nil if it is no JWT.
+    /// The claims of a token that came directly from the server. The signature is not verified. Nil if the token is not
+    /// a JWT.
     public init?(unverified token: Secret) {
         guard let claims = CompactToken(token)?.payload else { return nil }
         self.init(claims)
@@ -109,12 +110,13 @@ extension AccessTokenClaims.Method {
 public enum AccessTokenCheck: Sendable, Equatable {
     /// The signature and all claims are valid.
     case verified(AccessTokenClaims)
-    /// Signed with a key that is not in the set. Fetch the set again, once; if it is still missing, ask the server.
+    /// Signed with a key that is not in the key set. Fetch the set again, once. If the key is still missing, ask the
+    /// server.
     case keyMissing
     /// Signed with the project's secret or an unsupported algorithm. Ask the server with
     /// ``SupabaseProject/user(bearer:)`` and compare the user.
     case askServer
-    /// Not a token of this project, or not valid: the claim, and the reason in our own words.
+    /// Not a token of this project, or not valid: the claim, and the reason as a text of Ringback.
     case refused(claim: String, reason: String)
 
     /// The algorithms that the server uses.

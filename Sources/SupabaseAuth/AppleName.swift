@@ -1,7 +1,7 @@
 public import StrictJSON
 
-/// The name that Apple sends to an app only once, at the first sign-in, outside the ID token. If it is not stored with
-/// the user then, it is lost.
+/// The user's name as Apple sends it: only once, at the first sign-in, and not in the ID token. If the name is not
+/// stored at that time, it is lost.
 public struct AppleName: Sendable, Equatable {
     public let given: String?
     public let family: String?

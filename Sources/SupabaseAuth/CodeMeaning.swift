@@ -24,8 +24,8 @@ extension SupabaseCode {
         _ errorResponse: SupabaseError.ErrorResponse, _ occasion: SupabaseProblem.Occasion
     ) -> Meaning? {
         switch (occasion, errorResponse.code) {
-        // The user of the access token does not exist any more. Elsewhere this code means that a searched user was not
-        // found.
+        // The user of the access token no longer exists. For other requests this code means that the user was not found
+        // for whom the request searched.
         case (.refresh, "user_not_found"), (.account, "user_not_found"): ended
         // The refresh token is not valid any more.
         case (.refresh, "validation_failed"), (.refresh, "invalid_grant"), (.refresh, "invalid_client"): ended
@@ -56,7 +56,7 @@ extension SupabaseCode {
         }
     }
 
-    /// A code that is not in the table: of a newer server, an auth hook or the database.
+    /// The meaning of a code that is not in the table: it comes from a newer server, an auth hook or the database.
     private static func stranger(_ errorResponse: SupabaseError.ErrorResponse) -> Meaning {
         switch errorResponse.code {
         case "access_denied": Meaning(.accessDenied, .none)

@@ -3,17 +3,17 @@ internal import OAuth
 internal import Secrets
 internal import StrictJSON
 
-/// Reads all responses first: is it a success, is it JSON, and which form of error is it? Errors come from the Auth
-/// server, its hooks, the database, the gateway and proxies, each in their own form.
+/// The first step for every response: checks whether it is a success and JSON, and otherwise reads the error. Errors
+/// come from the Auth server, its hooks, the database, the gateway and proxies, each in their own form.
 ///
-/// `code` is a number in the old form, an error code in the new one, and a database code in a third; the ID token grant
-/// sends only `error`. The error code is `code` if the response has the API version or the code is known; otherwise
-/// `error_code`, then the header with the same content, then `error`.
+/// The member `code` is a number in the old form, an error code in the new form, and a database code from the database.
+/// The ID token grant sends only `error`. The error code is taken from `code` if the response has the API version or
+/// the code is known; otherwise from `error_code`, then from the header field with the same content, then from `error`.
 enum ErrorReading {
     /// Returns for a success; otherwise throws the error.
     static func success(_ response: HTTPResponse) throws(SupabaseError) {
         guard !(200..<300).contains(response.status) else {
-            // A truncated response may mean the opposite of the complete one.
+            // A truncated response may have lost content that changes its meaning.
             guard !response.isTruncated else { throw .invalid(reason: "the response was truncated") }
             return
         }
@@ -41,7 +41,7 @@ enum ErrorReading {
         return object
     }
 
-    /// The error for a response that is no success.
+    /// The error for a response that is not a success.
     static func error(_ response: HTTPResponse) -> SupabaseError {
         let status = response.status
         if (300..<400).contains(status) {

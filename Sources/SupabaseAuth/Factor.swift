@@ -12,7 +12,7 @@ public enum FactorKind: String, Sendable, CaseIterable {
 public struct Factor: Sendable, Equatable {
     /// The UUID that identifies it in requests.
     public let id: String
-    /// A ``FactorKind``, or what a newer server says.
+    /// A ``FactorKind``, or another kind of a newer server.
     public let kind: String
     /// Only a verified factor has an effect.
     public let isVerified: Bool
@@ -94,8 +94,8 @@ public struct FactorChallenge: Sendable, Equatable {
     public struct WebAuthn: Sendable, Equatable {
         /// `create` for a factor that is not verified yet, else `request`.
         public let ceremony: PasskeyCredential.Ceremony
-        /// `PublicKeyCredentialCreationOptions` or `PublicKeyCredentialRequestOptions` as JSON (Web Authentication level
-        /// 3, section 5.1), without a wrapper.
+        /// `PublicKeyCredentialCreationOptions` or `PublicKeyCredentialRequestOptions` as JSON (Web Authentication
+        /// level 3, section 5.1), without a wrapper.
         public let options: JSONObject
     }
 

@@ -34,7 +34,7 @@ public struct Identity: Sendable, Equatable {
     public var json: JSONObject { document }
 }
 
-/// The stored part of an identity, by which a removed one can still be named.
+/// The part of an identity that is stored, so that an identity can still be reported after it was removed.
 public struct KnownIdentity: Sendable, Equatable {
     public let identityID: String
     public let provider: String
@@ -46,7 +46,7 @@ public struct KnownIdentity: Sendable, Equatable {
 }
 
 /// The difference between a user's identities at two times. The server links an account with the same confirmed address
-/// without notice, so it can only be found by comparison.
+/// without reporting it, so the link can only be found by comparison.
 public struct IdentityChange: Sendable, Equatable {
     public let linked: [Identity]
     public let unlinked: [KnownIdentity]
@@ -65,7 +65,7 @@ public struct IdentityChange: Sendable, Equatable {
         self.init(from: before, to: later)
     }
 
-    /// The change since the user's identities were these.
+    /// The change from earlier, stored identities to those of a user document.
     public init(from before: [KnownIdentity], to later: SupabaseUser) {
         guard let after = later.identities else {
             (linked, unlinked) = ([], [])

@@ -7,7 +7,7 @@ public struct ProviderRedirect: Sendable, Equatable {
     /// The URL to open in the browser, from the server's redirect. Only its scheme is checked.
     public let url: String
 
-    /// Reads the response; a redirect is the success. Throws ``SupabaseError`` for others.
+    /// Reads the response; a redirect means success. Throws ``SupabaseError`` for other responses.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
         guard (300..<400).contains(response.status) else {
             if (200..<300).contains(response.status) {
@@ -59,7 +59,7 @@ public struct MessageResponse: Sendable, Equatable {
 public enum SignUpResponse: Sendable {
     /// The user is signed in. The refresh token is in ``SessionResponse/refreshToken``.
     case session(SessionResponse)
-    /// A message was sent; the user must confirm it.
+    /// A message was sent; the user must confirm the address with it.
     case confirmationAwaited(SupabaseUser)
     /// The address belongs to an existing user. The server hides this: it returns an invented user and sends no
     /// message.
@@ -80,12 +80,12 @@ public enum SignUpResponse: Sendable {
 public enum SignOutResponse: Sendable, Equatable {
     /// The sessions were ended.
     case ended
-    /// The server does not know the session or does not accept the token any more. For `others` and `global` this
-    /// proves nothing: an invalid token ends no other session.
+    /// The server does not know the session or no longer accepts the token. For `others` and `global` the other
+    /// sessions may still exist, because a request with an invalid token ends no session.
     case unknownSession
 
-    /// Reads the response. Status 401, 403 and 404 of the Auth server are no errors: the session has ended, or ends
-    /// when its access token expires.
+    /// Reads the response. The statuses 401, 403 and 404 of the Auth server are not errors: they mean that the session
+    /// has ended, or ends when its access token expires.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
         do {
             try ErrorReading.success(response)
@@ -117,8 +117,8 @@ public struct RemovalResponse: Sendable, Equatable {
 
 /// The response to ``SupabaseProject/settings()``.
 public struct SupabaseSettings: Sendable, Equatable {
-    /// The names of the enabled sign-in methods: `google`, `email`, `anonymous_users` ... The server does not list
-    /// newer providers and custom ones.
+    /// The names of the enabled sign-in methods: `google`, `email`, `anonymous_users` ... The server's list does not
+    /// contain newer and custom providers.
     public let open: Set<String>
     public let signUpIsClosed: Bool
     public let confirmsEmailItself: Bool
@@ -152,7 +152,7 @@ public enum ProfileResponse: Sendable, Equatable {
     /// There is no row, or the user is not allowed to see it.
     case missing
 
-    /// Reads the response. Throws ``SupabaseError``, also for two rows, because the key must be unique.
+    /// Reads the response. Throws ``SupabaseError``. Two rows are an error, because the key must be unique.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
         guard let rows = try ErrorReading.json(response).array else { throw .invalid(reason: "no list of rows") }
         guard rows.count < 2 else { throw .misconfigured(reason: "The profile's key names more than one row.") }

@@ -1,11 +1,11 @@
 public import Secrets
 
-/// Input of users, checked before a request is sent. The rules are those of the server, so that nothing is rejected
-/// here that it accepts.
+/// An error in a field of a request, found before anything is sent. The rules are those of the server, so that no input
+/// is rejected that the server accepts.
 public struct FieldError: Error, Sendable, Equatable {
     /// The member's name in the API.
     public let field: String
-    /// The reason in our own words, without the input itself.
+    /// The reason, which never contains the input itself.
     public let reason: String
 
     /// An error for one field.
@@ -26,7 +26,7 @@ extension FieldError {
 
     /// The flow sent no code to the address that the request names.
     public static func notAwaited(_ field: String) -> FieldError {
-        FieldError(field: field, reason: "no code of this flow is awaited from there")
+        FieldError(field: field, reason: "this flow expects no code that was sent there")
     }
 
     /// The message belongs to a change of the user: the request for that change sends it.

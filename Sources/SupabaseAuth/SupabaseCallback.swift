@@ -5,7 +5,7 @@ public import Secrets
 /// A callback of Supabase Auth. A success is a code in the query. An error is in the query and also in the fragment; if
 /// the server finds no PKCE flow, only in the fragment. The query has priority.
 ///
-/// Parsing proves nothing about its origin. Everything else is a ``Failure`` and must not change any state.
+/// A URL that can be parsed may still be forged. Any other URL is a ``Failure`` and must not change any state.
 public struct SupabaseCallback: Sendable, Equatable {
     /// The content of the callback.
     public enum Outcome: Sendable, Equatable {
@@ -21,13 +21,13 @@ public struct SupabaseCallback: Sendable, Equatable {
     public enum Failure: Error, Sendable, Equatable {
         /// Invalid escapes, too many parameters, or an invalid code.
         case malformed
-        /// A parameter that may occur only once is repeated; the name is from our own list.
+        /// A parameter that may occur only once is repeated. The name is one of those that Ringback knows.
         case repeatedParameter(String)
         /// Both a code and an error.
         case conflictingParameters
         /// No code, no error and no message.
         case empty
-        /// Tokens, as in the implicit flow, where only a code is allowed (RFC 9700 section 2.1.2).
+        /// The URL contains tokens, as in the implicit flow. Only a code is accepted (RFC 9700 section 2.1.2).
         case carriesTokens
     }
 
@@ -62,7 +62,7 @@ public struct SupabaseCallback: Sendable, Equatable {
         return isLoopback ? pathKey : queryKey
     }
 
-    /// True for the error of a mail's link that was used, has expired, or was replaced by a newer mail.
+    /// True for the error of a link in a mail that was already used, has expired, or was replaced by a newer mail.
     public var isOfSpentLink: Bool {
         if case .error(let errorResponse) = outcome { errorResponse.code == "otp_expired" } else { false }
     }
@@ -77,7 +77,7 @@ public struct SupabaseCallback: Sendable, Equatable {
         "access_token", "refresh_token", "id_token", "provider_token", "provider_refresh_token",
     ]
 
-    /// The parameters that are not empty, and empty ones with the names of tokens.
+    /// The parameters that are not empty, and those with the name of a token even if they are empty.
     private static func values(_ text: String) throws(Failure) -> [String: String] {
         let pairs: [FormEncoding.Pair]
         do {

@@ -6,9 +6,10 @@ public enum SupabaseError: Error, Sendable, Equatable {
     /// Status 408, 425, 5xx, or an error of the gateway: the request may succeed later. `retryAfter` in seconds, if
     /// given.
     case unavailable(status: Int, retryAfter: Int?)
-    /// Not a project's response: a web page, a redirect, a malformed or missing body. The reason is in our own words.
+    /// The response is not one of a Supabase project: a web page, a redirect, a malformed or missing body. The reason
+    /// is a text of Ringback, not of the server.
     case invalid(reason: String)
-    /// The URL or the key does not belong to a running project. The reason is in our own words.
+    /// The URL or the key does not belong to a running project. The reason is a text of Ringback, not of the server.
     case misconfigured(reason: String)
 
     /// An error response.
@@ -68,8 +69,8 @@ public enum SupabaseError: Error, Sendable, Equatable {
 }
 
 extension SupabaseError.ErrorResponse {
-    /// True if the access token was not accepted: refresh once and repeat the request. The server does not distinguish
-    /// expired from forged tokens. PostgREST has codes of its own for this.
+    /// True if the access token was not accepted: refresh once and repeat the request. The server has the same error
+    /// code for expired and forged tokens. PostgREST has its own codes for this.
     public var asksForRefresh: Bool {
         let isOfTables = databaseCode.map { ["PGRST301", "PGRST303"].contains($0) } ?? false
         return (code == "bad_jwt" || isOfTables) && (status == 401 || status == 403)
@@ -91,12 +92,12 @@ public enum RefreshVerdict: Sendable, Equatable {
         case userGone
     }
 
-    /// Proved: the session has ended and must be deleted.
+    /// The error proves that the session has ended: delete it.
     case dead(Cause)
     /// The refresh token was used before. Read the vault again and try a newer token once, if there is one; otherwise
     /// delete the session.
     case reused
-    /// Nothing is proved: keep the session and try again. Seconds, if given.
+    /// The error does not prove that the session has ended: keep it and try again, after `retryAfter` seconds if given.
     case transient(retryAfter: Int?)
     /// Keep the session and tell the user: the URL or key is wrong, or the project is paused.
     case misconfigured
@@ -108,7 +109,7 @@ public enum RefreshVerdict: Sendable, Equatable {
         case .invalid: self = .transient(retryAfter: nil)
         case .misconfigured: self = .misconfigured
         case .refused(let errorResponse):
-            // Statuses that mean "later" prove nothing, whatever the body says.
+            // These statuses mean that the request may succeed later. The session may be valid, whatever the body says.
             guard (400..<500).contains(errorResponse.status), ![408, 409, 425, 429].contains(errorResponse.status)
             else {
                 self = .transient(retryAfter: errorResponse.retryAfter)
@@ -120,7 +121,7 @@ public enum RefreshVerdict: Sendable, Equatable {
                 self = .dead(.ended)
             case "user_banned", "user_not_found": self = .dead(.userGone)
             case "refresh_token_already_used": self = .reused
-            // Other codes may come from hooks and prove nothing.
+            // Other codes may come from hooks, so they do not prove that the session has ended.
             default: self = .transient(retryAfter: errorResponse.retryAfter)
             }
         }

@@ -34,7 +34,7 @@ public struct SupabaseProblem: Sendable, Equatable {
         case none
     }
 
-    /// The kind of request. The same error code of the server has different meanings in different contexts.
+    /// The kind of request. The meaning of an error code depends on it.
     public enum Occasion: Sendable {
         /// A token request, a sign-up, a message to a user who is not signed in, or the verification of a code.
         case signIn
@@ -46,7 +46,8 @@ public struct SupabaseProblem: Sendable, Equatable {
         case refresh
         /// A request with an access token.
         case account
-        /// The same, with a credential of an authenticator: the server responds with HTTP 500 to one that it rejects.
+        /// The same, with a credential of an authenticator. If the server rejects the credential, it responds with HTTP
+        /// 500.
         case credential
         /// The same for ``SupabaseProject/identityLink(_:bearer:)``, in which only the provider's name can be wrong.
         case identityPage
@@ -66,7 +67,7 @@ public struct SupabaseProblem: Sendable, Equatable {
     public let weaknesses: [String]
     /// In seconds.
     public let retryAfter: Int?
-    /// Our own reason, if the error was found before a request was sent.
+    /// The reason as a text of Ringback, if the error was found before a request was sent.
     public let reason: String?
     /// True if the server said that the session has ended or its user is gone, in response to a request with its access
     /// token.
@@ -98,7 +99,8 @@ public struct SupabaseProblem: Sendable, Equatable {
         return bare
     }
 
-    /// With another status than 403, `user_not_found` concerns a user that was searched for.
+    /// With a status other than 403, `user_not_found` does not mean the user of the session, but a user that the
+    /// request searched for.
     private static func endsSession(_ errorResponse: SupabaseError.ErrorResponse) -> Bool {
         ["session_not_found", "session_expired"].contains(errorResponse.code)
             || (errorResponse.code == "user_not_found" && errorResponse.status == 403)

@@ -5,8 +5,8 @@ internal import StrictJSON
 /// A Supabase project and the requests to its Auth server, one method for each request.
 ///
 /// Every request has the project's key as `apikey` and the version of the error format; some have a user's access
-/// token. A `Referer` is never sent (the server would use it as a redirect URL), nor cookies, and the project's key is
-/// never sent as a bearer token, because keys of the new form are not tokens.
+/// token. Cookies and a `Referer` are never sent; the server would use the `Referer` as a redirect URL. The project's
+/// key is never sent as a bearer token, because keys of the new form are not tokens.
 public struct SupabaseProject: Sendable, Equatable {
     /// Why a project cannot be used.
     public enum Failure: Error, Sendable, Equatable {
@@ -56,7 +56,7 @@ public struct SupabaseProject: Sendable, Equatable {
     ///
     /// Behind a gateway it is the project's URL (`https://ref.supabase.co`, `http://127.0.0.1:54321`, also with a
     /// path); a URL that ends in `/auth/v1` is accepted as the Auth server's. For a bare server it is used unchanged.
-    /// `issuer` is for projects whose tokens contain another issuer, for example a custom domain.
+    /// `issuer` is for projects whose tokens name an issuer other than the URL, for example a custom domain.
     public init(
         parsing url: String, apiKey: Secret?, layout: Layout = .gateway, issuer: String? = nil
     ) throws(Failure) {

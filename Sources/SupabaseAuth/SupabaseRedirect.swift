@@ -1,8 +1,8 @@
 public import HTTPMessages
 
 /// Where the browser comes back to, with the flow's key. The server does not return a `state`, but it keeps
-/// `redirect_to`: the path unchanged, the query re-encoded and sorted. The key tells which flow a callback belongs to.
-/// It is not secret, because it is visible to the provider and in mails; the proof is PKCE.
+/// `redirect_to`: the path unchanged, the query re-encoded and sorted. The key identifies the flow of a callback. It is
+/// not secret, because it is visible to the provider and in mails; PKCE proves that a code belongs to the flow.
 public struct SupabaseRedirect: Sendable, Equatable {
     /// Where the key is.
     public enum KeyPlace: String, Sendable {
@@ -32,7 +32,7 @@ public struct SupabaseRedirect: Sendable, Equatable {
     /// patterns. With `isKeyless` the address is sent unchanged; on loopback the key is always in the path. With
     /// `hasFreePort` the allow list entry covers all ports.
     ///
-    /// Throws for `redirect_uri` if it is no URL, has a fragment, or has a parameter that the server uses itself.
+    /// Throws for `redirect_uri` if it is not a URL, has a fragment, or has a parameter that the server uses itself.
     public init(
         base text: String, key: String, isKeyless: Bool = false, hasFreePort: Bool = false
     ) throws(FieldError) {
@@ -63,7 +63,7 @@ public struct SupabaseRedirect: Sendable, Equatable {
         }
     }
 
-    /// Parameters that the server adds to a redirect, or that would be taken for its own.
+    /// Parameters that the server adds to a redirect, or that could be confused with those.
     private static let reserved: Set<String> = [
         "code", "error", "error_code", "error_description", "message", "type", "sb", keyName, "access_token",
         "refresh_token", "provider_token", "provider_refresh_token", "token_type", "expires_in", "expires_at",

@@ -22,8 +22,8 @@ public struct SupabaseSession: Sendable, Equatable {
     public let providerRefreshToken: Secret?
     /// The user; nil if the response has none.
     public let user: SupabaseUser?
-    /// Why the password is too weak although the sign-in succeeded: `length`, `characters`, `pwned`. Empty if it is
-    /// not.
+    /// Why the password is too weak although the sign-in succeeded: `length`, `characters`, `pwned`. Empty if it is not
+    /// weak.
     public let weaknesses: [String]
 
     init(_ tokens: TokenSet, _ object: JSONObject) throws(SupabaseError) {
@@ -31,7 +31,7 @@ public struct SupabaseSession: Sendable, Equatable {
             throw .invalid(reason: "an access_token that is not a token of the Auth server")
         }
         user = object["user"]?.object.flatMap(SupabaseUser.init(reading:))
-        // Otherwise the token of one user would be served with the data of another.
+        // Attack or error: without this check, callers would get the token of one user with the data of another.
         guard user.map({ $0.id == claims.subject }) ?? true else {
             throw .invalid(reason: "an access_token of another user than in the response")
         }

@@ -19,7 +19,7 @@ public struct SupabaseUser: Sendable, Equatable {
     public let appMetadata: JSONObject
     /// Written by the user, its providers and its apps.
     public let userMetadata: JSONObject
-    /// Nil if the response does not contain them; the server writes null then.
+    /// Nil if the response does not contain the identities; the server then sends null.
     public let identities: [Identity]?
     public let factors: [Factor]
     private let document: JSONObject
@@ -96,6 +96,6 @@ public struct SupabaseUser: Sendable, Equatable {
 }
 
 extension JSONObject {
-    /// A member's text if it is not empty; the server writes an empty one for "none".
+    /// A member's text; nil if it is missing or empty. The server sends an empty text for a missing value.
     func word(_ name: String) -> String? { self[name]?.string.flatMap { $0.isEmpty ? nil : $0 } }
 }

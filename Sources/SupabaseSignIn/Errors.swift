@@ -59,7 +59,7 @@ extension BrokerError {
 }
 
 extension BrokerError {
-    /// `invalid_grant` (RFC 6749 section 5.2), which a project sends too, is the only proof.
+    /// Only the error code `invalid_grant` (RFC 6749 section 5.2) proves that the session has ended.
     var provesDeadGrant: Bool {
         if case .provider(.refused("invalid_grant", _)) = self { true } else { false }
     }
@@ -119,7 +119,7 @@ extension BrokerError {
 }
 
 extension Reason {
-    /// Why a callback is none of a project's.
+    /// The reason for a URL that is not a valid callback of a project.
     init(_ failure: SupabaseCallback.Failure) {
         switch failure {
         case .malformed: self = .supabase(.malformedCallback)

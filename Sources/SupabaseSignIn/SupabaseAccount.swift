@@ -19,7 +19,7 @@ public struct SupabaseAccount: Sendable, Equatable {
     public var isKeyless: Bool
     /// The upstream provider if the sign-in names none.
     public var oauthProvider: String?
-    /// An ID token without a nonce is accepted. It may be from another sign-in.
+    /// True if an ID token without a nonce is accepted. Such a token may come from another sign-in.
     public var allowsMissingNonce: Bool
     /// The account whose ID token is used if the sign-in has none.
     public var idTokenAccount: String?

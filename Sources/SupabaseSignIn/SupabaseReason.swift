@@ -1,16 +1,16 @@
 public import BrokerCore
 
-/// Why something at a Supabase project was not done, as a fact. The broker carries it and does not read it.
+/// Why a request concerning a Supabase project failed, as data without sentences. The broker passes it on unread.
 public enum SupabaseReason: KindReason, Equatable {
     // MARK: Accounts
 
-    /// Nil for an account whose name is not known here.
+    /// The account is not at a Supabase project. Nil if the code that throws does not know the account's name.
     case notSupabase(AccountName?)
     case noDownscopedTokens(AccountName)
     case noIDTokens(AccountName)
-    /// The configuration lists the functions that may be called.
+    /// The function is not among those that the configuration allows, which are `listed`.
     case functionNotListed(AccountName, listed: [String])
-    /// The data of another user, who had the identifier, wait to be moved.
+    /// The session has this other former identifier, whose data the app has not moved yet.
     case migrationPending(String)
 
     // MARK: Responses
@@ -51,24 +51,24 @@ public enum SupabaseReason: KindReason, Equatable {
     /// Too many callbacks without a key had another flow's code.
     case tooManyWrongCallbacks
     case keylessError
-    /// The server wants another step; `message` is its text, checked.
+    /// The server requires another step. `message` is the server's text, checked.
     case anotherStep(message: String)
-    /// The callback went to a URL that the project knows, since it does not know the flow's. `listed` is what to add to
-    /// its list.
+    /// The project's list of redirect URLs lacks the flow's redirect URI, so the server sent the browser to another URL
+    /// of the project, at `origin`. `listed` is the entry to add to the list.
     case redirectNotListed(AccountName, origin: String, redirectURI: String, listed: String)
     case codeOfOtherFlow
     case malformedCallback
     /// The callback has tokens in its URL (implicit flow).
     case carriesTokens
-    /// The server's text, checked: it came instead of a code.
+    /// The callback has a message instead of a code: the server's text, checked.
     case message(String)
     case noCodeAwaited
     case noPasskeyAwaited
-    /// The page's sign-in is another user's. The flow goes on.
+    /// Another user than the account's signed in on the page. The session was discarded, and the flow goes on.
     case signedInAsOther
     case expired(AccountName, isChange: Bool, seconds: Int, Awaited)
 
-    /// What a flow waited for in vain.
+    /// What an expired flow was waiting for.
     public enum Awaited: Sendable, Equatable {
         case account(AccountName)
         case passkey

@@ -9,9 +9,9 @@ public struct AWSConfiguration: Sendable, Equatable {
     }
 
     public let roleARN: String
-    /// The token service.
+    /// The URL of AWS's token service (STS).
     public let service: WebURL
-    /// The name in AWS's logs.
+    /// The name of the role session, which AWS's logs show.
     public let sessionName: String
     /// How long the credentials are to be valid, in seconds.
     public let duration: Int
@@ -23,7 +23,7 @@ struct AWSReader {
     private var account: AccountTable
     private let table: TOMLTableReader
 
-    // The bounds are AWS's.
+    // The limits that AWS documents.
     private static let lengths = (arn: 20...2_048, name: 2...64)
     private static let durations = 900...43_200
     private static let usual = (name: "ringback", duration: 3_600)
@@ -69,7 +69,7 @@ struct AWSReader {
             }
             return nil
         case (_?, _?):
-            refuse("endpoint", "and region cannot both be there")
+            refuse("endpoint", "cannot be combined with region")
             return nil
         case (let region?, nil):
             guard (4...32).contains(region.utf8.count), region.utf8.allSatisfy(AWSReader.isOfRegion) else {
@@ -121,7 +121,7 @@ struct AWSReader {
 
     private mutating func readKind(of provider: AccountProvider?) -> AWSConfiguration.Kind {
         let kind = table.string("kind").flatMap(AWSConfiguration.Kind.init) ?? .idToken
-        // A provider without an issuer sends no ID token that is checked.
+        // Without an issuer, ID tokens cannot be validated, so the account has none.
         if kind == .idToken, let provider, provider.issuer == nil, !account.isService {
             refuse("kind", "must be \"access_token\": this provider has no ID tokens")
         }

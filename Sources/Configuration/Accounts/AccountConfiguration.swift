@@ -62,7 +62,7 @@ public struct AccountConfiguration: Sendable, Equatable {
     /// The line of each key in the table.
     var lines: [String: Int]
 
-    /// True if both say the same, wherever they are written.
+    /// True if all settings are equal. File and lines are not compared.
     public func hasSameSettings(as other: AccountConfiguration) -> Bool {
         var moved = other
         (moved.source, moved.lines) = (source, lines)
@@ -107,7 +107,7 @@ public enum AccountProvider: Sendable, Equatable {
     /// From configured endpoints.
     case oauth2(ProviderMetadata)
     case supabase(SupabaseConfiguration)
-    /// What the server announces at each sign-in.
+    /// From the metadata that the MCP server announces at each sign-in.
     case mcp(MCPConfiguration)
 
     /// The value in the socket API: a preset's name, `supabase`, `mcp`, `oidc` or `oauth2`.

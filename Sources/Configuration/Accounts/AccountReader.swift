@@ -84,7 +84,7 @@ struct AccountReader {
             } else if !seen.insert(scope).inserted {
                 account.refuse("scopes", node, "the same scope is listed twice")
             } else if scope == "openid", !hasIDTokens {
-                // Without issuer and keys the ID token cannot be checked, and every sign-in would fail.
+                // Without issuer and keys the ID token cannot be validated, so every sign-in would fail.
                 account.refuse(
                     "scopes", node,
                     "openid asks for an ID token, which is checked with the provider's issuer and keys: this provider "

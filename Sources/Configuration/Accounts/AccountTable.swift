@@ -29,7 +29,7 @@ struct AccountTable {
         self.check = check
     }
 
-    /// True if the account is meant as a service account, even if it has errors.
+    /// True if the account has the key `grant`, even with an error: it is meant as a service account.
     var isService: Bool { isWritten("grant") }
 
     /// True if the key is written, even with an error. Then it must not be reported as missing.

@@ -1,7 +1,7 @@
 extension AccountConfiguration {
-    /// Reads an account from text that stands in no file yet, by the rules that hold for a file of `accounts.d`.
+    /// Reads an account from text that is not in a file yet. The rules for a file in `accounts.d` apply.
     ///
-    /// - Throws: every mistake; the file's name in them is empty.
+    /// - Throws: all errors, with an empty file name.
     public static func read(
         _ name: String, in text: String, at place: ConfigurationPlace
     ) throws(ConfigurationErrors) -> AccountConfiguration {

@@ -2,7 +2,7 @@ internal import FilePaths
 internal import OAuth
 internal import Secrets
 
-/// Reads the client registration and the place of the client secret: only one place, and closed to others.
+/// Reads the client registration and where the client secret is: in one place only, which other users cannot read.
 struct ClientReader {
     /// The client, as far as it could be read.
     struct Client {
@@ -76,8 +76,8 @@ struct ClientReader {
         }
         guard let word = table.string("client_authentication") else {
             if case .preset(let preset) = provider { return preset.clientAuthentication(hasSecret: hasSecret) }
-            // With a secret, the provider's metadata decide about the method; at an MCP server they do in any case, since
-            // the client may be registered.
+            // With a secret, the provider's metadata determine the method. For an MCP server they always do, because
+            // the client may be registered dynamically and then have a secret.
             if case .mcp = provider { return nil }
             return hasSecret ? nil : ClientAuthentication.none
         }

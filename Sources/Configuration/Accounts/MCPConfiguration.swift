@@ -29,7 +29,7 @@ struct MCPReader {
         for key in foreignKeys where account.isWritten(key) {
             account.refuse(key, "cannot be combined with mcp")
         }
-        // A client was registered at one issuer, and is shown to no other one.
+        // A client id is sent only to the issuer at which the client was registered.
         if account.isWritten("client_id"), !account.isWritten("issuer") {
             account.refuse(
                 "client_id",

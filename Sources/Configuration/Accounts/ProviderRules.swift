@@ -2,8 +2,8 @@ internal import HTTPMessages
 internal import OAuth
 internal import StrictJSON
 
-/// Reads the provider. Exactly one of `issuer`, `provider`, `endpoints` and `mcp` must be given; `issuer` may stand
-/// beside `mcp`.
+/// Reads the provider. Exactly one of `issuer`, `provider`, `endpoints` and `mcp` must be given; only `mcp` may be
+/// combined with `issuer`.
 extension AccountReader {
     private static let words = (ProviderPreset.names + ["supabase"]).sorted()
 
@@ -30,7 +30,7 @@ extension AccountReader {
         return table.string("mcp").flatMap { MCPReader.read(&account, $0) }
     }
 
-    /// Refuses keys that belong to one value of `provider` only.
+    /// Rejects keys that belong to another value of `provider`.
     private mutating func refuseKeys(ofOthersThan word: String?) {
         for (key, owner) in [("tenant", "microsoft"), ("host", "gitlab")]
             + SupabaseReader.keys.map({ ($0, "supabase") })

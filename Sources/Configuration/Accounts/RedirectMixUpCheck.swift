@@ -4,10 +4,11 @@ internal import SupabaseAuth
 
 /// Two accounts of different issuers must not share a redirect URI. Attack (mix-up, RFC 9700 section 4.4): an
 /// authorization response of one provider could be accepted for a flow of the other, whose token endpoint would then
-/// receive the code. Only an `iss` in every authorization response (RFC 9207) prevents this, and then both accounts
-/// must require it.
+/// receive the code. The only other protection is an `iss` in every authorization response (RFC 9207), which both
+/// accounts must then require.
 enum RedirectMixUpCheck {
-    /// The errors, in the order of the accounts' names: one for each account that shares with an earlier one.
+    /// The errors, in the order of the accounts' names: one for each account that shares a redirect URI with an earlier
+    /// one.
     static func mistakes(in accounts: [String: AccountConfiguration]) -> [ConfigurationError] {
         var earlier: [String: Sharers] = [:]
         var mistakes: [ConfigurationError] = []
@@ -39,7 +40,7 @@ extension AccountConfiguration {
     fileprivate var issuerIdentity: String {
         switch provider {
         case .supabase(let project): return project.project.authURL
-        // Its issuer is found at each sign-in, so it shares none with another account.
+        // The issuer is found only at the sign-in, so each MCP account counts as a provider of its own.
         case .mcp(let mcp): return "mcp \(name) \(mcp.server.resource)"
         case .oidc, .preset, .oauth2:
             if let issuer = provider.issuer { return issuer }
@@ -51,10 +52,10 @@ extension AccountConfiguration {
     fileprivate func place(of key: String) -> String { "\(source.file):\(lines[key] ?? source.line)" }
 }
 
-/// The accounts with redirect URIs that differ at most in their ports. A configuration may have thousands of them, so only
-/// two of those that are alike are kept.
+/// The accounts whose redirect URIs are equal apart from the port. There may be thousands of them, so at most two
+/// accounts of each kind are kept.
 private struct Sharers {
-    /// Accounts that are alike, apart from their issuers.
+    /// Accounts for which the check has the same result, apart from their issuers.
     private struct Kind: Hashable {
         let ports: Ports
         let requiresIssuer: Bool
@@ -64,10 +65,10 @@ private struct Sharers {
         case fixed(Int), free, all
     }
 
-    /// Of each kind the first one, and the first one that has another issuer than that.
+    /// For each kind the first account, and the first account with another issuer than that one.
     private var accounts: [Kind: [AccountConfiguration]] = [:]
 
-    /// - Parameter port: nil for a free port, which may be any.
+    /// - Parameter port: nil for a free port, which can be any port.
     mutating func add(_ account: AccountConfiguration, at port: Int?) {
         for ports in [port.map(Ports.fixed) ?? .free, .all] {
             let kind = Kind(ports: ports, requiresIssuer: account.requiresIssuerInResponse)
@@ -77,9 +78,10 @@ private struct Sharers {
         }
     }
 
-    /// The first account, by name, of another issuer for which a response to this one could be taken.
+    /// The first account, by name, that has another issuer and for whose flow a response to this account's flow could
+    /// be accepted.
     func mixable(with account: AccountConfiguration, at port: Int?) -> AccountConfiguration? {
-        // Where both require the issuer in the response, the response of one is never taken for the other's.
+        // If both accounts require the issuer in the response, a response for one is never accepted for the other.
         let rules = account.requiresIssuerInResponse ? [false] : [false, true]
         let others = (port.map { [Ports.fixed($0), .free] } ?? [.all]).flatMap { ports in
             rules.flatMap { accounts[Kind(ports: ports, requiresIssuer: $0)] ?? [] }
@@ -89,8 +91,8 @@ private struct Sharers {
 }
 
 extension RedirectTarget {
-    /// Two targets are one place if the texts are equal and the ports are, where a free port (nil) may be any. Then a
-    /// callback of one could be taken for a callback of the other: see ``WebURL/isPlace(of:)``.
+    /// Two targets are the same place if their texts and ports are equal; a free port (nil) equals every port. A
+    /// callback for one could then be accepted for the other: see ``WebURL/isPlace(of:)``.
     fileprivate var place: (text: String, port: Int?) {
         switch self {
         case .loopback(let host, let port, let path): return ("loopback \(host) \(path.isEmpty ? "/" : path)", port)

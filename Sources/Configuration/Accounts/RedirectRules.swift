@@ -45,7 +45,8 @@ extension AccountReader {
         }
     }
 
-    /// A page on which the browser stays. No listener waits for it, and no app is opened, so only web URLs are allowed.
+    /// The page that the browser shows after the sign-out. Ringback does not receive this redirect, so only web URLs
+    /// are allowed.
     mutating func readPostLogoutRedirect() -> String? {
         guard let written = table.string("post_logout_redirect_uri") else { return nil }
         guard let url = try? WebURL(parsing: written), url.isSecure, url.fragment == nil else {

@@ -2,7 +2,7 @@ internal import OAuth
 
 /// Settings of authorization requests and the requirements for their responses.
 extension AccountReader {
-    /// The check of RFC 9207 compares `iss` with the issuer, so it needs one.
+    /// The check of RFC 9207 compares `iss` with the issuer, so the issuer must be known.
     mutating func readIssuerInResponse(of provider: AccountProvider) -> Bool {
         guard table.boolean("authorization_response_iss") == true else { return false }
         if provider.issuer == nil {

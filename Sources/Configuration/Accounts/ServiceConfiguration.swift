@@ -18,7 +18,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
 
     public let grant: Grant
 
-    /// The grants that exchange what is in ``assertionFile``.
+    /// The grants that exchange the token in ``assertionFile``.
     static let byAssertion = Grant.allCases.filter { $0 != .clientCredentials }
     /// A path that ``AccountConfiguration/readAssertion(user:)`` reads at each use; nil for client credentials.
     public let assertionFile: String?

@@ -10,7 +10,7 @@ public struct SupabaseConfiguration: Sendable, Equatable {
     public let oauthProvider: String?
     /// True if ID tokens without a nonce are accepted.
     public let allowsMissingNonce: Bool
-    /// The account whose ID token signs in here, if the sign-in brings none.
+    /// The account whose ID token is used for a sign-in whose request contains no ID token.
     public let idTokenAccount: String?
     /// The table with the app's own rows about users.
     public let profileTable: String?

@@ -50,7 +50,7 @@ struct SupabaseReader {
         return readRules(of: project).map { .supabase($0) }
     }
 
-    /// Compared byte for byte with the tokens' `iss`, so it is kept as written.
+    /// The issuer is compared byte for byte with the tokens' `iss`, so it is not normalized.
     private mutating func readTokenIssuer() -> String? {
         guard let issuer = table.string("token_issuer") else { return nil }
         let url = try? WebURL(parsing: issuer)
@@ -75,7 +75,7 @@ struct SupabaseReader {
         readNames()
         let profile = readProfile(of: project)
         if table.string("id_token_account") == account.name {
-            account.refuse("id_token_account", "is the account itself")
+            account.refuse("id_token_account", "must name another account")
         }
         let isKeyless = table.string("redirect_flow_key") == "none"
         checkBrowser(of: project, isKeyless: isKeyless)

@@ -28,7 +28,7 @@ public struct FileConfiguration: Sendable, Equatable {
     public let audience: String?
     /// How many seconds after the sign-in the file is removed; nil if it is kept as long as the session.
     public let lifetime: Int?
-    /// True if the file may be on a file system that is not in memory.
+    /// True if the file may be stored on a disk; otherwise only on a file system in memory (tmpfs).
     public let isDiskAllowed: Bool
     /// The host of a netrc line.
     public let host: String?
@@ -38,13 +38,13 @@ public struct FileConfiguration: Sendable, Equatable {
     public let variable: String?
     public let source: ConfigurationSource
 
-    /// The most tables of all files.
+    /// The maximum number of tables in all configuration files together.
     static let most = 64
 }
 
 extension FileConfiguration {
-    /// Reports what can be known only when all files were read: accounts that are not configured, and two tables with the
-    /// same path.
+    /// Reports the errors that can be found only after all files were read: accounts that are not configured, and two
+    /// tables with the same path.
     static func mistakes(
         in files: [FileConfiguration], knowing accounts: Dictionary<String, AccountConfiguration>.Keys
     ) -> [ConfigurationError] {

@@ -67,8 +67,8 @@ struct FileReader {
         return seconds
     }
 
-    /// A word that one format has and the others do not: printable ASCII without spaces, quotes and backslashes, so that
-    /// every program reads it alike.
+    /// Reads a key that only one format has. Its value is printable ASCII without spaces, quotes and backslashes, so
+    /// that all programs parse it in the same way.
     private mutating func readWord(
         _ key: String, of owner: FileConfiguration.Format, _ format: FileConfiguration.Format
     ) -> String? {

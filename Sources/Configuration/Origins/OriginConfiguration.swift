@@ -10,7 +10,7 @@ public struct OriginConfiguration: Sendable, Equatable {
         case idToken = "id_token"
     }
 
-    /// What a lookup is compared with: the URL, and the user name that the tool must say.
+    /// What a lookup is compared with: the URL, and the user name that the tool must ask for.
     public let rule: OriginRule
     /// The account's name.
     public let account: String
@@ -19,19 +19,19 @@ public struct OriginConfiguration: Sendable, Equatable {
     public let scopes: [String]?
     public let audience: String?
     public let resource: String?
-    /// The user name for tools that want one; nil for the one that the tool said.
+    /// The user name for tools that need one; nil for the one in the tool's request.
     public let username: String?
     /// The header fields in which tools send the token. Never empty.
     public let headers: [OriginHeader]
     public let source: ConfigurationSource
 
-    /// The most tables of all files.
+    /// The maximum number of tables in all configuration files together.
     static let most = 256
 }
 
 extension OriginConfiguration {
-    /// Reports what can be known only when all files were read: accounts that are not configured, and tables that no
-    /// lookup can tell apart.
+    /// Reports the errors that can be found only after all files were read: accounts that are not configured, and
+    /// tables that match the same lookups.
     static func mistakes(
         in origins: [OriginConfiguration], accounts: [String: AccountConfiguration]
     ) -> [ConfigurationError] {
@@ -43,7 +43,7 @@ extension OriginConfiguration {
             errors.append(
                 origin.mistake(
                     "has the same url\(user) as the table in line \(former.source.line) of \(former.source.file): a "
-                        + "lookup would fit both"))
+                        + "lookup would match both"))
         }
         if origins.count > most, let origin = origins.last {
             errors.append(origin.mistake("there are more than \(most) of them"))

@@ -48,7 +48,7 @@ struct OriginReader {
         }
     }
 
-    /// A user's name. Basic authentication ends it at the first colon (RFC 7617).
+    /// A user name. In Basic authentication it ends at the first colon (RFC 7617), so it must not contain one.
     private mutating func readName(_ key: String, isForBasic: Bool) -> String? {
         guard let name = table.string(key) else { return nil }
         let isPlain = name.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
@@ -111,7 +111,7 @@ extension OriginHeader.Failure {
         switch self {
         case .notAField: "must be NAME: VALUE on one line, in printable ASCII"
         case .reserved: "this field belongs to the connection; a tool sets it itself"
-        case .unknownPlaceholder: "in braces there may be token, username or api_key"
+        case .unknownPlaceholder: "only the placeholders {token}, {username} and {api_key} are allowed"
         }
     }
 }

@@ -14,8 +14,8 @@ struct TOMLDocument {
         case array([Node])
         /// Sorted by the bytes of the keys.
         case table([Member])
-        /// A value that no key takes: a floating-point number, a date or time, or a value that is nested deeper than
-        /// ``TOMLDocument/maxDepth``. The text is the type's name with its article.
+        /// A value that no key of the configuration accepts: a floating-point number, a date or time, or a value that
+        /// is nested deeper than ``TOMLDocument/maxDepth``. The text is the type's name with its article.
         case other(String)
 
         /// The type's name with its article, for messages.

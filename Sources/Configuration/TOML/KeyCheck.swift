@@ -12,7 +12,7 @@ struct KeyCheck {
 
     /// The maximum number of reported errors of one file; further ones are only counted.
     static let maxErrors = 200
-    /// Known keys that were misspelt. They must not be reported as missing too.
+    /// The paths of keys that were probably meant by misspelt ones. They must not be reported as missing too.
     private(set) var meant: Set<[String]> = []
 
     init(file: String, isDropIn: Bool) {
@@ -37,7 +37,7 @@ struct KeyCheck {
 
     /// The errors in the order of the file, and the number of further ones.
     var report: [ConfigurationError] {
-        // Errors in the same line have a fixed order too.
+        // Errors in the same line are sorted too, so that the order is always the same.
         let sorted = errors.sorted {
             ($0.line ?? 0, $0.key ?? "", $0.message) < ($1.line ?? 0, $1.key ?? "", $1.message)
         }

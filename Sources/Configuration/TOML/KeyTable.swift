@@ -41,10 +41,10 @@ struct Key {
         /// A string, or an array of strings.
         case texts
         case integers(ClosedRange<Int>)
-        /// A table of strings with free names.
+        /// A table of strings whose keys the user chooses.
         case stringTable
         case section(Section)
-        /// A table of such tables with free names.
+        /// A table of such tables, whose keys the user chooses.
         case sections(Section)
         /// An array of such tables.
         case list(Section)
@@ -94,10 +94,8 @@ struct Key {
         Key(.vault, "lock_with_screen", .boolean, "lock the vault when the screen is locked"),
 
         Key(.network, "proxy", .string, "an HTTP proxy for all accounts: http://HOST:PORT"),
-        Key(
-            .network, "no_proxy", .strings, "hosts that are reached without it: names, with those below them; addresses"
-        ),
-        Key(.network, "proxy_credentials_file", .string, "a file with USER:PASSWORD for it"),
+        Key(.network, "no_proxy", .strings, "hosts that are reached without it: names (with subdomains), addresses"),
+        Key(.network, "proxy_credentials_file", .string, "a file with USER:PASSWORD for the proxy"),
 
         Key(.account, "provider", .string, "a preset by name, or supabase; instead of issuer or endpoints"),
         Key(.account, "issuer", .string, "the URL of a server with discovery (OpenID Connect, RFC 8414)"),
@@ -126,7 +124,7 @@ struct Key {
         Key(.account, "client_secret_file", .string, "a file that holds the secret"),
         Key(.account, "client_secret_command", .strings, "a program and its arguments; it prints the secret"),
         Key(.account, "client_secret_credential", .string, "the name of a credential that holds the secret"),
-        Key(.account, "client_secret_registered", .boolean, "the vault holds the secret that registering it yielded"),
+        Key(.account, "client_secret_registered", .boolean, "the secret from the registration is in the vault"),
         Key(.account, "client_key_file", .string, "a file with the client's private key: PEM, or a JSON Web Key"),
         Key(.account, "client_key_id", .string, "the key's id (kid) at the provider, unless its file contains it"),
         Key(
@@ -193,7 +191,7 @@ struct Key {
 
         Key(.origin, "url", .string, "where the token may be sent: https://HOST/*, https://HOST/PATH/*"),
         Key(.origin, "account", .string, "the account whose token it is"),
-        Key(.origin, "match_username", .string, "only for tools that say this user name"),
+        Key(.origin, "match_username", .string, "only for tools that ask for this user name"),
         Key(.origin, "scope", .string, "a token downscoped to these scopes, separated by spaces"),
         Key(.origin, "audience", .string, "a token for this audience"),
         Key(.origin, "resource", .string, "a token for this resource (RFC 8707)"),

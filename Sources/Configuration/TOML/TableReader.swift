@@ -1,7 +1,6 @@
 internal import Encodings
 
-/// Reads values from a table that was checked by ``KeyCheck``. Missing values are nil, and there are none of the wrong
-/// type.
+/// Reads values from a table that was checked by ``KeyCheck``, so no value has the wrong type. Missing values are nil.
 struct TOMLTableReader {
     let members: [TOMLDocument.Member]
 
@@ -28,7 +27,8 @@ struct TOMLTableReader {
         if case .integer(let number)? = node(key)?.value { number } else { nil }
     }
 
-    /// Seconds: a number, or a span such as `8h`; nil for other texts too.
+    /// A number of seconds, or a duration such as `8h`, in seconds; nil if the key is missing or its text is not a
+    /// duration.
     func span(_ key: String) -> Int? {
         switch node(key)?.value {
         case .integer(let number): number

@@ -34,7 +34,7 @@ struct TokenTable {
         check.refuse(element, path + [key], message)
     }
 
-    /// Reports a missing key. A key that has an error itself is not missing.
+    /// Reports a missing key, unless the key is written and its error was reported already.
     mutating func refuseMissing(_ key: String, _ message: String) {
         let isMistaken =
             check.meant.contains(path + [key]) || check.errors.contains { $0.key == KeyCheck.display(path + [key]) }

@@ -108,7 +108,7 @@ struct TOMLTree {
             }
             switch entries[index].entry {
             case .table(let table): place = table
-            // A name of an array of tables means its last element.
+            // The name of an array of tables refers to the array's last element.
             case .tables(let list): place = lists[list][lists[list].count - 1]
             case .value: throw redefined(Array(names.prefix(depth + 1)), index, line)
             }

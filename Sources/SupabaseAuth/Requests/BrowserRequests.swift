@@ -52,9 +52,9 @@ extension SupabaseProject {
         "\(authURL)/authorize?\(FormEncoding.encode(try signIn.query()))"
     }
 
-    /// A request to the same URL by us. A disabled provider can then be reported as an error, instead of the browser
-    /// showing a page of JSON; see ``ProviderRedirect``. The gateway requires no key here, but it is sent anyway.
-    /// Throws for `oauth_provider`.
+    /// A request to the same URL that the daemon sends itself. It can then report a disabled provider as an error; a
+    /// browser would show a page of JSON. See ``ProviderRedirect``. The gateway does not require the project's key
+    /// here, but the request has it anyway. Throws for `oauth_provider`.
     public func authorization(_ signIn: BrowserSignIn) throws(FieldError) -> HTTPRequest {
         request("GET", "/authorize", query: try signIn.query())
     }

@@ -32,8 +32,8 @@ public enum FactorProof: Sendable, Equatable {
     case webAuthn(PasskeyCredential, RelyingParty?)
 }
 
-/// The relying party of a credential (Web Authentication level 3, section 5.1). A server with settings of its own for it
-/// ignores this one; an older server takes it from each request, and refuses a request without it.
+/// The relying party of a credential (Web Authentication level 3, section 5.1). A server that has its own setting
+/// ignores this value. An older server takes it from each request, and rejects a request without it.
 public struct RelyingParty: Sendable, Equatable {
     /// A domain: the credential can be used only at its origins.
     let id: String

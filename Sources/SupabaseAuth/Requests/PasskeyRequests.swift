@@ -5,7 +5,7 @@ public import StrictJSON
 /// An authenticator's response: `PublicKeyCredential.toJSON()` (Web Authentication level 3, section 5.1). Only its form
 /// is checked here; the server verifies it.
 public struct PasskeyCredential: Sendable, Equatable {
-    /// What was asked of the authenticator, in the server's words.
+    /// The WebAuthn operation of the authenticator, with the server's names.
     public enum Ceremony: String, Sendable {
         /// `navigator.credentials.create()`: a key was made.
         case create
@@ -15,7 +15,7 @@ public struct PasskeyCredential: Sendable, Equatable {
 
     let document: JSONObject
 
-    /// Found by the members of the response; nil if it has neither.
+    /// The operation, derived from the members of the response; nil if it has the members of neither.
     var ceremony: Ceremony? {
         let response = document["response"]?.object
         if response?.word("attestationObject") != nil { return .create }

@@ -98,7 +98,7 @@ extension SupabaseProject {
         return mailing("/magiclink", .email(address), link, captcha, body)
     }
 
-    /// Sends a mail for resetting a forgotten password. The response for an unknown address is the same.
+    /// Sends a mail for resetting a forgotten password. The server's response is the same for an unknown address.
     public func sendRecovery(to address: EmailAddress, link: MailLink = .none, captcha: Secret? = nil) -> HTTPRequest {
         let contact = Contact.email(address)
         return mailing("/recover", contact, link, captcha, JSONObject(["email": .string(address.text)]))

@@ -33,7 +33,8 @@ extension SupabaseProject {
         return request("POST", "/verify", body: body)
     }
 
-    /// Redeems the hash of a mail's link, also one for PKCE (`pkce_…`). Throws for `type` and `token_hash`.
+    /// Redeems the hash from the link of a mail. Hashes for PKCE (`pkce_…`) are accepted too. Throws for `type` and
+    /// `token_hash`.
     public func verify(tokenHash: Secret, for purpose: Purpose) throws(FieldError) -> HTTPRequest {
         guard !purpose.isForPhone else {
             throw FieldError(field: "type", reason: "\(purpose.rawValue) has no token_hash")

@@ -8,8 +8,8 @@ internal import SupabaseAuth
 /// the first code has no session. The response to the second code has a new session of the same user, which replaces
 /// the current one. A wrong code changes nothing.
 extension Redeeming {
-    /// A request that may redeem a code, and the address or number that the code would be from; nil for the hash of a
-    /// link, which does not say it.
+    /// A request that redeems a code, and the address or number to which the code was sent. Nil for the hash of a link,
+    /// which does not contain the address.
     struct Confirmation: Sendable {
         let request: HTTPRequest
         let place: ContactChange.Place?
@@ -34,7 +34,8 @@ extension Redeeming {
         }
     }
 
-    /// Redeems a code of a change of the user. If it may be from either of two addresses, both are tried in order.
+    /// Redeems a code that confirms a change of the user. If the code may have been sent to either of two addresses,
+    /// both are tried in order.
     func code(_ typed: TypedCode, of change: ContactChange) async throws(RedemptionFailure) -> Redemption {
         let attempts = try await RedemptionFailure.mapping(endsFlow: false) { () throws(BrokerError) in
             let attempts = try SupabaseProvider.building { () throws(FieldError) in

@@ -6,12 +6,12 @@ internal import StrictJSON
 internal import SupabaseAuth
 
 /// A change of the signed-in user's e-mail address or phone number that is not confirmed yet. The codes or links of the
-/// messages confirm it. Only values that the server's user object shows as pending are awaited.
+/// messages confirm it. A value is awaited only if the server's user object shows it as pending.
 struct ContactChange: Sendable, Equatable {
-    /// The new address; nil if none is awaited (any more).
+    /// The new address; nil if no confirmation of an address is awaited.
     var email: EmailAddress?
     var phone: PhoneNumber?
-    /// The current ones, which are to be replaced. The current address may have to confirm too.
+    /// The current address. It may have to confirm too.
     var currentEmail: EmailAddress?
     var currentPhone: PhoneNumber?
     var channel: MessageChannel?
@@ -26,8 +26,8 @@ struct ContactChange: Sendable, Equatable {
         let contact: Contact
     }
 
-    /// Where codes may come from, the likeliest first. Whether the current address must confirm too is a setting of the
-    /// project that no response states.
+    /// The addresses and the number to which codes may have been sent, the most probable first. A setting of the
+    /// project decides whether the current address must confirm too, and no response contains that setting.
     var places: [Place] {
         let addresses = email.map { [$0, currentEmail].compactMap { $0 } } ?? []
         let waiting = addresses.filter { !confirmed.contains($0) }
@@ -54,7 +54,7 @@ struct ContactChange: Sendable, Equatable {
         channel = changes.channel
     }
 
-    /// The changes as they were requested. If they are requested again, the server sends its messages again.
+    /// The changes to request again. The server then sends its messages again.
     var asked: UserChanges {
         var changes = UserChanges()
         changes.email = email
@@ -104,14 +104,14 @@ extension CodeOrigin {
         }
     }
 
-    /// The field that was given first; nil for none.
+    /// The name of the first field that has a value; nil if none has.
     var field: String? {
         if email != nil { return "email" }
         if phone != nil { return "phone" }
         return kind == nil ? nil : "type"
     }
 
-    /// The places that match it. Throws, with the field, if none matches.
+    /// The places that match the typed address or number. Throws an error for the field if none matches.
     func choose(among places: [ContactChange.Place]) throws(FieldError) -> [ContactChange.Place] {
         var chosen = places
         if let kind { chosen = chosen.filter { $0.purpose.rawValue == kind } }

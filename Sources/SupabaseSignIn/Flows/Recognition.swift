@@ -3,7 +3,8 @@ internal import HTTPMessages
 internal import SupabaseAuth
 
 /// The flow of a Supabase callback is found by the key in its URL, since the server returns no state. The key is not a
-/// secret. Only PKCE proves that the code belongs to this flow, so a wrong code does not end the flow.
+/// secret, so the callback may be forged. PKCE shows whether its code belongs to this flow; a wrong code does not end
+/// it.
 extension SupabaseFlow {
     func recognize(_ arrival: Arrival, of standing: FlowStanding) -> Recognition {
         guard arrival.form == nil, let redirect else { return .foreign }
@@ -32,7 +33,7 @@ extension SupabaseFlow {
     }
 
     /// If the redirect URI is not in the project's list, the server sends the browser to the project's Site URL without
-    /// an error. If a user pastes that URL, the hint names the cause. Nil if the URL may have another origin.
+    /// an error. If the user pastes that URL, the hint names the cause. Nil if there may be another cause.
     func hint(for url: WebURL, of account: AccountName) -> Reason? {
         guard !url.isLoopback, (try? SupabaseCallback(parsing: url)) != nil, let redirect,
             let listed = redirect.allowListEntry, let asked = try? WebURL(parsing: redirect.url),

@@ -5,8 +5,8 @@ internal import Secrets
 internal import StrictJSON
 internal import SupabaseAuth
 
-/// Redeems what ends a flow at a Supabase project: a callback, a typed code, an authenticator's credential or another
-/// account's ID token.
+/// Redeems the proof that completes a flow at a Supabase project: a callback, a typed code, an authenticator's
+/// credential or another account's ID token.
 struct Redeeming: Sendable {
     let provider: SupabaseProvider
     let flow: Flow
@@ -38,8 +38,8 @@ struct Redeeming: Sendable {
             } catch {
                 let failure = error.unquoting(code, pkce.verifier)
                 guard failure.isOfAnotherFlow else { throw failure }
-                // Any program that knows the key can send a code. Only PKCE shows that a code belongs to this flow, so
-                // the flow goes on: the genuine code may still arrive.
+                // Any program that knows the flow's key can send a code. By PKCE this code belongs to another flow, so
+                // this flow goes on: the genuine code may still arrive.
                 return .notGenuine(.supabase(.codeOfOtherFlow))
             }
             return try await redemption(try provider.inner(response, on: .callback))

@@ -99,8 +99,8 @@ struct SupabaseFlow: AwaitedSignIn {
         }
     }
 
-    /// True if both addresses of a user must confirm. Then a link that was used already may be opened again while the
-    /// other one is awaited.
+    /// True if both addresses of a user may have to confirm. The user may then open a used link again while the other
+    /// confirmation is awaited.
     var hasTwoMails: Bool {
         guard case .change(let change)? = message else { return false }
         return change.email != nil && change.currentEmail != nil
@@ -113,7 +113,8 @@ struct SupabaseFlow: AwaitedSignIn {
         return MailLink(redirectTo: redirect.url, challenge: pkce.challenge)
     }
 
-    /// The server reports no error for a redirect URI that is not in its list, so that this names what to add there.
+    /// The reason for an expired flow. The server reports no error for a redirect URI that is not in its list, so the
+    /// reason names the entry to add.
     func expiry(of flow: Flow) -> Reason {
         let name = flow.account.name
         return .supabase(
@@ -129,12 +130,12 @@ struct SupabaseFlow: AwaitedSignIn {
 
     static func newKey() -> String { RandomToken.base64URL(bits: 128).revealed() }
 
-    /// On the hosted service a mail's code is valid for one hour. Its link is valid for five minutes; an expired link
-    /// leads to a callback with an error.
+    /// On Supabase's hosted service the code of a mail is valid for one hour. The link of the mail is valid for five
+    /// minutes; opening it later leads to a callback with an error.
     static let messageTimeout: Duration = .seconds(3_600)
     /// The time between two messages to one user, which the server enforces.
     static let resendInterval: Duration = .seconds(60)
-    /// The number of wrong callbacks without a key that are redeemed.
+    /// The maximum number of redeemed callbacks without a key. After that many wrong ones, further ones are ignored.
     static let maxAttempts = 3
 }
 

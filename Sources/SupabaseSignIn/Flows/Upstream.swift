@@ -12,7 +12,7 @@ struct ShownIDToken: Sendable {
     let token: Secret
     let nonce: Secret?
 
-    /// Nil if the token has a nonce whose source is not known, because an older version requested the token.
+    /// Nil if the token has a nonce whose source is unknown, because an older version of Ringback requested the token.
     init?(_ identity: Session.Identity) {
         token = identity.token
         guard let claimed = ShownIDToken.nonce(of: identity.token) else {
@@ -116,8 +116,8 @@ extension SupabaseProvider {
     /// An ID token is sent only if it is valid for at least this many seconds.
     private static let idTokenMargin: Duration = .seconds(30)
 
-    /// Waits for the flow of another account, and redeems its result. When this flow ends for any reason, it cancels
-    /// its share in the other one.
+    /// Waits for the flow of the other account and redeems its result. When this flow ends for any reason, it cancels
+    /// the other flow for itself; callers that share the other flow keep it.
     func follow(_ flow: Flow, _ upstream: UpstreamFlow, in context: SignInContext) async {
         context.tools.work.startTimer { await wait(for: upstream, flow, in: context) }
         while await context.isPending(flow.id) {

@@ -28,7 +28,7 @@ struct FlowStart: Sendable {
 
     func password() async throws(BrokerError) -> Beginning { try await hold(try await sessionByPassword()) }
 
-    /// The session that a password yields, which nobody holds yet.
+    /// Signs in with the password. The session is not stored in the account yet.
     func sessionByPassword() async throws(BrokerError) -> Session {
         let grant = try SupabaseProvider.building { () throws(FieldError) in
             try project.passwordGrant(
@@ -109,7 +109,8 @@ struct FlowStart: Sendable {
         }
     }
 
-    /// What a sign-up yields: a session that nobody holds yet, or a message that confirms the address.
+    /// The result of a sign-up: a session that is not stored in the account yet, or a flow that waits for the
+    /// confirmation of the address by a message.
     enum SignedUp: Sendable {
         case session(Session)
         case message(SupabaseFlow)
@@ -170,7 +171,7 @@ struct FlowStart: Sendable {
         do throws(BrokerError) {
             try await context.open(session, of: account, provider.opening(session, request))
         } catch {
-            // The server has created a session that nobody can use, so end it there.
+            // The server has created a session that will not be used, so end it there.
             context.endUnheld(session, of: account)
             throw error
         }

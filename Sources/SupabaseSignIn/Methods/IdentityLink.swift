@@ -5,7 +5,7 @@ internal import Secrets
 internal import SupabaseAuth
 
 /// Links one more identity to the signed-in user. The server makes a new session of the same user for it, which
-/// replaces the current one. The current one is ended at the server; otherwise it would stay valid without being used.
+/// replaces the current one. The current session is then ended at the server, because it would stay valid otherwise.
 extension FlowStart {
     func link() async throws(BrokerError) -> Beginning {
         if fields.idToken != nil { return try await linkIDToken() }
@@ -70,7 +70,7 @@ extension SupabaseProvider {
             do throws(BrokerError) {
                 try await LaneRequests(sessions: context.sessions).look(account.name, changesIdentities: true)
             } catch {
-                // The link exists. The next refresh will show it.
+                // The identity is linked. The next refresh loads the changed user.
                 guard error.isTransient else { throw error }
             }
             return
@@ -86,7 +86,7 @@ extension SupabaseProvider {
         do throws(BrokerError) {
             try await context.open(session, of: account, opening)
         } catch {
-            // The former session goes on, and nobody can use the new one.
+            // The account keeps the former session. The new one will not be used, so end it at the server.
             if family(of: session) != family(of: former) { context.endUnheld(session, of: account) }
             throw error
         }

@@ -32,7 +32,7 @@ public struct SupabaseSignInFields: SignInDetails, Equatable {
     public var isPersistent = true
     /// True: the upstream provider's token is stored, and callers may request it.
     public var keepsProviderToken = false
-    /// The requested change of the user. It uses a flow as a sign-in does.
+    /// The requested change of the user, which is confirmed by a flow.
     var changes: UserChanges?
 
     public init() {}

@@ -1,6 +1,6 @@
 public import BrokerCore
 
-/// How users sign in at a Supabase project, and what else of theirs is a flow.
+/// The sign-in methods of Supabase projects, and the other operations of users that need a flow.
 public enum SupabaseMethod: String, Sendable, CaseIterable {
     case browser
     case password
@@ -13,13 +13,13 @@ public enum SupabaseMethod: String, Sendable, CaseIterable {
     case sso
     /// On a page of our own, where the user chooses one of the other methods.
     case page
-    /// Another program's session is handed in.
+    /// With the tokens of a session that another program has made.
     case session
-    /// A user who forgot the password.
+    /// With a recovery mail, for a user who forgot the password.
     case recovery
-    /// One more identity of the user who is signed in.
+    /// Links one more identity to the signed-in user.
     case link
-    /// A change of the user who is signed in.
+    /// Changes the signed-in user.
     case userUpdate = "update_user"
 
     /// The methods that begin with a sign-in. The others have endpoints of their own.

@@ -4,15 +4,15 @@ internal import Secrets
 internal import SignInPage
 internal import SupabaseAuth
 
-/// What the forms of the page do.
+/// The actions of the page's forms.
 extension PageConductor {
-    /// How long a browser waits for the response to a form. Then it is shown that the project is being asked.
+    /// How long the response to a form waits for the action. After that the browser is sent to the screen `wait`.
     private static let patience: Duration = .seconds(3)
 
-    /// Does what a form asks for. The response is a redirect in every case, so a reload sends no form again.
+    /// Performs the action of a form. The response is always a redirect, so that a reload does not send the form again.
     func perform(_ form: PageForm, _ status: FlowView.Status) async -> HTTPResponse {
         let done = Promise<Void>()
-        // One at a time: what a second tab or a second click sends meanwhile changes nothing.
+        // Only one action runs at a time. A form that a second tab or click sends meanwhile is ignored.
         let isFirst = session.edit { state in
             guard state.running == nil else { return false }
             state.running = done
@@ -20,7 +20,7 @@ extension PageConductor {
             return true
         }
         guard isFirst else { return see(Screen.wait.rawValue) }
-        // The user may close the tab: what the project was asked for is still finished.
+        // The action runs to its end even if the user closes the tab.
         context.tools.work.start {
             switch status {
             case .pending: if let flow = session.snapshot.flow { await signIn(form, flow) }
@@ -31,7 +31,7 @@ extension PageConductor {
             done.fulfil(())
         }
         guard await done.wait(atMost: PageConductor.patience) != nil else { return see(Screen.wait.rawValue) }
-        // The request for this address sends the browser on, if the sign-in is over.
+        // If the sign-in has ended, the request for this screen redirects the browser to the next one.
         return see(session.snapshot.screen.rawValue)
     }
 
@@ -65,7 +65,7 @@ extension PageConductor {
         }
     }
 
-    /// True for a phone number in the field that takes it in place of an address.
+    /// True if the e-mail field contains a phone number. The field takes both if the project offers both.
     private func isNumber(_ text: String) -> Bool {
         session.settings.open.contains("phone") && text.allSatisfy { $0.isASCII && $0.isNumber || "+ ".contains($0) }
     }
@@ -98,7 +98,7 @@ extension PageConductor {
         }
     }
 
-    /// Sends the last message again. Its link and code are other ones, for the same request.
+    /// Sends the last message again. The new message has another link and code, for the same request.
     private func resend(_ flow: Flow) async {
         guard let message = session.snapshot.message else { return }
         do throws(BrokerError) {
@@ -110,7 +110,7 @@ extension PageConductor {
         }
     }
 
-    /// Seconds until another message may be sent; nil if it may.
+    /// Seconds until another message may be sent; nil if it may be sent now.
     private var secondsLeft: Int? {
         let wait = seconds(to: session.snapshot.nextMessageAt)
         return wait > 0 ? wait : nil
@@ -149,7 +149,7 @@ extension PageConductor {
                 changes.password = password
                 _ = try await users.put(changes, of: account.name, link: .none)
                 session.edit { _ = $0.skipped.insert(.newPassword) }
-            // A form of a step that is over, such as one that the back button led to.
+            // The form belongs to a step that is already completed; the user may have used the back button.
             default: break
             }
         } catch {
@@ -166,7 +166,7 @@ extension PageConductor {
 }
 
 extension UserMessage {
-    /// What the page says of an error.
+    /// The message that the page shows for an error.
     init(of error: BrokerError) {
         switch error {
         case .problem(let problem): self = problem.message.flatMap(UserMessage.init(rawValue:)) ?? .signInFailed
@@ -182,8 +182,8 @@ extension UserMessage {
         }
     }
 
-    /// The field of a screen's form that it is about; nil for the whole form. `oneForBoth`: where a password is typed, the
-    /// field of the address takes a phone number too.
+    /// The field of the screen's form to which the message belongs; nil for the whole form. `oneForBoth`: the field of
+    /// the e-mail address also takes a phone number.
     func field(on screen: Screen, oneForBoth: Bool) -> String? {
         let fields: [Screen: Set<String>] = [
             .login: ["email", "phone", "password"], .signUp: ["email", "phone", "password"], .forgotten: ["email"],

@@ -4,8 +4,8 @@ internal import Secrets
 internal import SignInPage
 internal import SupabaseAuth
 
-/// Answers the requests to a sign-in page: shows where the user is, and does what a form asks for by the methods that
-/// programs use too.
+/// Handles the requests to a sign-in page: shows the current screen and performs the actions of its forms. The actions
+/// use the same sign-in methods as the API.
 struct PageConductor: Sendable {
     let provider: SupabaseProvider
     let session: PageSession
@@ -41,7 +41,7 @@ struct PageConductor: Sendable {
     ) async -> HTTPResponse {
         switch status {
         case .pending:
-            // It may have ended since.
+            // The flow may have ended after its status was read.
             guard let flow = session.snapshot.flow else { return see("/") }
             return await pendingPage(path, flow, language)
         case .completed:
@@ -109,8 +109,8 @@ struct PageConductor: Sendable {
             ("Content-Type", "text/html; charset=utf-8"), ("Content-Language", language.rawValue),
         ])
         if let seconds = document.refresh { fields.append("Refresh", "\(seconds)") }
-        // A browser keeps a page that was left as it was, with the password that was typed there, even with `no-store`.
-        // After the sign-in this drops it (Clear Site Data, section 3.1).
+        // A browser may keep the page that the user has left, with the typed password, in memory even with `no-store`.
+        // After the sign-in this header field makes the browser discard it (Clear Site Data, section 3.1).
         if [.factor, .newPassword, .done, .ended].contains(content.screen) {
             fields.append("Clear-Site-Data", "\"cache\"")
         }
@@ -121,7 +121,7 @@ struct PageConductor: Sendable {
         var content = ScreenContent(
             screen, account: account.name.rawValue, host: provider.host, words: session.words,
             token: session.secrets.token.revealed())
-        // A browser without the cookie is shown no secret.
+        // A browser without the cookie must not see data of the sign-in.
         guard screen != .elsewhere else { return content }
         let state = session.snapshot
         let open = session.settings.open
@@ -149,19 +149,19 @@ struct PageConductor: Sendable {
         return content
     }
 
-    /// Whole seconds until then; 0 if it is past or nil.
+    /// The whole seconds until an instant; 0 if it has passed or is nil.
     func seconds(to instant: BootInstant?) -> Int { instant.map { max(0, ($0 - clock.bootInstant).wholeSeconds) } ?? 0 }
 
     func see(_ path: String, _ fields: [(String, String)] = []) -> HTTPResponse {
         HTTPResponse(status: 303, fields: HTTPFields([("Location", path)] + fields))
     }
 
-    /// Notes what the screen says the next time.
+    /// Stores the error that the screen shows the next time.
     func complain(of error: BrokerError, on screen: Screen) {
         let message: UserMessage? = error == PageRedeeming.otherUser ? nil : UserMessage(of: error)
         let hasBoth = session.settings.open.isSuperset(of: ["email", "phone"])
         session.edit { state in
-            // One field takes both where both are offered.
+            // If the project offers both, one field takes an e-mail address or a phone number.
             let field = message?.field(on: screen, oneForBoth: hasBoth)
             state.screen = screen
             state.complaint = PageComplaint(screen: screen, field: field, message: message)
@@ -170,7 +170,7 @@ struct PageConductor: Sendable {
 }
 
 extension FlowStart {
-    /// Starts a sign-in on a page of our own. The project says what it offers.
+    /// Starts a sign-in on a page of our own. The project's settings determine the methods that the page offers.
     func signInPage() async throws(BrokerError) -> Beginning {
         let settings = try await provider.ask(project.settings(), on: .authorization, FlowStart.readSettings)
         let session = PageSession(settings: settings)

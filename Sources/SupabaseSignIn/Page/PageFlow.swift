@@ -1,7 +1,8 @@
 internal import BrokerCore
 internal import Cryptography
 
-/// A sign-in on a page of our own. What the user chooses there are requests beside it, whose callbacks complete it.
+/// A sign-in on a page of our own. Each method that the user chooses there adds a request to this flow; a callback or
+/// code of any of these requests completes the flow.
 struct PageFlow: AwaitedSignIn {
     let session: PageSession
     let key = Arrival.digest(of: RandomToken.identifier())
@@ -26,7 +27,7 @@ struct PageFlow: AwaitedSignIn {
     }
 }
 
-/// The way of one browser from a start address to the page.
+/// A single-use URL that admits one browser to the page.
 struct PageTicket: AwaitedSignIn {
     let authorizationURL: String
     private let page: PageFlow
@@ -45,7 +46,7 @@ struct PageTicket: AwaitedSignIn {
     func expiry(of flow: Flow) -> Reason { page.expiry(of: flow) }
 }
 
-/// What the user typed on the page, as a proof of its flow.
+/// The user's input on the page, as a proof for the page's flow.
 struct PageProof: OwnProof {
     enum Step: Sendable {
         case password, signUp
@@ -57,13 +58,13 @@ struct PageProof: OwnProof {
     let fields: SupabaseSignInFields
 }
 
-/// Redeems what was typed on the page. A mistake leaves the flow as it was.
+/// Redeems the user's input on the page. An error does not end the flow.
 struct PageRedeeming: Sendable {
     let provider: SupabaseProvider
     let flow: Flow
     let context: SignInContext
 
-    /// Why a sign-in of another user is refused, while the flow goes on.
+    /// The error for a sign-in of another user than the account's. It does not end the flow.
     static let otherUser = BrokerError.conflict(.supabase(.signedInAsOther))
 
     func redeem(_ proof: PageProof) async throws(RedemptionFailure) -> Redemption {
@@ -103,7 +104,8 @@ struct PageRedeeming: Sendable {
 }
 
 extension SignInRequest {
-    /// The page's own request, with what was typed on it. Whether the session is stored stays as it was asked for.
+    /// The request that started the page, with the user's input as its fields. Only `isPersistent` is kept from the
+    /// original fields.
     func choosing(_ fields: SupabaseSignInFields) -> SignInRequest {
         var request = self
         var fields = fields

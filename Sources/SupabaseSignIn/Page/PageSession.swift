@@ -6,7 +6,7 @@ internal import SignInPage
 internal import SupabaseAuth
 internal import Synchronization
 
-/// What is known of one sign-in page: its secrets, and how far the user has come. It holds no password.
+/// The state of one sign-in page: its secrets and the user's progress. It contains no password.
 final class PageSession: Sendable {
     /// A second factor's challenge that is open.
     struct Challenge: Sendable {
@@ -17,19 +17,19 @@ final class PageSession: Sendable {
     }
 
     struct State: Sendable {
-        /// With a slash at its end; empty until the page is served.
+        /// The page's URL with a slash at its end; empty until the page is served.
         var address = ""
         var flowID: String?
-        /// Nil once it is not pending any more: the flow refers to this object.
+        /// Nil when the flow is not pending any more. This breaks the reference cycle: the flow refers to this object.
         var flow: Flow?
         /// When the page is closed, once the flow has ended.
         var closesAt: BootInstant?
         var isClosed = false
-        /// Of start addresses that were spent and not followed yet.
+        /// The tickets of start addresses that were handed out and not used yet.
         var tickets: [Secret] = []
         /// The next link to each provider's page. Each works once.
         var links: [String: String] = [:]
-        /// Where the user is.
+        /// The screen to show.
         var screen = Screen.login
         var complaint: PageComplaint?
         var email = ""
@@ -37,12 +37,13 @@ final class PageSession: Sendable {
         /// The last message, and when another one may be sent.
         var message: SupabaseFlow?
         var nextMessageAt: BootInstant?
-        /// What the project is being asked for the page.
+        /// The action of a form that is running; nil if none is.
         var running: Promise<Void>?
         var challenge: Challenge?
-        /// The session that the sign-in made; nil before the first look at it. What follows concerns no other one.
+        /// The identifier of the session that the sign-in made; nil until it is read. The steps after the sign-in are
+        /// only for this session.
         var sessionID: String?
-        /// What the user went on without, after the sign-in.
+        /// The steps after the sign-in that the user has skipped or completed.
         var skipped: Set<Screen> = []
     }
 
@@ -51,21 +52,21 @@ final class PageSession: Sendable {
     let secrets = PageGuard()
     let settings: SupabaseSettings
     private let state = Mutex(State())
-    /// Nothing is left to be done on the page.
+    /// Fulfilled when no step is left on the page.
     private let finished = Promise<Void>()
 
     init(settings: SupabaseSettings) { self.settings = settings }
 
     var snapshot: State { state.withLock { $0 } }
     var address: String { snapshot.address }
-    /// As browsers state it.
+    /// The page's origin as in the header field `Origin`.
     var origin: String { String(address.dropLast()) }
 
     func edit<Result>(_ body: (inout State) -> Result) -> Result where Result: Sendable { state.withLock { body(&$0) } }
 
     // MARK: Start addresses
 
-    /// An address of the page that lets one browser in, once.
+    /// A start address of the page. It admits one browser and works once.
     func ticket(to flow: Flow) -> String {
         let ticket = RandomToken.base64URL(bits: 256)
         note(flow)
@@ -76,7 +77,7 @@ final class PageSession: Sendable {
         }
     }
 
-    /// The page's flow has begun.
+    /// Stores the page's flow, unless one is stored already.
     private func note(_ flow: Flow) {
         state.withLock { state in
             guard state.flowID == nil else { return }
@@ -85,7 +86,7 @@ final class PageSession: Sendable {
         }
     }
 
-    /// Uses a ticket up. False if there is none like it.
+    /// Uses up a ticket. False if it is unknown or was used already.
     func spend(_ ticket: Secret) -> Bool {
         state.withLock { state in
             guard let index = state.tickets.firstIndex(of: ticket) else { return false }
@@ -99,7 +100,7 @@ final class PageSession: Sendable {
 
     // MARK: Links to providers
 
-    /// The links as they stand on the page now, in the order of the providers' names.
+    /// The current links on the page, sorted by the providers' names.
     func links() -> [ScreenContent.ProviderLink] {
         let providers = settings.open.subtracting(PageSession.notPages).sorted()
         return state.withLock { state in
@@ -111,7 +112,7 @@ final class PageSession: Sendable {
         }
     }
 
-    /// The provider of a link, which is used up.
+    /// Uses up a link and returns its provider; nil if the link is unknown or was used already.
     func spendLink(_ key: String) -> String? {
         state.withLock { state in
             guard let provider = state.links.first(where: { $0.value == key })?.key else { return nil }
@@ -121,7 +122,7 @@ final class PageSession: Sendable {
     }
 
     static let link = "/go/"
-    /// What a project lists beside the providers.
+    /// Entries of the project's list of methods that are not providers with a page.
     private static let notPages: Set<String> = ["email", "phone", "anonymous_users"]
 
     // MARK: Messages
@@ -140,7 +141,8 @@ final class PageSession: Sendable {
 
     func finish() { finished.fulfil(()) }
 
-    /// Serves the page until its flow has ended, and then until the user has done the rest.
+    /// Serves the page until its flow has ended and the user has completed the steps after the sign-in, or their time
+    /// limit has passed.
     func serve(_ flow: Flow, in context: SignInContext) async {
         note(flow)
         while await context.isPending(flow.id) {
@@ -164,16 +166,16 @@ final class PageSession: Sendable {
     private static let restOfTime: Duration = .seconds(600)
 }
 
-/// What was wrong with the last form.
+/// The error of the last form.
 struct PageComplaint: Sendable {
     /// The screen whose form it was.
     let screen: Screen
     let field: String?
-    /// Nil: somebody else signed in than the account's user.
+    /// Nil if another user than the account's signed in.
     let message: UserMessage?
 }
 
-/// What is left to do once a session is there.
+/// The steps after the sign-in: the second factor, and a new password after a recovery.
 struct PageSteps: Sendable {
     let session: PageSession
     let account: AccountName
@@ -201,7 +203,7 @@ struct PageSteps: Sendable {
         return held.project?.sessionID == own ? held : nil
     }
 
-    /// Those that take a code.
+    /// The user's verified factors that take a code.
     private static func factors(of session: Session) -> [Factor] {
         let user = session.user.flatMap(SupabaseUser.init(reading:))
         let kinds: Set = [FactorKind.totp.rawValue, FactorKind.phone.rawValue]
@@ -217,7 +219,7 @@ private enum Base32Name {
     static func random() -> String { String(RandomToken.bytes(20).map { letters[Int($0 & 31)] }) }
 }
 
-/// Two words by which a user knows the page from an imitation.
+/// Two random words that the page and the program both show, so that the user can recognize an imitated page.
 enum PageWords {
     static func random() -> String { RandomToken.bytes(2).map { list[Int($0) % list.count] }.joined(separator: " ") }
 

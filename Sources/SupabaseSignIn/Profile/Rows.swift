@@ -20,7 +20,7 @@ final class SupabaseProfiles: ProviderMemory {
 
     /// What is known of one account's row.
     private struct Known {
-        /// The fetch that was started last, also if it has ended.
+        /// The fetch that was started last. It may have ended already.
         let latest: Look
         var stage = Stage.fetching
     }
@@ -28,7 +28,7 @@ final class SupabaseProfiles: ProviderMemory {
     private enum Stage {
         case fetching
         case row(SupabaseProfile)
-        /// The fetch failed, or its user was not signed in any more when it ended.
+        /// The fetch failed, or the user was no longer signed in when it ended.
         case unusable
     }
 
@@ -46,8 +46,7 @@ final class SupabaseProfiles: ProviderMemory {
         var awaited = running ?? start(account, sessions)
         while true {
             guard let found = await awaited.wait() else { throw .cancelled }
-            // If a later fetch was started meanwhile, its result counts: this row may be outdated. It may have ended
-            // already.
+            // This row may be outdated: if a later fetch was started meanwhile, use the result of that one.
             guard let later = accounts.withLock({ $0[account.name]?.latest }), later !== awaited else {
                 return try found.get()
             }

@@ -17,7 +17,7 @@ extension Session {
         public var providerToken: Secret?
         /// The app's former identifier of this user, until the app reports that it has moved the user's data.
         public var migratesFrom: String?
-        /// One of its access tokens was verified, by the project's keys or by its server.
+        /// True if one of the session's access tokens was verified, by the project's keys or by its server.
         public var isProved = false
 
         init(_ claims: AccessTokenClaims) {

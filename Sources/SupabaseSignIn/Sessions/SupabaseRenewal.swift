@@ -40,7 +40,7 @@ extension SupabaseProvider {
     /// refreshed first.
     func revoke(_ session: Session, endingAll: Bool) async throws(BrokerError) -> Bool {
         let scope: SignOutScope = endingAll ? .global : .local
-        // If the project is away, this throws: a refresh would not reach it either.
+        // If the project is unreachable, this throws: a refresh would not reach it either.
         if let token = session.tokens[.own], token.remaining(at: clock.bootInstant) != .zero,
             case .ended = try await signOut(scope, bearer: token.value)
         {

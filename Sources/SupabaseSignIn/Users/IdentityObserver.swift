@@ -9,7 +9,8 @@ struct IdentityObserver: Sendable {
     let vault: any Vault
     let record: @Sendable (BrokerFact) -> Void
 
-    /// A session was opened; it replaces `former` if there was one. `isAsked`: a requested link opened it.
+    /// A session was opened; it replaces `former` if there was one. `isAsked`: the user requested to link an identity,
+    /// and the session is the result.
     func opened(_ session: Session, over former: Session?, of account: Account, isAsked: Bool) async {
         guard session.project != nil, let user = session.owner, let identities = user.knownIdentities else { return }
         let people = await knownPeople(account)
@@ -49,7 +50,7 @@ struct IdentityObserver: Sendable {
         }
     }
 
-    /// Whether the identity was made during this sign-in (by the server's clock), or earlier and elsewhere.
+    /// Whether the server created the identity during this sign-in or earlier, by the server's clock.
     private static func firstSight(of identity: Identity, _ user: SupabaseUser) -> BrokerFact.IdentitySight {
         guard let made = identity.createdAtSeconds, let last = user.lastSignInAt, last - made > signInSpan else {
             return .inferred
@@ -59,7 +60,7 @@ struct IdentityObserver: Sendable {
 
     // MARK: Stored identities
 
-    /// A record that cannot be read counts as empty: a sign-in must not fail for it.
+    /// If the stored record cannot be read, it is treated as empty, so that the sign-in does not fail.
     private func knownPeople(_ account: Account) async -> KnownUsers {
         let entry = (try? await vault.load(account.knownUsersSlot)) ?? nil
         return entry.flatMap { KnownUsers(decoding: $0.text) } ?? KnownUsers()

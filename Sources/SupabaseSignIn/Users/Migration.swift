@@ -1,8 +1,8 @@
 public import BrokerCore
 internal import SupabaseAuth
 
-/// For an app that had its own users before it used the project: the user's former identifier is shown with the session
-/// until the app reports that it has moved the user's data.
+/// For apps that had their own users before they used the project. The session shows the user's former identifier until
+/// the app reports that it has moved the user's data.
 extension SupabaseOperations {
     /// Stores the user's former identifier. Storing the same one again changes nothing. Another one is rejected until
     /// the first is acknowledged (`.conflict`).

@@ -42,7 +42,7 @@ public struct SupabaseOperations: Sendable {
         request.project = SupabaseSignInFields()
         request.project?.changes = changes
         let (flow, isNew) = try await broker.begin(name, request)
-        // The caller that started the flow may not have requested the other changes.
+        // An earlier request started the flow. It may not have contained the other changes.
         if !isNew, !changes.withoutContacts.isEmpty {
             _ = try await users.put(changes.withoutContacts, of: name, link: .none)
         }

@@ -47,7 +47,7 @@ import Testing
     private static let lines: [(lines: String, said: String)] = [
         ("", "accounts.work.aws: needs region"),
         ("regoin = \"eu-central-1\"", "did you mean region?"),
-        ("region = \"eu-central-1\"\nendpoint = \"https://a.example\"", "aws.endpoint: and region cannot"),
+        ("region = \"eu-central-1\"\nendpoint = \"https://a.example\"", "aws.endpoint: cannot be combined"),
         ("region = \"eu/central\"", "aws.region: is a name"),
         ("region = \"evil.example#\"", "aws.region: is a name"),
         ("endpoint = \"http://sts.example/\"", "aws.endpoint: is an https URL"),

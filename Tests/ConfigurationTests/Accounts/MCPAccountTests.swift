@@ -20,7 +20,7 @@ import Testing
         #expect(account.provider.word == "mcp" && account.clientID.isEmpty && account.scopes.isEmpty)
         // A client that the issuer registers may have a secret, so the issuer's metadata decide how it is sent.
         #expect(account.redirectURIsToRegister == [] && account.clientAuthentication == nil)
-        #expect(account.notes.contains { $0.contains("announces is asked at each sign-in") })
+        #expect(account.notes.contains { $0.contains("is found by asking") })
         guard case .mcp(let server) = account.provider else { throw Unexpected() }
         #expect(server.server.resource == "https://mcp.linear.example/mcp" && server.sendsResource)
         #expect(server.issuer == nil && server.clientMetadataURL == nil)

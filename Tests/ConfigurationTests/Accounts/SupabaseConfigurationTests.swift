@@ -130,7 +130,7 @@ import Testing
         ("token_issuer = \"auth.example.org\"", "token_issuer: must be an https URL"),
         ("token_issuer = \"https://auth.example.org?x\"", "token_issuer: must be an https URL"),
         ("token_issuer = \"\"", "token_issuer: must be an https URL"),
-        ("id_token_account = \"mail\"", "id_token_account: is the account itself"),
+        ("id_token_account = \"mail\"", "id_token_account: must name another account"),
         ("id_token_account = \"nobody\"", "id_token_account: there is no account of this name"),
         ("rpc = [1]", "rpc: "),
         ("profile = \"profiles\"", "profile: "), ("profile = { tabel = \"t\" }", "profile.tabel: "),

@@ -244,7 +244,7 @@ import Testing
         try await Stage.playProject { stage in
             for (lines, words) in [
                 ("id_token_account = \"nobody\"\n", "there is no account of this name"),
-                ("id_token_account = \"app\"\n", "is the account itself"),
+                ("id_token_account = \"app\"\n", "must name another account"),
                 ("token_issuer = \"http://auth.example.org\"\n", "must be an https URL"),
             ] {
                 try stage.write(configuration: Stage.project + lines)
