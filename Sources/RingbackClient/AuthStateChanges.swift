@@ -57,7 +57,7 @@ struct AuthEventSource: EventSource {
     let account: String
     let application: String
     let socket: String?
-    /// The daemon goes on after this event when the connection was broken.
+    /// After a reconnection the daemon continues with the events that follow this one.
     private var lastID: String?
 
     init(account: String, application: String, socket: String?) {

@@ -1,7 +1,7 @@
 internal import RingbackAPI
 package import StrictJSON
 
-/// A link of the app's URL scheme that the user followed, and that ended no sign-in.
+/// A link of the app's URL scheme that the user followed and that did not finish a sign-in.
 public struct DeepLink: Sendable, Hashable, Identifiable {
     /// For ``BrokerClient/acknowledge(_:)``. Grows with each link.
     public let id: String
@@ -9,7 +9,7 @@ public struct DeepLink: Sendable, Hashable, Identifiable {
     public let scheme: String
     /// The link as it came. Anybody may have written it, a web page for example: do not trust anything in it.
     public let url: String
-    /// When it came.
+    /// When the daemon received the link.
     public let at: WallInstant
 
     /// - Throws: `bad_response` if something is missing.
@@ -43,7 +43,7 @@ public struct DeepLinks: AsyncSequence, Sendable {
 }
 
 extension BrokerClient {
-    /// The links of the app's scheme from now on; before them, those that nobody has acknowledged.
+    /// The links of the app's scheme from now on, preceded by those that were not acknowledged yet.
     ///
     /// The program that listened last gets the links: the sequence ends when another program begins to listen for the
     /// scheme, or its consumer stops. When the daemon restarts, it connects again. A link is given once to each

@@ -75,7 +75,7 @@ extension BrokerClient {
         return try await run { calls throws(RingbackError) in try calls.lookup(lookup) }
     }
 
-    /// Tells that the server refused a credential's token. The next lookup gets another one.
+    /// Reports that the server refused a credential's token. The next lookup gets another token.
     ///
     /// - Parameter digest: the SHA-256 of ``OriginCredential/secret``, in hexadecimal digits.
     /// - Returns: the account, without a token, and with a warning if the server refused two tokens in a row.

@@ -39,7 +39,7 @@ public struct Session: Sendable, Equatable, CustomStringConvertible, CustomRefle
     public var user: User?
     /// The assurance level of the session, at a Supabase project: `aal1`, or `aal2` with a second factor.
     public var assurance: String?
-    /// The level that the user's factors ask for. If it differs from ``assurance``, the sign-in is not complete.
+    /// The level that the user's factors require. If it differs from ``assurance``, the sign-in is not complete.
     public var nextAssurance: String?
     /// When the session itself ends and a new sign-in is needed: only beside ``AuthEvent/sessionEnding``, nil
     /// everywhere else.
@@ -139,7 +139,8 @@ public struct Flow: Sendable, Equatable {
         public static let expired: Status = "expired"
     }
 
-    /// How a user signs in, or what else of theirs is a flow. Open, since the daemon may be newer than the app.
+    /// The method of a sign-in, or the other operation that the flow is for. Open, since the daemon may be newer than
+    /// the app.
     public struct Method: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
@@ -148,9 +149,9 @@ public struct Flow: Sendable, Equatable {
         public static let browser: Method = "browser"
         /// With a code that is entered on another device (RFC 8628).
         public static let device: Method = "device"
-        /// One more identity of the user who is signed in.
+        /// Linking another identity to the signed-in user.
         public static let link: Method = "link"
-        /// A change of the user who is signed in.
+        /// A change of the signed-in user.
         public static let userUpdate: Method = "update_user"
     }
 
@@ -207,7 +208,7 @@ public struct Flow: Sendable, Equatable {
     public var resendAfter: WallInstant?
     /// The addresses and numbers (with their plus sign) whose codes are awaited, if there is more than one message.
     public var awaiting: [String]
-    /// What to tell the user while the flow is pending, such as to look into the mail; nil mostly.
+    /// What to tell the user while the flow is pending, such as to check their mail. Usually nil.
     public var userMessage: String?
     public var error: RingbackError?
     package var redirectURI: String?
@@ -275,7 +276,7 @@ public struct DaemonStatus: Sendable, Equatable {
     public var isVaultLocked: Bool
     /// Why it is locked, and what to do; nil when it is not.
     public var vaultLockReason: String?
-    /// Sign-outs that a provider has not been told yet.
+    /// The number of sign-outs that the provider has not been told of yet.
     public var pendingRevocations: Int
     /// How many accounts are in each state.
     public var accounts: [Account.State: Int]

@@ -57,7 +57,7 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
         public static let accessDenied: Kind = "access_denied"
         /// The user's policy does not allow this to the app.
         public static let policyDenied: Kind = "policy_denied"
-        /// There is nothing of this name.
+        /// Nothing with this name exists.
         public static let notFound: Kind = "not_found"
         /// The configuration has no such account.
         public static let accountNotFound: Kind = "account_not_found"
@@ -100,7 +100,7 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
         public static let link: Recovery = "link"
         /// The user should change the configuration.
         public static let fixConfiguration: Recovery = "fix_configuration"
-        /// Nothing that is known here.
+        /// No remedy is known.
         public static let none: Recovery = "none"
     }
 

@@ -27,7 +27,7 @@ extension BrokerCalls {
         return .done(answer)
     }
 
-    /// Redeems what was typed: `code`, or `token_hash`. A wrong one leaves the flow as it is.
+    /// Redeems what was typed: `code`, or `token_hash`. A wrong value leaves the flow pending.
     package func verify(flow id: String, _ name: String, _ secret: String) throws(RingbackError) -> (Flow, JSON) {
         try flow(after: .verifyFlow, id, JSONObject([.init(name, .string(secret))]))
     }
@@ -46,7 +46,7 @@ extension BrokerCalls {
         return (flow, answer)
     }
 
-    /// Proves a factor. A factor that is sent a message needs the challenge of that message.
+    /// Verifies a factor. For a factor whose code is sent in a message, pass the challenge that sent it.
     package func verifyFactor(
         _ account: String, _ id: String, code: String, challenge: String?
     ) throws(RingbackError) -> JSON {

@@ -5,7 +5,7 @@ import StrictJSON
 extension BrokerClient {
     /// How a sign-in begins.
     public enum Beginning: Sendable {
-        /// It was done at once.
+        /// The sign-in was completed at once, without a flow.
         case done(Account)
         /// A flow was begun, see ``Flow/waitingFor``: open its page, or ``verify(_:code:)`` a code. ``wait(for:)``
         /// returns when it has ended.
@@ -30,7 +30,7 @@ extension BrokerClient {
         return try await begin(.signIn, account, fields)
     }
 
-    /// Redeems the code that the user got. A wrong one fails and leaves the flow as it is.
+    /// Redeems the code that the user received. A wrong code throws and leaves the flow pending.
     ///
     /// - Throws: `invalid_credentials` or another error of the project; or the reason why there is no session.
     @discardableResult
@@ -89,7 +89,7 @@ extension BrokerClient {
     }
 
     /// Redeems a code of a change of the user. If codes went to both addresses, the flow is pending after the first
-    /// one, and completed after the second. A wrong one fails and leaves the flow as it is.
+    /// one, and completed after the second. A wrong code throws and leaves the flow pending.
     @discardableResult
     public func confirm(_ flow: Flow, code: String) async throws(RingbackError) -> Flow {
         try await run { calls throws(RingbackError) in
@@ -129,7 +129,7 @@ extension BrokerClient {
         return try await begin(.linkIdentity, account, JSONObject(members))
     }
 
-    /// Unlinks a provider's account from the user. Returns those that are left.
+    /// Unlinks a provider's account from the user. Returns the remaining identities.
     @discardableResult
     public func unlink(_ account: String, identity: String) async throws(RingbackError) -> [Identity] {
         try await run { calls throws(RingbackError) in
@@ -177,7 +177,7 @@ extension BrokerClient {
         }
     }
 
-    /// Proves a factor: the session then has the second assurance level.
+    /// Verifies a factor: the session then has the second assurance level.
     ///
     /// - Parameter challenge: of ``challengeFactor(_:_:channel:)``; an authenticator app needs none.
     @discardableResult

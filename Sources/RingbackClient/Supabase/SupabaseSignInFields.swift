@@ -7,7 +7,7 @@ import StrictJSON
 /// if case .pending(let flow) = try await ringback.signIn("app", with: way) { … }
 /// ```
 ///
-/// Its descriptions and reflection show nothing of what is in it.
+/// Its descriptions and reflection leave its contents out.
 public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomReflectable {
     /// Who gets the message, or whose password it is.
     public enum Contact: Sendable {

@@ -18,7 +18,7 @@ public struct Factor: Sendable, Equatable {
 
     public var id: String
     public var kind: Kind
-    /// Only a verified one counts.
+    /// True if the factor was verified. Unverified factors have no effect.
     public var isVerified: Bool
     public var name: String?
     /// With its plus sign.
@@ -38,7 +38,7 @@ public struct Factor: Sendable, Equatable {
 
 /// A factor that was just added. It takes effect once its first code or credential was verified.
 ///
-/// Anybody who knows the secret can make the codes: descriptions and reflection leave it out.
+/// Anyone who knows the secret can compute the codes, so descriptions and reflection leave it out.
 public struct FactorEnrolment: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
     public var factor: Factor
     /// `otpauth://totp/…`, to be shown as a QR code; nil for a phone and an authenticator.
@@ -113,7 +113,7 @@ public struct UserUpdate: Sendable {
     public var confirmation: Flow?
 }
 
-/// How a code reaches a phone.
+/// The channel by which a code is sent to a phone.
 public enum MessageChannel: String, Sendable {
     case sms
     case whatsapp

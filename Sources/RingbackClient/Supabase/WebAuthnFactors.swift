@@ -18,16 +18,16 @@ public struct RelyingParty: Sendable, Equatable {
     }
 }
 
-/// What an authenticator is asked for a second factor, at a Supabase project.
+/// The challenge for an authenticator that is a second factor, at a Supabase project.
 public struct FactorChallenge: Sendable, Equatable {
     /// What ``BrokerClient/verifyFactor(_:_:credential:challenge:party:)`` takes.
     public var id: String
-    /// True where a key is to be made (`navigator.credentials.create()`), as for a factor that is not verified yet; false
-    /// where one is to be used (`get()`).
+    /// True if the authenticator must create a credential (`navigator.credentials.create()`), as for a factor that is
+    /// not verified yet; false if it must use an existing one (`get()`).
     public var makesKey: Bool
     /// JSON text: what `PublicKeyCredential.parseCreationOptionsFromJSON()` or `parseRequestOptionsFromJSON()` takes.
     public var options: String
-    /// When the project takes no answer any more.
+    /// After this instant the project accepts no response.
     public var expiresAt: WallInstant?
 
     package init(reading json: JSON) throws(RingbackError) {
@@ -43,7 +43,7 @@ public struct FactorChallenge: Sendable, Equatable {
 }
 
 extension BrokerCalls {
-    /// Proves a factor by what an authenticator answered.
+    /// Verifies a factor with an authenticator's response.
     package func verifyFactor(
         _ account: String, _ id: String, credential: JSONObject, challenge: String, party: RelyingParty? = nil
     ) throws(RingbackError) -> JSON {
@@ -55,8 +55,8 @@ extension BrokerCalls {
 }
 
 extension BrokerClient {
-    /// Adds a second factor that an authenticator proves. It counts once
-    /// ``verifyFactor(_:_:credential:challenge:party:)`` was right.
+    /// Adds an authenticator as a second factor. It takes effect once
+    /// ``verifyFactor(_:_:credential:challenge:party:)`` has succeeded.
     public func enrollWebAuthnFactor(
         _ account: String, name: String? = nil
     ) async throws(RingbackError) -> FactorEnrolment {
@@ -68,7 +68,7 @@ extension BrokerClient {
         }
     }
 
-    /// Asks what the authenticator is to sign: for a factor that is not verified yet, to make its key.
+    /// Requests a challenge for the authenticator. For a factor that is not verified yet, it creates the credential.
     ///
     /// - Parameter party: for a server that has no settings of its own for it; others ignore it.
     public func webAuthnChallenge(
@@ -80,7 +80,7 @@ extension BrokerClient {
         }
     }
 
-    /// Proves a factor by what an authenticator answered: the session goes on at the second level.
+    /// Verifies a factor with an authenticator's response: the session then has the second assurance level.
     ///
     /// - Parameter credential: JSON text, as `PublicKeyCredential.toJSON()` writes it.
     /// - Parameter challenge: the ``FactorChallenge/id``.

@@ -1,6 +1,6 @@
 /// Parses one HTTP/1.1 response as its bytes arrive: a head, and a body by its length, in chunks, or until the server
-/// closes (RFC 9112). How the bytes were split on their way makes no difference. Nothing is corrected: what two readers
-/// could read in two ways is refused.
+/// closes (RFC 9112). The result does not depend on how the bytes were split. Nothing is corrected: ambiguous input is
+/// refused.
 struct HTTPResponseReader {
     /// What the bytes so far have yielded.
     enum Step {
@@ -35,7 +35,7 @@ struct HTTPResponseReader {
     private var buffer: [UInt8] = []
     /// Where the bytes begin that have not been taken.
     private var position = 0
-    /// How far the end of a head or a line has been looked for.
+    /// The position up to which the end of a head or a line has been searched for.
     private var scanned = 0
     private var isClosed = false
     private var state = State.head
@@ -48,7 +48,7 @@ struct HTTPResponseReader {
         buffer += bytes
     }
 
-    /// The server sends no more.
+    /// Reports that the server has closed the connection.
     mutating func close() { isClosed = true }
 
     /// - Throws: `bad_response` if this is not an HTTP response, `no_daemon` if nothing came at all.

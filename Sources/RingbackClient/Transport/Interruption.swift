@@ -33,7 +33,7 @@ package final class Interruption: Sendable {
 
     package var isInterrupted: Bool { Interruption.poll(descriptor, events: Int16(POLLIN), milliseconds: 0) > 0 }
 
-    /// Waits for the interruption at most so long; true if it came.
+    /// Waits for the interruption, at most for this duration. Returns true if it was interrupted.
     @discardableResult
     package func wait(atMost duration: Duration) -> Bool {
         let end = ContinuousClock.now + duration

@@ -4,7 +4,7 @@ import Glibc
 /// A blocking stream socket on which every wait has a deadline. Before a byte is sent to a Unix socket, the kernel is
 /// asked for its server's uid: another user's server gets no request and no secret.
 package final class SocketConnection {
-    /// For waits of who does not block here.
+    /// The socket, for callers that wait with their own `poll`.
     package let descriptor: Int32
     private let interruption: Interruption?
     /// When the waits of this connection end.
@@ -132,7 +132,7 @@ package final class SocketConnection {
         }
     }
 
-    /// Sends what the socket takes without a wait: the number of bytes, or nil if the connection is of no use any more.
+    /// Sends what the socket accepts without waiting. Returns the number of bytes, or nil if the connection is broken.
     package func sendSome(_ bytes: ArraySlice<UInt8>) -> Int? {
         let count = unsafe bytes.withUnsafeBytes { buffer in
             unsafe Glibc.send(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))

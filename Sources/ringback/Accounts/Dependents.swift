@@ -173,7 +173,7 @@ struct AccountDependents {
         try empty.write([])
         defer { empty.discard() }
         let after = try ConfigurationCheck.report(config, ["--draft", empty.path, "--draft-of", account.path])
-        // Mistakes that are there already do not keep anybody from removing the account.
+        // Mistakes that the file has already do not prevent the removal of the account.
         let known = before["errors"]?.array ?? []
         let added = (after["errors"]?.array ?? []).filter { error in
             !known.contains(error)

@@ -60,7 +60,7 @@ struct SchemeTrips {
             return line(scheme, .wrong, "No program is registered for its links.", command: register)
         }
         guard let file = handler.ours, file.scheme == scheme else {
-            // If an account uses the scheme this is an error. If nobody uses it here, it is a warning.
+            // This is an error if an account uses the scheme, otherwise a warning.
             let level: DoctorReport.Level = use.isUsed ? .wrong : .warning
             return line(scheme, level, "Its links go to \(handler.name), not to ringback.", command: register)
         }

@@ -35,7 +35,7 @@ struct DockerCredentialVerb: ParsableCommand {
         case .list: return list()
         case .get: return get()
         case .erase, .store:
-            // A tool whose input nobody reads could fail before it reads the answer.
+            // If the input were left unread, a tool could fail before it reads the response.
             _ = AdapterCalls.readInput(atMost: DockerCredential.maxInput)
             return action == .erase ? 0 : fail(DockerCredential.storesNothing)
         }
@@ -47,7 +47,7 @@ struct DockerCredentialVerb: ParsableCommand {
                 reading: AdapterCalls.readInput(atMost: DockerCredential.maxInput))
             let found: AdapterCredential
             do throws(RingbackError) {
-                // docker shows a helper's output when it has ended, so nobody would see that a sign-in is waited for.
+                // docker shows a helper's output only after it ends, so the user would not see a pending sign-in.
                 found = try AdapterCalls(socket: daemon.socket, tool: "docker").lookup(credential.request) { false }
             } catch {
                 guard error.kind != .notFound else { return fail(DockerCredential.notFound) }

@@ -55,7 +55,7 @@ struct GitCredentialRun {
             // A server that is not ours: git asks its other helpers, or the user.
             guard error.kind != .notFound else { return 0 }
             AdapterCalls.show(error)
-            // Without the daemon nobody knows whether the server is one of ours.
+            // Without the daemon it is unknown whether the server is a configured origin.
             if error.kind == .noDaemon || error.kind == .policyDenied { return ExitStatus.of(error) }
             return max(AdapterCalls.print(GitCredential.quit), ExitStatus.of(error))
         }

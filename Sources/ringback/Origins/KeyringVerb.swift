@@ -41,7 +41,8 @@ struct KeyringRun {
 
     /// Becomes the next program of this name in PATH that is not this one.
     ///
-    /// - Returns: the exit status, if there is none. That is what `keyring` ends with if it finds nothing.
+    /// - Returns: an exit status, only if there is no such program or it cannot be run. If there is none, it is the
+    ///   status with which `keyring` ends if it finds nothing.
     private static func passOn(_ arguments: [String]) -> Int32 {
         let folders = (SocketPlace.variable("PATH") ?? "").split(separator: ":").filter { $0.hasPrefix("/") }
         let next = folders.map { "\($0)/keyring" }.first { path in

@@ -27,7 +27,7 @@ struct TerraformCredentialVerb: ParsableCommand {
             switch action {
             case .forget: return 0
             case .store:
-                // A tool whose input nobody reads could fail before it reads the status.
+                // If the input were left unread, a tool could fail before it reads the status.
                 _ = AdapterCalls.readInput(atMost: TerraformCredential.maxInput)
                 AdapterCalls.note(
                     "Ringback stores no tokens of hosts. It gives the token of the account that the configuration names."

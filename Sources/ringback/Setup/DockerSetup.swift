@@ -16,7 +16,7 @@ struct DockerSetup: ToolSetup {
         path = folder + "/config.json"
     }
 
-    /// - Returns: the file's bytes, nil if there is none, and what they say.
+    /// - Returns: the file's bytes (nil if there is no file) and its parsed content.
     private func read() throws(RingbackError) -> (former: [UInt8]?, configuration: DockerConfiguration) {
         let former = try HomeFile.contents(of: path)
         do throws(DockerConfiguration.Failure) {

@@ -127,7 +127,7 @@ struct Login: ParsableCommand {
     }
 
     /// Runs the sign-in. Without a method and without a provider in the account's configuration, the user chooses on a
-    /// page, if somebody is at the terminal.
+    /// page, if the user is at a terminal.
     private func finish(_ run: SignInRun, _ calls: BrokerCalls) throws(RingbackError) -> JSON {
         do throws(RingbackError) {
             return try run.finish(calls)

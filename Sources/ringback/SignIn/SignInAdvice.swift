@@ -84,6 +84,6 @@ enum SignInAdvice {
 }
 
 extension Flow {
-    /// It concerns a user who is signed in, and stays so however it ends.
+    /// The flow belongs to a user who is signed in. The user stays signed in whatever its outcome.
     fileprivate var concernsHeldUser: Bool { method == .link || method == .userUpdate }
 }

@@ -242,7 +242,7 @@ struct SignInRun {
         ).finish(browser)
     }
 
-    /// Takes a pasted callback URL; nil if the flow awaits none, or nobody can paste one here.
+    /// Takes a pasted callback URL; nil if the flow awaits none, or the user cannot paste here.
     private func paste(
         of flow: Flow, _ calls: BrokerCalls, until end: ContinuousClock.Instant?, onTick: @escaping () -> Void
     ) -> (() throws(RingbackError) -> Flow)? {

@@ -1,7 +1,8 @@
 import RingbackClient
 import StrictJSON
 
-/// The daemon that runs, beside this program. An upgrade restarts nobody's daemon, so the two may be of different commits.
+/// The running daemon, compared with this program. An upgrade does not restart daemons, so the two may be built from
+/// different commits.
 struct DaemonBuild {
     private let status: DaemonStatus
     /// A restricted socket: its daemon may be on another machine, and does not say its commit.

@@ -97,7 +97,7 @@ struct Failure {
             switch members["setting"]?.string {
             // What the daemon is given at its start or later is in no file of the configuration.
             case "assertion_file": return nil
-            // What was checked is no file: `config check` would find nothing.
+            // The checked configuration is not in a file, so `config check` would find nothing.
             case _ where members["draft"] == true: return nil
             case "client_secret_registered":
                 return "ringback account add \(account ?? "NAME") --issuer URL --register --replace"

@@ -11,7 +11,7 @@ struct DaemonOptions: ParsableArguments {
     }
 }
 
-/// The way to the daemon.
+/// The connection to the daemon.
 enum Daemon {
     static func calls(socket: String?, _ interruption: Interruption? = nil) throws(RingbackError) -> BrokerCalls {
         BrokerCalls(

@@ -5,16 +5,17 @@ import Terminal
 /// What has become of the address that a browser was started with, and what the user has been told of it. Each thing is
 /// told once.
 struct PageOpening {
-    /// So long nothing is said. A browser that runs already fetches the page sooner; one that is started may need longer.
+    /// The delay before the user is told anything. A running browser fetches the page sooner. A browser that has to be
+    /// started may need longer.
     static let patience: Duration = .seconds(5)
 
     /// What is to be told now.
     enum News: Equatable {
-        /// Nobody has fetched the page yet. The browser may only be slow.
+        /// The page has not been fetched yet. The browser may only be slow.
         case notOpened
         /// Another user asked for the page and was not sent to it. Nil if the system does not tell who.
         case foreign(uid: Int?)
-        /// Newer addresses have replaced it, and it was not seen that anybody fetched the page.
+        /// Newer addresses have replaced it, and no fetch of the page was observed.
         case replaced
     }
 
@@ -58,7 +59,7 @@ struct PageOpening {
 }
 
 extension PageOpening.News {
-    /// The news as the user reads it.
+    /// The message for the user.
     var text: String {
         switch self {
         case .notOpened:
