@@ -46,7 +46,7 @@ public struct Bridge: Sendable {
     /// What is done later.
     struct Later: Sendable {
         var at: Duration
-        var errand: Errand
+        var outgoing: OutgoingRequest
     }
 
     /// The longest wait for a sign-in before `initialize` gets an error, in seconds.
@@ -62,7 +62,7 @@ public struct Bridge: Sendable {
     let signIn: @Sendable (_ scope: String?) -> String
     var attempts: [Int: Attempt] = [:]
     var later: [Later] = []
-    var held: [Errand] = []
+    var held: [OutgoingRequest] = []
     var gate: Gate?
     var actions: [Action] = []
     var now = Duration.zero
@@ -103,7 +103,7 @@ public struct Bridge: Sendable {
         }
         let due = later.filter { $0.at <= now }
         later.removeAll { $0.at <= now }
-        for entry in due { launch(entry.errand) }
+        for entry in due { launch(entry.outgoing) }
         finishIfDone()
         defer { actions = [] }
         return actions
@@ -115,7 +115,7 @@ public struct Bridge: Sendable {
     /// Bytes of messages that wait: while there are many, no more should be read from the client.
     public var waitingBytes: Int {
         held.reduce(0) { $0 + ($1.message?.bytes.count ?? 0) }
-            + later.reduce(0) { $0 + ($1.errand.message?.bytes.count ?? 0) }
+            + later.reduce(0) { $0 + ($1.outgoing.message?.bytes.count ?? 0) }
     }
 
     // MARK: Messages of the client
@@ -133,73 +133,73 @@ public struct Bridge: Sendable {
             return write(ErrorResponse.bytes(nil, code: said.0, message: said.1))
         }
         if let id = message.cancelled { return cancel(id, message) }
-        let errand = Errand(.message(message))
-        guard gate == nil else { return held.append(errand) }
-        if errand.beginsSession {
+        let outgoing = OutgoingRequest(.message(message))
+        guard gate == nil else { return held.append(outgoing) }
+        if outgoing.beginsSession {
             closeStream()
             (initialize, initialized, session, version, gate) = (message, nil, nil, nil, .initialize)
         } else if message.method == "notifications/initialized", !message.statesVersion {
             initialized = message
             gate = .confirmation
         }
-        launch(errand)
+        launch(outgoing)
     }
 
     /// The newer revisions cancel by closing the request's stream, the older ones by a message.
     private mutating func cancel(_ id: MessageID, _ message: Message) {
-        let isWaiting = held.contains { $0.request == id } || later.contains { $0.errand.request == id }
+        let isWaiting = held.contains { $0.request == id } || later.contains { $0.outgoing.request == id }
         held.removeAll { $0.request == id }
-        later.removeAll { $0.errand.request == id }
+        later.removeAll { $0.outgoing.request == id }
         guard !isWaiting else { return }
-        let number = attempts.first { $0.value.errand.request == id && !$0.value.isAnswered }?.key
-        if let number, attempts[number]?.errand.message?.statesVersion == true {
+        let number = attempts.first { $0.value.outgoing.request == id && !$0.value.isAnswered }?.key
+        if let number, attempts[number]?.outgoing.message?.statesVersion == true {
             attempts[number] = nil
             return actions.append(.close(number))
         }
-        if let number { attempts[number]?.errand.isCancelled = true }
-        guard gate == nil else { return held.append(Errand(.message(message))) }
-        launch(Errand(.message(message)))
+        if let number { attempts[number]?.outgoing.isCancelled = true }
+        guard gate == nil else { return held.append(OutgoingRequest(.message(message))) }
+        launch(OutgoingRequest(.message(message)))
     }
 
     // MARK: Attempts
 
-    /// Sends an errand, once more or for the first time.
-    mutating func launch(_ errand: Errand) {
-        var errand = errand
-        let method = errand.httpMethod
+    /// Sends an request, once more or for the first time.
+    mutating func launch(_ outgoing: OutgoingRequest) {
+        var outgoing = outgoing
+        let method = outgoing.httpMethod
         var fields = [RelayRequest.Field("Accept", method == "POST" ? Bridge.bothTypes : "text/event-stream")]
         if method == "POST" { fields.append(.init("Content-Type", "application/json")) }
-        if let message = errand.message, let version = message.statedVersion {
+        if let message = outgoing.message, let version = message.statedVersion {
             fields.append(.init("MCP-Protocol-Version", FieldRules.value(version)))
             if let method = message.method { fields.append(.init("Mcp-Method", FieldRules.value(method))) }
             if let subject = message.subject { fields.append(.init("Mcp-Name", FieldRules.value(subject))) }
             do throws(ToolParameters.Refusal) {
                 fields += try parameters.fields(of: message)
             } catch {
-                return fail(errand, error.sentence, code: "invalid_tool")
+                return fail(outgoing, error.sentence, code: "invalid_tool")
             }
-        } else if !errand.beginsSession {
-            errand.session = session
+        } else if !outgoing.beginsSession {
+            outgoing.session = session
             if let session { fields.append(.init("Mcp-Session-Id", session)) }
             if let version { fields.append(.init("MCP-Protocol-Version", FieldRules.value(version))) }
         }
-        if let id = errand.lastEventID { fields.append(.init("Last-Event-ID", id)) }
-        let body = method == "POST" ? errand.message?.bytes ?? [] : []
+        if let id = outgoing.lastEventID { fields.append(.init("Last-Event-ID", id)) }
+        let body = method == "POST" ? outgoing.message?.bytes ?? [] : []
         var request = RelayRequest(account: account, method: method, fields: fields, length: body.count)
-        request.rejected = errand.rejected
-        request.signInWait = errand.waitsForSignIn ? Bridge.signInWait : nil
+        request.rejected = outgoing.rejected
+        request.signInWait = outgoing.waitsForSignIn ? Bridge.signInWait : nil
         request.togglesSlash = togglesSlash
         let number = nextAttempt
         nextAttempt += 1
-        attempts[number] = Attempt(errand: errand)
+        attempts[number] = Attempt(outgoing: outgoing)
         actions.append(.open(number, request, body: body))
     }
 
     private static let bothTypes = "application/json, text/event-stream"
 
-    /// Sends an errand after a pause.
-    mutating func launch(_ errand: Errand, after pause: Duration) {
-        later.append(Later(at: now + pause, errand: errand))
+    /// Sends an request after a pause.
+    mutating func launch(_ outgoing: OutgoingRequest, after pause: Duration) {
+        later.append(Later(at: now + pause, outgoing: outgoing))
     }
 
     /// Messages that waited are sent, in their order, until one of them is waited for again.
@@ -207,18 +207,18 @@ public struct Bridge: Sendable {
         gate = nil
         let waiting = held
         held = []
-        for errand in waiting {
+        for outgoing in waiting {
             guard gate == nil else {
-                held.append(errand)
+                held.append(outgoing)
                 continue
             }
-            if case .message(let message) = errand.purpose, message.method == "notifications/initialized",
-                !message.statesVersion, !errand.wasReplayed
+            if case .message(let message) = outgoing.purpose, message.method == "notifications/initialized",
+                !message.statesVersion, !outgoing.wasReplayed
             {
                 initialized = message
                 gate = .confirmation
             }
-            launch(errand)
+            launch(outgoing)
         }
     }
 
@@ -232,8 +232,8 @@ public struct Bridge: Sendable {
     }
 
     private var hasPending: Bool {
-        !held.isEmpty || later.contains { !$0.errand.isStream }
-            || attempts.values.contains { !$0.errand.isStream && !$0.isAnswered && !$0.errand.isCancelled }
+        !held.isEmpty || later.contains { !$0.outgoing.isStream }
+            || attempts.values.contains { !$0.outgoing.isStream && !$0.isAnswered && !$0.outgoing.isCancelled }
     }
 
     private mutating func finishIfDone() {
@@ -248,6 +248,6 @@ public struct Bridge: Sendable {
         (attempts, held, later) = ([:], [], [])
         self.endsAt = now + Bridge.lastWait.session
         guard session != nil else { return actions.append(.exit) }
-        launch(Errand(.end))
+        launch(OutgoingRequest(.end))
     }
 }

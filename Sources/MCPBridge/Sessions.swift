@@ -2,39 +2,39 @@
 
 extension Bridge {
     /// The server knows the session no more. It gets the client's `initialize` once more, and then what it has not taken.
-    mutating func sessionEnded(_ errand: Errand) {
-        var errand = errand
-        errand.wasReplayed = true
-        errand.lastEventID = nil
+    mutating func sessionEnded(_ outgoing: OutgoingRequest) {
+        var outgoing = outgoing
+        outgoing.wasReplayed = true
+        outgoing.lastEventID = nil
         guard let initialize else {
-            return fail(errand, "The MCP server of \(account) has ended the session. Start the client again.")
+            return fail(outgoing, "The MCP server of \(account) has ended the session. Start the client again.")
         }
         // What the server asked for in the old session needs no response in the new one.
-        if case .response? = errand.message?.kind { return }
+        if case .response? = outgoing.message?.kind { return }
         // Another message has found it out before.
-        guard errand.session == session, gate == nil else {
-            guard gate == nil else { return held.append(errand) }
-            return launch(errand)
+        guard outgoing.session == session, gate == nil else {
+            guard gate == nil else { return held.append(outgoing) }
+            return launch(outgoing)
         }
         gate = .replay
         (session, version) = (nil, nil)
-        held.append(errand)
+        held.append(outgoing)
         closeStream()
-        launch(Errand(.replay(initialize)))
+        launch(OutgoingRequest(.replay(initialize)))
     }
 
     /// The new session is there.
     mutating func replayed() {
         guard let initialized else { return openGate() }
-        launch(Errand(.replayEnd(initialized)))
+        launch(OutgoingRequest(.replayEnd(initialized)))
     }
 
     mutating func replayFailed() {
         let waiting = held
         held = []
         gate = nil
-        for errand in waiting {
-            fail(errand, "The MCP server of \(account) has ended the session and begins no new one.")
+        for outgoing in waiting {
+            fail(outgoing, "The MCP server of \(account) has ended the session and begins no new one.")
         }
     }
 
@@ -42,12 +42,12 @@ extension Bridge {
     mutating func openStream() {
         closeStream()
         guard endsAt == nil else { return }
-        launch(Errand(.stream))
+        launch(OutgoingRequest(.stream))
     }
 
     mutating func closeStream() {
-        later.removeAll { $0.errand.isStream }
-        for (number, attempt) in attempts where attempt.errand.isStream {
+        later.removeAll { $0.outgoing.isStream }
+        for (number, attempt) in attempts where attempt.outgoing.isStream {
             attempts[number] = nil
             actions.append(.close(number))
         }

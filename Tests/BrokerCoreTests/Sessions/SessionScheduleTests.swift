@@ -100,7 +100,7 @@ import Testing
         #expect(house.refreshCount <= 21)
     }
 
-    @Test func `a sign-out takes every errand away, and a sign-in brings them back`() async throws {
+    @Test func `a sign-out takes every task away, and a sign-in brings them back`() async throws {
         let house = try await house(lifetime: 3_600)
         #expect(await house.broker.sessionManager.schedule.tasks.count == 1)
         _ = try await house.broker.signOut(House.name)
@@ -109,7 +109,7 @@ import Testing
         #expect(await house.broker.sessionManager.schedule.tasks.count == 1)
     }
 
-    @Test func `the loop sleeps until the next errand, and is woken for one that comes sooner`() async throws {
+    @Test func `the loop sleeps until the next task, and is woken for one that comes sooner`() async throws {
         let house = try await House()
         let (pause, signal) = await house.broker.sessionManager.runDueTasks()
         #expect(pause == .seconds(30))

@@ -1,7 +1,7 @@
 internal import RingbackClient
 
 /// One request to the MCP server, over all its attempts.
-struct Errand: Sendable {
+struct OutgoingRequest: Sendable {
     /// What it is for.
     enum Purpose: Sendable {
         /// A message of the client.
@@ -71,7 +71,7 @@ struct Errand: Sendable {
     }
 }
 
-/// An attempt of an errand: what has come back so far.
+/// An attempt of an request: what has come back so far.
 struct Attempt: Sendable {
     enum Body: Sendable {
         case none
@@ -81,7 +81,7 @@ struct Attempt: Sendable {
         case error(RelayHead)
     }
 
-    var errand: Errand
+    var outgoing: OutgoingRequest
     var isSent = false
     var head: RelayHead?
     var kind = Body.none
