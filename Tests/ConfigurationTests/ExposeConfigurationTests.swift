@@ -133,7 +133,7 @@ import Testing
         #expect(report.exposes.map(\.name) == ["none", "one"])
         #expect(report.exposes[0].notes.count == 1 && report.exposes[0].notes[0].contains("none will be served"))
         #expect(report.exposes[1].notes.count == 1 && report.exposes[1].notes[0].contains("Supabase"))
-        #expect(report.exposes[0].notes[0].hasPrefix("mail does not ask"))
+        #expect(report.exposes[0].notes[0].hasPrefix("mail does not request"))
         #expect(report.json.contains("\"exposes\":[{\"name\":\"none\""))
     }
 
