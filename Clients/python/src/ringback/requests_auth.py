@@ -21,7 +21,8 @@ class RequestsAuth(AuthBase):
             request.headers["Authorization"] = f"Bearer {token}"
             # A body that is a stream is gone after the first request.
             if request.body is None or isinstance(request.body, (bytes, str)):
-                request.register_hook("response", lambda response, **more: self._answered(response, token, more))
+                request.register_hook(  # type: ignore[no-untyped-call]
+                    "response", lambda response, **more: self._answered(response, token, more))
         return request
 
     def _answered(self, response: requests.Response, token: str, more: dict[str, Any]) -> requests.Response:
