@@ -201,12 +201,12 @@ release: ## the release executables, in .build/release
 	@Scripts/needs build
 	@Scripts/release
 
-deb: ## the Debian package of the release executables, in .build/packages
+deb: ## the Debian package of the release executables, in dist
 	@Scripts/needs package
 	@$(BUILT)
 	@Scripts/deb "$(RELEASE)"
 
-dist: ## a tarball of the release executables with an installer, in .build/packages
+dist: ## a tarball of the release executables with an installer, in dist
 	@Scripts/needs package
 	@$(BUILT)
 	@Scripts/dist "$(RELEASE)"
