@@ -33,7 +33,7 @@ struct RepeatedFailures: Sendable {
             return nil
         }
         let count = (entries[failure]?.count ?? 0) + 1
-        // Accounts come and go.
+        // Failures of removed accounts stay here until the limit is reached.
         if entries.count >= RepeatedFailures.most { entries = [:] }
         entries[failure] = Entry(writtenAt: now)
         return count

@@ -120,7 +120,7 @@ public final class RoleKeeper: Sendable {
         } catch {
             throw .broker(error)
         }
-        // A sign-in would be of no use.
+        // The account has no role, so an error that asks for a sign-in would mislead.
         guard lanes.withLock({ $0[name] != nil }) else { throw .noRole(name) }
         do throws(BrokerError) {
             try await sessions.ready(name)

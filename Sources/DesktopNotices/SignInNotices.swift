@@ -173,7 +173,7 @@ public actor SignInNotices {
         case .sessionClosed(let account, _): await takeDown(account)
         case .sessionOpened(let account, _, _):
             if standing[account]?.subject.isPrompt == true { await takeDown(account) }
-        // A program that asked for the sign-in shows itself what came of it.
+        // The program that asked for the sign-in shows the result itself.
         case .signInEnded(let account, _, .completed, _, _, endsElsewhere: true):
             _ = await say(.signedIn(as: nil), account)
         case .signInEnded(let account, _, .cancelled, _, _, _),
@@ -269,7 +269,7 @@ public actor SignInNotices {
     private func show(_ account: AccountName, _ token: String?) async {
         if let page = await signIns.page(account) {
             if let words = page.words {
-                // The words are there before the page asks for anything.
+                // The two words are shown before the page is opened.
                 let isShown = Promise<Bool>()
                 put(.say(.ownPage(words: words), account, isShown))
                 _ = await isShown.wait(atMost: SignInNotices.sayingTime)

@@ -163,7 +163,7 @@ public struct Bridge: Sendable {
 
     // MARK: Attempts
 
-    /// Sends an request, once more or for the first time.
+    /// Sends a request, once more or for the first time.
     mutating func launch(_ outgoing: OutgoingRequest) {
         var outgoing = outgoing
         let method = outgoing.httpMethod
@@ -197,7 +197,7 @@ public struct Bridge: Sendable {
 
     private static let bothTypes = "application/json, text/event-stream"
 
-    /// Sends an request after a pause.
+    /// Sends a request after a pause.
     mutating func launch(_ outgoing: OutgoingRequest, after pause: Duration) {
         later.append(Later(at: now + pause, outgoing: outgoing))
     }

@@ -17,7 +17,7 @@ public struct ByteQueue: Sendable {
     public var waiting: ArraySlice<UInt8> { bytes[taken...] }
 
     public mutating func append(_ more: [UInt8]) {
-        // Each move is paid for by as many bytes that have been taken.
+        // At least as many bytes have been taken as are moved, so the moves take linear time in total.
         if taken > 65_536, taken >= count {
             bytes.removeFirst(taken)
             taken = 0

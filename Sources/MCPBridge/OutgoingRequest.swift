@@ -71,7 +71,7 @@ struct OutgoingRequest: Sendable {
     }
 }
 
-/// An attempt of an request: what has come back so far.
+/// An attempt of a request: what has come back so far.
 struct Attempt: Sendable {
     enum Body: Sendable {
         case none

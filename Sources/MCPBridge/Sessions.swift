@@ -1,7 +1,8 @@
 // Sessions of the older revisions: a session that the server forgot, and the standing stream.
 
 extension Bridge {
-    /// The server knows the session no more. It gets the client's `initialize` once more, and then what it has not taken.
+    /// The server has forgotten the session. It is sent the client's `initialize` again, then the messages that it has not
+    /// taken.
     mutating func sessionEnded(_ outgoing: OutgoingRequest) {
         var outgoing = outgoing
         outgoing.wasReplayed = true
@@ -11,7 +12,7 @@ extension Bridge {
         }
         // What the server asked for in the old session needs no response in the new one.
         if case .response? = outgoing.message?.kind { return }
-        // Another message has found it out before.
+        // Another message got this error before.
         guard outgoing.session == session, gate == nil else {
             guard gate == nil else { return held.append(outgoing) }
             return launch(outgoing)

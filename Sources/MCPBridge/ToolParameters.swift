@@ -116,7 +116,7 @@ struct ToolParameters: Sendable {
     private static func refusal(_ tool: String, _ reason: String) -> Refusal {
         Refusal(
             sentence: "The tool \(shown(tool)) is not called: its \(annotation) is not as MCP wants it: \(reason). "
-                + "Only its server can mend that.")
+                + "Only the server's operator can correct that.")
     }
 
     private static func shown(_ text: String) -> String { "“\(text.prefix(100))”" }

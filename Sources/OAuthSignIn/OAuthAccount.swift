@@ -52,7 +52,7 @@ extension OAuthAccount: AccountKind {
         guard let grant else { return binding.text }
         var parts = [grant.word, binding.text] + account.scopes.sorted()
         parts += [grant.audience, grant.resource, grant.assertionPlace].map { $0 ?? "" }
-        if case .tokenExchange(let type) = grant.kind { parts.append(type.uri) }
+        if grant.type == .tokenExchange { parts.append(grant.subjectType.uri) }
         return parts.map { "\($0.utf8.count):\($0)" }.joined()
     }
 

@@ -30,6 +30,8 @@ public enum Endpoint: String, Sendable, CaseIterable {
     case getMCPServer
     case acknowledgeMigration
     case migrate
+    case listConsents
+    case revokeConsent
     case beginPasskey
     case listPasskeys
     case registerPasskey
@@ -108,6 +110,8 @@ public enum Endpoint: String, Sendable, CaseIterable {
         case .getMCPServer: (.get, "/v1/accounts/{account}/mcp-server", .token)
         case .acknowledgeMigration: (.delete, "/v1/accounts/{account}/migration", .user)
         case .migrate: (.post, "/v1/accounts/{account}/migration", .user)
+        case .listConsents: (.get, "/v1/accounts/{account}/oauth-consents", .user)
+        case .revokeConsent: (.delete, "/v1/accounts/{account}/oauth-consents/{id}", .user)
         case .beginPasskey: (.post, "/v1/accounts/{account}/passkey-options", .user)
         case .listPasskeys: (.get, "/v1/accounts/{account}/passkeys", .user)
         case .registerPasskey: (.post, "/v1/accounts/{account}/passkeys", .user)

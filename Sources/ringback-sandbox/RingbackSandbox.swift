@@ -29,8 +29,8 @@ import UnixSignals
     @Option(help: ArgumentHelp("How long access tokens are valid.", valueName: "seconds")) var accessTokenLifetime =
         3_600
     @Flag(help: "Refreshes keep the refresh token.") var noRotation = false
-    @Option(help: "What ID tokens are signed with.") var algorithm = SandboxAlgorithm.rs256
-    @Option(help: ArgumentHelp("What every request waits first.", valueName: "ms")) var latency = 0
+    @Option(help: "The algorithm with which ID tokens are signed.") var algorithm = SandboxAlgorithm.rs256
+    @Option(help: ArgumentHelp("How long every request waits before it is handled.", valueName: "ms")) var latency = 0
     @Option(
         name: .customLong("client"),
         help: ArgumentHelp(
@@ -39,7 +39,7 @@ import UnixSignals
     @Option(
         name: .customLong("redirect-uri"),
         help: ArgumentHelp(
-            "What every client may use besides http on loopback; may be repeated.", valueName: "uri"))
+            "A redirect URI that every client may use besides http on loopback; may be repeated.", valueName: "uri"))
     var redirectURIs: [String] = []
     @Option(
         help: ArgumentHelp(

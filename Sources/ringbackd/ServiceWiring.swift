@@ -10,16 +10,9 @@ extension ServiceGrant {
     /// Nil for an account that users sign in to.
     init?(_ account: AccountConfiguration) {
         guard let service = account.service else { return nil }
-        let kind: Kind =
-            switch service.grant {
-            case .clientCredentials: .clientCredentials
-            case .jwtBearer: .jwtBearer
-            case .samlBearer: .samlBearer
-            case .tokenExchange: .tokenExchange(service.subjectTokenType)
-            }
         self.init(
-            kind: kind, assertion: AssertionSource(account), assertionPlace: service.assertionFile,
-            audience: service.audience, resource: service.resource)
+            service.grant, subjectType: service.subjectTokenType, assertion: AssertionSource(account),
+            assertionPlace: service.assertionFile, audience: service.audience, resource: service.resource)
     }
 }
 

@@ -122,6 +122,8 @@ enum RequestCalls {
         "reauthenticate": { $0.reauthentication(bearer: $1.bearer) },
         "sign_out": { $0.signOut($1.text("scope").flatMap(SignOutScope.init(rawValue:)) ?? .local, bearer: $1.bearer) },
         "link_identity": { try $0.identityLink($1.browser, bearer: $1.bearer) },
+        "consents": { $0.consents(bearer: $1.bearer) },
+        "revoke_consent": { try $0.revokeConsent(client: $1.id, bearer: $1.bearer) },
         "remove_identity": { try $0.removeIdentity($1.id, bearer: $1.bearer) },
         "enroll_factor": {
             let kind: NewFactor.Kind =

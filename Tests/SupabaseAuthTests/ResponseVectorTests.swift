@@ -126,6 +126,10 @@ enum AnswerReadings {
             let list = try PasskeyList(reading: response)
             #expect(list.passkeys.map(\.id) == expected["ids"]?.array?.compactMap(\.string))
         },
+        "consents": Reading(occasion: .account) { response, expected in
+            let list = try ConsentList(reading: response)
+            #expect(list.consents.map { .object($0.json) } == expected["consents"]?.array ?? [])
+        },
         "removal": Reading(occasion: .account) { response, _ in _ = try RemovalResponse(reading: response) },
         "settings": Reading(occasion: .account) { response, expected in
             let settings = try SupabaseSettings(reading: response)

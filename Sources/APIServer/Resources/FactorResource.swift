@@ -173,7 +173,7 @@ extension Call {
 extension Component {
     fileprivate static let party: [Member] = [
         .optional("rp_id", .string, "The domain that the credential belongs to, where the server does not know it"),
-        .optional("rp_origins", .array(.string), "Where the ceremony may be held, with rp_id"),
+        .optional("rp_origins", .array(.string), "The origins at which the ceremony may be performed, with rp_id"),
     ]
     fileprivate static let webAuthn = Component(
         "WebAuthnChallenge",

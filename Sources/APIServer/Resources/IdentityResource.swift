@@ -2,9 +2,10 @@ internal import BrokerCore
 internal import LocalHTTP
 internal import RingbackAPI
 internal import StrictJSON
+internal import SupabaseAuth
 internal import SupabaseSignIn
 
-/// The identities of a user at a Supabase project.
+/// The identities of a user at a Supabase project, and the OAuth clients that the user has allowed there.
 struct IdentityResource: Resource {
     let api: SocketAPI
 
@@ -22,6 +23,12 @@ struct IdentityResource: Resource {
         Route(
             .unlinkIdentity, "Unlink an identity", .json(.identities), errors: .ofSession,
             IdentityResource.unlinkIdentity),
+        Route(
+            .listConsents, "The OAuth clients of the project that the user has allowed", .json(.consents),
+            errors: .ofSession, IdentityResource.listConsents),
+        Route(
+            .revokeConsent, "Revoke the consent for a client: the project ends its sessions of this user",
+            .json(.revokedConsent), errors: .ofSession, IdentityResource.revokeConsent),
     ]
 
     func listIdentities(_ call: Call) async throws(Problem) -> ServerResponse {
@@ -50,8 +57,30 @@ struct IdentityResource: Resource {
         let user = try await call.ask { () throws(BrokerError) in try await broker.supabase.unlink(name, identity: id) }
         return ServerResponse(json: ["identities": user["identities"] ?? .array([])])
     }
+
+    func listConsents(_ call: Call) async throws(Problem) -> ServerResponse {
+        let name = try call.account()
+        let consents = try await call.ask { () throws(BrokerError) in try await broker.supabase.consents(name) }
+        return ServerResponse(json: ["consents": .array(consents.map { .object($0.json) })])
+    }
+
+    func revokeConsent(_ call: Call) async throws(Problem) -> ServerResponse {
+        let name = try call.account()
+        let id = call.parameters["id"] ?? ""
+        try await call.ask { () throws(BrokerError) in try await broker.supabase.revokeConsent(name, client: id) }
+        return ServerResponse(json: ["account": .string(name.rawValue), "revoked": .string(id)])
+    }
 }
 
 extension Component {
     fileprivate static let identities = Component("Identities", [.required("identities", .array(.anyObject))])
+    fileprivate static let consent = Component(
+        "Consent",
+        [
+            .required("client_id", .string), .optional("client_name", .string), .optional("client_uri", .string),
+            .required("scopes", .array(.string)), .optional("granted_at", .string),
+        ])
+    fileprivate static let consents = Component("Consents", [.required("consents", .array(.component(.consent)))])
+    fileprivate static let revokedConsent = Component(
+        "RevokedConsent", [.required("account", .string), .required("revoked", .string)])
 }

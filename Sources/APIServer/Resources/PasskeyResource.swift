@@ -5,8 +5,8 @@ internal import StrictJSON
 internal import SupabaseAuth
 internal import SupabaseSignIn
 
-/// Passkeys of a user at a Supabase project. The app holds the ceremony with the authenticator. The options for it are
-/// passed on as they came, and so is its response.
+/// Passkeys of a user at a Supabase project. The app performs the ceremony with the authenticator. The options and
+/// the response are passed on unchanged.
 struct PasskeyResource: Resource {
     let api: SocketAPI
 

@@ -27,7 +27,7 @@ extension FindingReason: Sentence {
         case .clocksAgree(let host): "The clocks of this machine and of \(host) agree."
         case .clockDiffers(let host, let seconds, let isAhead, let leeway):
             "This machine's clock is \(seconds) s \(isAhead ? "ahead of" : "behind") that of \(host): ID tokens are "
-                + "refused from \(leeway) s on."
+                + "rejected if the difference is more than \(leeway) s."
         case .callbackAtFreePort: "The callback arrives at a free port on 127.0.0.1."
         case .callbackIsPasted: "The callback does not arrive by itself: its URL has to be pasted."
         case .callbackAsLink(let scheme): "The callback arrives as a link of the scheme \(scheme)."

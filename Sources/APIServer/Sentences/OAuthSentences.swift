@@ -119,7 +119,7 @@ extension OAuthReason: Sentence {
             "The sign-in of \(name) was not finished in time: \(host) reports that its code has expired."
         case .wrongIssuerInCallback: "Its issuer (iss) is not the provider of this sign-in."
         case .signedInAlready(let name): "\(name) is signed in already. Sign out first, or switch the user."
-        case .noTokenHandedIn: "missing: it is the session that is handed in"
+        case .noTokenHandedIn: "missing: a session that is passed to Ringback consists of it"
         case .handedInTokenRefused: "the provider does not accept it for this client; nothing was stored"
         case .handedInSessionNotKept(let isRevoked):
             "Nothing was stored. The provider had replaced the refresh token"

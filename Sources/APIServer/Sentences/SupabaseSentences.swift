@@ -91,7 +91,7 @@ extension SupabaseReason.Awaited {
     fileprivate var words: String {
         switch self {
         case .account(let name): "the sign-in of \(name)."
-        case .passkey: "the answer of a passkey."
+        case .passkey: "the response of a passkey."
         case .code: "the code that was sent."
         case .page: "the sign-in page."
         case .callback(let redirectURI, let listed):

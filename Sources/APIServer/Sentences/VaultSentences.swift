@@ -26,7 +26,7 @@ extension VaultReason: Sentence {
         case .folderNotOpened(let path): "Cannot open \(path)."
         case .newer(let path, let version):
             "\(path) was written by a newer ringbackd (format \(version)) and was not changed. Update ringbackd."
-        case .tooLong(let path, let limit): "\(path) is longer than \(limit) bytes and cannot be ours."
+        case .tooLong(let path, let limit): "\(path) is longer than \(limit) bytes, so Ringback did not write it."
         case .damagedKeyFile(let path, let folder, let damage):
             "\(path) is damaged: \(damage.sentence). It was not changed. Restore it from a backup. Without this file "
                 + "the sealed sessions cannot be read. To give them up, move \(path) and \(folder) away."

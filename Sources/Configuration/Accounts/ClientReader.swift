@@ -159,7 +159,7 @@ struct ClientReader {
     /// at the sign-in.
     private var mayBeUnnamed: Bool {
         account.isWritten("mcp")
-            || ServiceConfiguration.byAssertion.contains { $0.rawValue == table.string("grant") }
+            || table.string("grant").flatMap(ServiceGrantType.init)?.needsAssertion == true
                 && !Self.secretKeys.contains { account.isWritten($0) }
     }
 

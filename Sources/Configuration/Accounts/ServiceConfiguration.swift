@@ -4,22 +4,7 @@ public import Secrets
 
 /// How a service account gets tokens without a user.
 public struct ServiceConfiguration: Sendable, Equatable {
-    /// The values of `grant`.
-    public enum Grant: String, Sendable, Equatable, CaseIterable {
-        /// RFC 6749 section 4.4.
-        case clientCredentials = "client_credentials"
-        /// RFC 7523 section 2.1.
-        case jwtBearer = "jwt_bearer"
-        /// RFC 7522 section 2.1.
-        case samlBearer = "saml2_bearer"
-        /// RFC 8693.
-        case tokenExchange = "token_exchange"
-    }
-
-    public let grant: Grant
-
-    /// The grants that exchange the token in ``assertionFile``.
-    static let byAssertion = Grant.allCases.filter { $0 != .clientCredentials }
+    public let grant: ServiceGrantType
     /// A path that ``AccountConfiguration/readAssertion(user:)`` reads at each use; nil for client credentials.
     public let assertionFile: String?
     /// The type of the file's token, for a token exchange.
@@ -53,13 +38,12 @@ extension AccountConfiguration {
     }
 
     static func assertion(
-        at path: String, for grant: ServiceConfiguration.Grant, user: UInt32
+        at path: String, for grant: ServiceGrantType, user: UInt32
     ) -> Result<Assertion, Mistake> {
         do throws(FileTrust.Failure) {
             let content = try FileTrust(user: user).read(path, isSecret: true, maxSize: maxAssertion)
             do throws(OAuthError) {
-                let text = Secret(bytes: content.bytes)
-                return .success(grant == .samlBearer ? try Assertion(samlIn: text) : try Assertion(parsing: text))
+                return .success(try grant.assertion(in: Secret(bytes: content.bytes)))
             } catch {
                 return .failure(Mistake("the file \(FileTrust.quoted(path)) \(AccountReader.reason(error))"))
             }

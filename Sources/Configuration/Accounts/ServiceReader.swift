@@ -24,7 +24,7 @@ struct ServiceReader {
     private mutating func read(
         of client: ClientReader.Client, at provider: AccountProvider?
     ) -> ServiceConfiguration? {
-        guard let grant = table.string("grant").flatMap(ServiceConfiguration.Grant.init) else {
+        guard let grant = table.string("grant").flatMap(ServiceGrantType.init) else {
             for key in ["assertion_file", "subject_token_type", "audience", "resource"]
             where table.has(key) && !account.isService {
                 account.refuse(key, "is only for service accounts (with grant)")
@@ -49,11 +49,11 @@ struct ServiceReader {
             audience: readAudience(), resource: readResource())
     }
 
-    private mutating func readAssertionFile(of grant: ServiceConfiguration.Grant) -> String? {
-        guard grant != .clientCredentials else {
+    private mutating func readAssertionFile(of grant: ServiceGrantType) -> String? {
+        guard grant.needsAssertion else {
             if table.has("assertion_file") {
-                let grants = ServiceConfiguration.byAssertion.map { "\"\($0.rawValue)\"" }.joined(separator: ", ")
-                account.refuse("assertion_file", "is for the grants \(grants)")
+                let grants = ServiceGrantType.allCases.filter(\.needsAssertion).map { "\"\($0.rawValue)\"" }
+                account.refuse("assertion_file", "is for the grants \(grants.joined(separator: ", "))")
             }
             return nil
         }
@@ -74,7 +74,7 @@ struct ServiceReader {
         return path
     }
 
-    private mutating func readSubjectType(of grant: ServiceConfiguration.Grant) -> ExchangedTokenType {
+    private mutating func readSubjectType(of grant: ServiceGrantType) -> ExchangedTokenType {
         guard let written = table.string("subject_token_type") else { return .jwt }
         if grant != .tokenExchange {
             account.refuse("subject_token_type", "is for grant = \"token_exchange\"")

@@ -131,7 +131,7 @@ struct Key {
             .account, "client_authentication", .word(ClientAuthentication.allCases.map(\.rawValue)),
             "how the client authenticates at the token endpoint"),
         Key(
-            .account, "grant", .word(ServiceConfiguration.Grant.allCases.map(\.rawValue)),
+            .account, "grant", .word(ServiceGrantType.allCases.map(\.rawValue)),
             "how a service account gets its tokens without a user"),
         Key(
             .account, "assertion_file", .string,

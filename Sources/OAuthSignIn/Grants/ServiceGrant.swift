@@ -4,14 +4,6 @@ public import OAuth
 /// How an account gets tokens without a user (RFC 6749 section 4.4, RFC 7522, RFC 7523, RFC 8693). Such an account is
 /// signed in by its configuration alone. The vault stores nothing for it; after a restart its tokens are fetched again.
 public struct ServiceGrant: Sendable {
-    public enum Kind: Sendable, Equatable {
-        case clientCredentials
-        case jwtBearer
-        case samlBearer
-        /// The type of the subject token.
-        case tokenExchange(ExchangedTokenType)
-    }
-
     /// Where the assertion, or the subject token, is read from. It is read at every use, since a platform may replace
     /// it at any time.
     public struct AssertionSource: Sendable {
@@ -19,7 +11,9 @@ public struct ServiceGrant: Sendable {
         public init(fetch: @escaping @Sendable () async throws(BrokerError) -> Assertion) { self.fetch = fetch }
     }
 
-    public let kind: Kind
+    public let type: ServiceGrantType
+    /// The type of the assertion, for a token exchange.
+    public let subjectType: ExchangedTokenType
     /// Nil for client credentials.
     public let assertion: AssertionSource?
     /// Names the source of the assertion. An account with another source counts as another service.
@@ -30,10 +24,11 @@ public struct ServiceGrant: Sendable {
     public let resource: String?
 
     public init(
-        kind: Kind, assertion: AssertionSource? = nil, assertionPlace: String? = nil, audience: String? = nil,
-        resource: String? = nil
+        _ type: ServiceGrantType, subjectType: ExchangedTokenType = .jwt, assertion: AssertionSource? = nil,
+        assertionPlace: String? = nil, audience: String? = nil, resource: String? = nil
     ) {
-        self.kind = kind
+        self.type = type
+        self.subjectType = subjectType
         self.assertion = assertion
         self.assertionPlace = assertionPlace
         self.audience = audience
@@ -41,14 +36,7 @@ public struct ServiceGrant: Sendable {
     }
 
     /// The name of the grant in the configuration.
-    public var word: String {
-        switch kind {
-        case .clientCredentials: "client_credentials"
-        case .jwtBearer: "jwt_bearer"
-        case .samlBearer: "saml2_bearer"
-        case .tokenExchange: "token_exchange"
-        }
-    }
+    public var word: String { type.rawValue }
 }
 
 extension AccountView {

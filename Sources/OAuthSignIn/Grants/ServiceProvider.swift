@@ -115,25 +115,11 @@ extension ServiceProvider {
         _ assertion: Assertion?, _ scopes: [String], _ key: TokenKey,
         _ registration: ClientRegistration, _ endpoint: String
     ) throws(BrokerError) -> HTTPRequest {
-        let (audience, resource) = (key.audience ?? grant.audience, key.resource ?? grant.resource)
-        if case .clientCredentials = grant.kind {
-            return TokenRequest.clientCredentials(
-                scope: scopes, audience: audience, resource: resource, registration: registration, endpoint: endpoint)
-        }
-        guard let assertion else { throw .misconfigured(.oauth(.serviceHasNoAssertion(provider.account.name))) }
-        if case .tokenExchange(let type) = grant.kind {
-            return TokenRequest.tokenExchange(
-                subjectToken: assertion, type: type, scope: scopes, audience: audience, resource: resource,
-                registration: registration, endpoint: endpoint)
-        }
-        if case .samlBearer = grant.kind {
-            return TokenRequest.samlBearer(
-                assertion: assertion, scope: scopes, audience: audience, resource: resource,
-                registration: registration, endpoint: endpoint)
-        }
-        return TokenRequest.jwtBearer(
-            assertion: assertion, scope: scopes, audience: audience, resource: resource, registration: registration,
-            endpoint: endpoint)
+        let request = grant.type.request(
+            assertion, of: grant.subjectType, scope: scopes, audience: key.audience ?? grant.audience,
+            resource: key.resource ?? grant.resource, registration: registration, endpoint: endpoint)
+        guard let request else { throw .misconfigured(.oauth(.serviceHasNoAssertion(provider.account.name))) }
+        return request
     }
 }
 

@@ -5,7 +5,7 @@ package import StrictJSON
 public struct RelyingParty: Sendable, Equatable {
     /// A domain: the credential is offered at its origins alone.
     public var id: String
-    /// Where the ceremony may be held, as `https://app.example.org`.
+    /// The origins at which the ceremony may be performed, as `https://app.example.org`.
     public var origins: [String]
 
     public init(id: String, origins: [String]) {

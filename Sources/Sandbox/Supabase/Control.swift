@@ -6,8 +6,10 @@ internal import StrictJSON
 /// Actions: `users` adds users (`email`, `phone`, `password`, `data`, `confirmed`), `ban`, `unban` and `delete_users`
 /// take addresses, `end_sessions` takes `true` or addresses, `tables` replaces tables (`{"profiles": {"key": "id",
 /// "rows": […]}}`). `bind_sessions` (`true` or addresses) makes sessions belong to a client of the project's own OAuth
-/// server, `stray_sessions` deletes sessions but leaves their tokens, `not_after` lets all sessions end after so many
-/// seconds, and `rewind` sets all of them back by so many refreshes, as in a database that was restored from a copy.
+/// server, `consents` turns that server on and replaces what users have allowed its clients (`[{"user": ADDRESS,
+/// "client_id": UUID, "name": …, "scopes": […]}]`; `null` turns it off), `stray_sessions` deletes sessions but leaves
+/// their tokens, `not_after` lets all sessions end after so many seconds, and `rewind` sets all of them back by so many
+/// refreshes, as in a database that was restored from a copy.
 struct SupabaseChange {
     typealias Mistake = ControlDocument.Mistake
 
@@ -28,6 +30,7 @@ struct SupabaseChange {
             let key = String(member.name.dropFirst("supabase.".utf8.count))
             if try project.settings.set(key, to: member) { continue }
             if try project.tables.set(key, to: member) { continue }
+            if try project.consents.set(key, to: member, project.accounts.users) { continue }
             guard try project.accounts.perform(key, member, at: now) else {
                 throw Mistake(text: "\(member.name) is not a key of this document")
             }

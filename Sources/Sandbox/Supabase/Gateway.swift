@@ -12,6 +12,7 @@ extension SupabaseCall {
         case "callback", "verify", "sso/saml/acs": return ["GET", "POST"]
         case "token", "signup", "otp", "magiclink", "recover", "resend", "logout", "sso", "factors": return ["POST"]
         case "user": return ["GET", "PUT"]
+        case "user/oauth/grants": return ["GET", "DELETE"]
         default: break
         }
         switch (parts.first, parts.count) {

@@ -15,6 +15,7 @@ struct SupabaseProject {
     private var flows = SupabaseFlows()
     private var factors = SupabaseFactors()
     private var passkeys = SupabasePasskeys()
+    var consents = SupabaseConsents()
     private var limits = SupabaseLimits()
 
     init(url: String) {
@@ -91,6 +92,7 @@ struct SupabaseProject {
 
     private mutating func answerBelow(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
         switch (call.method, call.parts.first, call.parts.count) {
+        case (_, "user", 3) where call.parts[1] == "oauth": return try consents.answer(call, &accounts)
         case ("DELETE", "user", 3): return try accounts.unlink(call)
         case ("DELETE", "factors", 2): return try factors.remove(call, &accounts)
         case ("POST", "factors", 3):

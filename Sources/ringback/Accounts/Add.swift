@@ -11,8 +11,8 @@ struct AccountAdd: ParsableCommand {
             Prints what to register at the provider, and lets a running daemon read the account. The daemon checks the \
             file and contacts the provider. Nothing is written if it finds a mistake.
 
-            On a terminal it asks for what the options do not say: the provider, the name, the client, and, where they \
-            are not given, about --origins and --login. Elsewhere it never asks.
+            On a terminal it asks for what the options do not say: the provider, the name and the client. Without \
+            --origins and --login it also asks whether to do these. Without a terminal it never asks.
             """)
 
     @Argument(help: ArgumentHelp("The account's name.", valueName: "name"))

@@ -183,7 +183,7 @@ struct AccountConversation {
 
     // MARK: The client
 
-    /// A provider that registers clients needs no visit to its console.
+    /// If the provider registers clients, the user need not make one in its console.
     private mutating func offerRegistration(_ choice: ProviderChoice?) throws(RingbackError) {
         let hasClient =
             description.clientID != nil || description.clientSecret != nil || description.clientSecretFile != nil

@@ -24,11 +24,11 @@ struct AccountDependents {
             self.source = source
         }
 
-        /// What becomes of the socket.
+        /// What happens to the socket, as a sentence.
         var text: String {
             others.isEmpty
-                ? "The restricted socket \(Sanitizer.line(name)) goes: it has no other account."
-                : "The restricted socket \(Sanitizer.line(name)) has no more tokens of it, and stays for "
+                ? "The restricted socket \(Sanitizer.line(name)) is removed: it has no other account."
+                : "The restricted socket \(Sanitizer.line(name)) no longer serves this account. It still serves "
                     + Sanitizer.line(others.joined(separator: ", ")) + "."
         }
 
@@ -60,7 +60,7 @@ struct AccountDependents {
     private let file: ConfigurationFile
     /// The configuration file without the account's entries; nil if it has none of them.
     private let rest: ConfigurationLines?
-    /// What the report has to say of the others afterwards.
+    /// What the report must say of other accounts after the removal.
     private let others: JSON
 
     /// Reads the configuration, and checks it as it would be without the account. Changes nothing.
@@ -88,7 +88,7 @@ struct AccountDependents {
         try AccountDependents.check(account, config, without: removed, before: report)
     }
 
-    /// What goes besides the account and its origins, a sentence each.
+    /// A sentence for everything that is removed besides the account and its origins.
     var consequences: [String] {
         files.map { "The file \(Sanitizer.line($0)) is not kept any more." } + sockets.map(\.text)
     }

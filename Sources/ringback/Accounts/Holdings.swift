@@ -91,7 +91,7 @@ struct AccountHoldings {
         }
     }
 
-    /// Drops the sign-out that the provider has not been told of: without the account it cannot be told.
+    /// Drops the sign-out that the provider has not been told of. Without the account, the provider can no longer be told.
     func forgetSignOut() throws(RingbackError) {
         do throws(RingbackError) {
             _ = try calls.call(.removeSealedSessions, [name], query: [("skip_revocation", "true")])

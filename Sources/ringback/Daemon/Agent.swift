@@ -6,8 +6,8 @@ struct Agent: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run a command with a private daemon.",
         discussion: """
-            Starts a private daemon, runs the command with RINGBACK_SOCK set to that daemon's socket, and ends both \
-            with the command, whose exit status is this one's. Without a command, $SHELL is run. Sessions are only in \
+            Starts a private daemon, and runs the command with RINGBACK_SOCK set to that daemon's socket. The daemon ends \
+            with the command. The exit status is the command's. Without a command, $SHELL is run. Sessions are only in \
             memory. Needs neither XDG_RUNTIME_DIR nor HOME: for build jobs, batch systems and containers.
             """)
 
@@ -21,7 +21,7 @@ struct Agent: ParsableCommand {
             valueName: "name=n"))
     var credentials: [String] = []
 
-    @Option(help: ArgumentHelp("What the daemon tells on standard error.", valueName: "level"))
+    @Option(help: ArgumentHelp("How much the daemon logs on standard error.", valueName: "level"))
     var logLevel = "warning"
 
     @Argument(

@@ -10,8 +10,8 @@ struct Audit: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Show which program got which token, and what happened to sessions and keys.",
         discussion: """
-            Shows at most the newest 1000 entries; audit.jsonl in the state directory may have more. What ringback itself \
-            asked the daemon is left out, unless --all or --json is given; what came of it is not.
+            Shows at most the newest 1000 entries; audit.jsonl in the state directory may have more. Requests of ringback \
+            itself are left out, unless --all or --json is given. What such a request changed is always shown.
             """)
 
     @Option(help: ArgumentHelp("Since a time ago (90s, 15m, 24h, 7d, 2w) or an instant (RFC 3339).", valueName: "when"))
@@ -20,10 +20,10 @@ struct Audit: ParsableCommand {
     @Option(help: "Only entries about this account.", completion: Completions.accounts)
     var account: String?
 
-    @Option(help: ArgumentHelp("Entries at most, 1 to 1000.", valueName: "number"))
+    @Option(help: ArgumentHelp("The maximum number of entries, 1 to 1000.", valueName: "number"))
     var limit: Int?
 
-    @Flag(help: "Also show what ringback itself asked the daemon.")
+    @Flag(help: "Also show the requests of ringback itself.")
     var all = false
 
     @Flag(name: .customLong("json"), help: "Print one JSON object per line.")
@@ -83,7 +83,7 @@ struct Audit: ParsableCommand {
         return text.contains("-") && text.utf8.contains { $0 | 0x20 == UInt8(ascii: "t") } ? text : nil
     }
 
-    /// True for a request, which is no token, that the user made with this very program at the daemon's own socket.
+    /// True for a request for anything but a token that the user made with this program at the daemon's own socket.
     private static func isInternal(_ entry: JSON, of own: String?) -> Bool {
         guard let own, entry["event"] == "request", entry["executable"]?.string == own else { return false }
         return entry["uid"]?.integer == Int(getuid()) && entry["exposed_socket"] == nil

@@ -70,7 +70,8 @@ final class BridgeLoop {
             entries.append(pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0))
         }
         let takesMore = output.count < BridgeLoop.window
-        // One that is closed would be ready at once, whatever is waited for: so one that is not read is left out.
+        // poll(2) reports a closed connection at once, also if no event is requested. So a connection that is not read
+        // now is left out.
         for (number, exchange) in exchanges where takesMore || !exchange.unsent.isEmpty {
             let events = (takesMore ? POLLIN : 0) | (exchange.unsent.isEmpty ? 0 : POLLOUT)
             sources.append(.exchange(number))

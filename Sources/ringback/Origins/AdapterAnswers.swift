@@ -16,8 +16,8 @@ extension AdapterCalls {
         }
     }
 
-    /// True if an origin is configured for a place. No token is given, and none is refreshed: the daemon is told of a
-    /// refused token that it never gave.
+    /// True if an origin is configured for a place. The lookup names a refused token that the daemon never issued, so
+    /// no token is issued or refreshed.
     func hasOrigin(_ request: AdapterRequest) throws(RingbackError) -> Bool {
         var lookup = OriginRequest(url: request.url)
         lookup.username = request.username
@@ -58,7 +58,7 @@ extension AdapterCalls {
         return ExitStatus.failed
     }
 
-    /// The exit status of an adapter's run. Why one is refused is on standard error.
+    /// The exit status of an adapter's run. The reason for a refusal is printed on standard error.
     static func status(_ run: () throws(AdapterFailure) -> Int32) -> Int32 {
         do throws(AdapterFailure) {
             return try run()

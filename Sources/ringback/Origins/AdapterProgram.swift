@@ -31,7 +31,7 @@ enum AdapterProgram {
     /// The arguments without the program's name. If the name stands for a verb, they begin with that.
     static func arguments(_ arguments: [String]) -> [String] {
         var verb = name(arguments).flatMap { verbs[$0] }
-        // Of a provider with several words, cargo runs the first one alone. The others stand in its requests.
+        // If a provider is configured with several words, cargo runs only the first one. Its requests have the others.
         if verb == nil, arguments.dropFirst().first == "--cargo-plugin" { verb = "cargo-credential" }
         return (verb.map { [$0] } ?? []) + arguments.dropFirst()
     }

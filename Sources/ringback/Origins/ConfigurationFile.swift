@@ -52,7 +52,7 @@ struct ConfigurationFile {
             copy.discard()
             throw error
         }
-        // A link that `keep` made in a place without a file leaves the copy.
+        // If there was no file, `keep` made a hard link, and the copy still exists under its own name.
         if !exists { copy.discard() }
     }
 

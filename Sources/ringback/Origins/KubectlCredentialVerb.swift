@@ -24,7 +24,8 @@ struct KubectlCredentialVerb: ParsableCommand {
 
     func validate() throws {
         guard kind == nil || account != nil else {
-            throw ValidationError("--kind needs --account. Without an account the key kind of the origin counts.")
+            throw ValidationError(
+                "--kind needs --account. Without an account the origin says which token it is (kind).")
         }
     }
 

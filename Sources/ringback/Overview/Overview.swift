@@ -73,7 +73,7 @@ struct Overview {
 
     // MARK: The next command
 
-    /// What to do next: first what nothing works without, then the accounts, then what is only inconvenient.
+    /// What to do next. Problems that prevent everything come first, then those of the accounts, then the others.
     var next: String {
         let lines = examination.report.lines
         let commands = { (level: DoctorReport.Level, check: String) in
@@ -121,7 +121,7 @@ struct Overview {
         }
         for check in checks {
             below += lines(of: check, columns)
-            // An upgrade restarts no daemon: how to do that is shown whatever else comes next, and never cut.
+            // An upgrade does not restart the daemon. The command for that is always shown, and never cut.
             if check.check == "version", let command = check.command, command != next {
                 below.append("  → " + Style.bold.apply(Sanitizer.line(command, limit: 4_096), on: .output))
             }
@@ -133,7 +133,7 @@ struct Overview {
         for line in above + below { Output.line(line) }
     }
 
-    /// Troubles, and of what is in order only what a user asks about. At most 6.
+    /// The problems, and of the checks that passed only those that users ask about. At most 6.
     private var checks: [DoctorReport.Line] {
         let shown = examination.report.lines.filter { line in
             line.level != .ok || ["socket", "unit", "browser", "scheme"].contains(line.check)

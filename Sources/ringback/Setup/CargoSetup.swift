@@ -32,7 +32,7 @@ struct CargoSetup: ToolSetup {
         let (former, configuration) = try read()
         var plan = SetupPlan()
         if SocketPlace.variable(CargoSetup.variable)?.isEmpty == false {
-            plan.notes.append("The variable \(CargoSetup.variable) is set in the environment, which counts more.")
+            plan.notes.append("The variable \(CargoSetup.variable) is set in the environment, which takes precedence.")
         }
         guard configuration.ours.isEmpty else { return plan }
         var (changed, record) = (configuration, try SetupRecord())

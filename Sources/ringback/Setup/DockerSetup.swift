@@ -78,7 +78,7 @@ struct DockerSetup: ToolSetup {
         if !removed.isEmpty {
             plan.steps.append(.replace(path: path, former: former, changed.bytes, text: text("remove", removed)))
         }
-        // Others may still need it.
+        // Other registries may still need the link.
         if changed.registries.isEmpty, record.entries.remove(link: link.path) { plan.steps += link.removal() }
         plan.record = record
         return plan

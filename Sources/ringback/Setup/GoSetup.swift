@@ -17,7 +17,8 @@ struct GoSetup: ToolSetup {
         }
         let configuration = try configuration()
         guard !configuration.isOff else {
-            throw RingbackError("setup_failed", "GOAUTH is off, which stands alone. Nothing was changed.")
+            throw RingbackError(
+                "setup_failed", "GOAUTH is off, and go accepts no command beside that. Nothing was changed.")
         }
         guard let value = configuration.adding(program) else {
             throw RingbackError("setup_failed", "\(program) has a character that go splits a command at.")
@@ -46,7 +47,7 @@ struct GoSetup: ToolSetup {
     private func plan(_ steps: [SetupStep]) -> SetupPlan {
         var plan = SetupPlan(steps: steps)
         if SocketPlace.variable(GoConfiguration.variable)?.isEmpty == false {
-            plan.notes.append("The variable GOAUTH is set in the environment, which counts more.")
+            plan.notes.append("The variable GOAUTH is set in the environment, which takes precedence.")
         }
         return plan
     }

@@ -61,14 +61,15 @@ struct Setup: ParsableCommand {
             }
             guard !onlyPrints else { return Setup.show(plan.notes) }
             if !yes { try SetupQuestion.ask(command(tool), isRemoval: undo) }
-            // An entry that the list has and the tool has not does no harm; the reverse would never be removed.
+            // The list is written first. If this is interrupted, an entry may be in the list alone, which does no harm. An
+            // entry in the tool alone would never be removed.
             if !undo { try plan.record?.write() }
             for step in plan.steps { try step.run() }
             if undo { try plan.record?.write() }
             Output.note(undo ? "Removed." : "Done.")
             Setup.show(plan.notes)
             guard tool == .git, !undo else { return }
-            // A variable that comes later in the configuration counts more than what was written.
+            // A variable that comes later in the configuration takes precedence over what was written.
             Setup.show(try setup.standing(for: SetupTargets(in: try config.file().report())).notes)
         }
     }

@@ -19,7 +19,7 @@ protocol ToolSetup {
     /// - Parameter targets: only for these; nil for everything.
     func removal(for targets: SetupTargets?, account: String?) throws(RingbackError) -> SetupPlan
 
-    /// How the tool stands now.
+    /// The tool's current state.
     func standing(for targets: SetupTargets) throws(RingbackError) -> ToolStanding
 }
 

@@ -28,7 +28,7 @@ enum FlowChoice {
         }
         throw RingbackError(
             .flowNotFound,
-            "No sign-in of \(shown) waits for a code. To begin one: ringback login \(shown) --method otp --email ADDRESS"
+            "No sign-in for \(shown) is waiting for a code. To begin one: ringback login \(shown) --method otp --email ADDRESS"
         )
     }
 }

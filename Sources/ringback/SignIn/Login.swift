@@ -10,7 +10,7 @@ struct Login: ParsableCommand {
         discussion: """
             If the account is signed in already, this says so and ends with status 0, unless --again, --switch, \
             --replace or an option of the sign-in itself (such as --method or --scopes) is given. Without ACCOUNT it is \
-            the only account, else the default account (see ringback use), else a terminal is asked.
+            the only account, else the default account (see ringback use), else the one that the user chooses.
 
             If there is neither a display nor BROWSER, and the provider supports it, the sign-in uses a code that is \
             entered on another device (--method device). With --no-browser the callback URL can be pasted here. Over \

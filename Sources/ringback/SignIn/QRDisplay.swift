@@ -17,7 +17,7 @@ enum QRDisplay {
         // The code is drawn light on dark, which not every camera reads.
         let hint =
             QRCode.Ink.isGuessed(for: .errors)
-            ? "(On a light background a camera may want it drawn for one: COLORFGBG=\"0;15\")" : nil
+            ? "(If this terminal has a light background and the camera reads nothing, set COLORFGBG=\"0;15\".)" : nil
         let texts = others + [introduction] + (hint.map { [$0] } ?? [])
         // The last row is for the cursor and the line that says what is awaited.
         let rows = texts.reduce(lines.count + 1) { $0 + TextWidth.rows(of: $1, columns: columns) }

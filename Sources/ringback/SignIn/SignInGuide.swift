@@ -43,8 +43,8 @@ enum SignInGuide {
                 "A browser on this machine delivers the callback itself, if the desktop knows \(scheme): "
                     + "links (ringback scheme register \(scheme)).",
                 handOver(
-                    "One elsewhere cannot open that link, which is the callback URL: Firefox shows it in the address "
-                        + "line, Chromium in the console of its developer tools (F12).", takesPaste),
+                    "A browser on another machine cannot open that link, which is the callback URL. Firefox shows it in "
+                        + "the address line, Chromium in the console of its developer tools (F12).", takesPaste),
             ]
         }
     }

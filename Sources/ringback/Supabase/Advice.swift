@@ -26,11 +26,11 @@ struct SupabaseAdvice {
         switch (field, method) {
         case ("oauth_provider", "browser"):
             return
-                "Choose how on a page: ringback login \(name) --page. Or say it: ringback login \(name) --with PROVIDER, "
-                + "or ringback login \(name) --method password --email ADDRESS"
+                "Choose the method on a page: ringback login \(name) --page. Or name it: ringback login \(name) --with "
+                + "PROVIDER, or ringback login \(name) --method password --email ADDRESS"
         case ("id_token", "id_token"):
             return
-                "Hand one in: ringback login \(name) --method id_token --with PROVIDER; or name an account: ringback "
+                "Pass one: ringback login \(name) --method id_token --with PROVIDER; or name an account: ringback "
                 + "login \(name) --from ACCOUNT"
         default: return nil
         }

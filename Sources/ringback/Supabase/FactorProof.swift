@@ -46,7 +46,7 @@ struct FactorProof {
         }
     }
 
-    /// By a credential: this program has no authenticator, so that an app or a page in a browser holds the ceremony.
+    /// By a credential: this program has no authenticator, so an app or a page in a browser performs the ceremony.
     private func give(to factor: Factor) throws(RingbackError) -> JSON {
         guard descriptor == nil else {
             throw RingbackError(

@@ -6,9 +6,9 @@ import Terminal
 
 struct MigrateUser: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "migrate-user", abstract: "Note an app's former identifier of the signed-in user.",
+        commandName: "migrate-user", abstract: "Store an app's former identifier of the signed-in user.",
         discussion: """
-            The app finds it with the session (migration), moves the user's data, and reports that with --done. Noting \
+            The app finds it with the session (migration), moves the user's data, and reports that with --done. Storing \
             the same identifier again changes nothing.
             """)
 
@@ -25,7 +25,7 @@ struct MigrateUser: ParsableCommand {
     @OptionGroup var daemon: DaemonOptions
 
     func validate() throws {
-        guard (from != nil) != done else { throw ValidationError("Either --from ID or --done.") }
+        guard (from != nil) != done else { throw ValidationError("Name either --from ID or --done.") }
     }
 
     func run() throws {

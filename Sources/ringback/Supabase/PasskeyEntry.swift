@@ -2,8 +2,8 @@ import RingbackClient
 import StrictJSON
 import Terminal
 
-/// Takes an authenticator's response, as JSON. This program has no authenticator: an app or a web page holds the
-/// ceremony and passes its result on. Text that is not a JSON object is not sent to the project, which accepts one
+/// Takes an authenticator's response, as JSON. This program has no authenticator: an app or a web page performs
+/// the ceremony and passes its result on. Text that is not a JSON object is not sent to the project, which accepts one
 /// response only.
 struct PasskeyEntry {
     let input: SecretInput

@@ -19,7 +19,7 @@ struct Failure {
         let text = Sanitizer.line(said, limit: 1_000)
         let subject = account.map { Sanitizer.line($0) }
         var lines = ["ringback: " + (subject.map { text.contains($0) ? text : "\($0): \(text)" } ?? text)]
-        // The message for the time that is over says less than the detail.
+        // For an expired flow the detail says more than the message for the user.
         if let message = error.userMessage, message != error.detail, error.kind != .flowExpired {
             lines.append(Sanitizer.line(message))
         }

@@ -62,7 +62,7 @@ struct Suggestion: Equatable {
             return line((path == Ringback.self ? [] : [path._commandName]) + [verb._commandName] + rest)
         }
         let names = children.map { $0._commandName }
-        // Two letters of four changed are another word.
+        // With two letters changed, a word of four letters is another word.
         let most = last.utf8.count > 4 ? nil : 1
         if last.utf8.count > 2, let name = NearestWord.find(for: last, among: names, changing: most) {
             return line(typed.dropLast() + [name] + rest)

@@ -55,7 +55,7 @@ struct ExecToken {
 
     private static func failure(_ what: String, _ code: Int32 = errno) -> RingbackError {
         let reason = unsafe String(cString: strerror(code))
-        return RingbackError(.systemError, "The token cannot be handed over (\(what)): \(reason).")
+        return RingbackError(.systemError, "The token cannot be passed to the command (\(what)): \(reason).")
     }
 }
 

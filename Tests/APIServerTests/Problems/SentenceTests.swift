@@ -167,7 +167,7 @@ import Testing
             (.notSupabase(nil), "This account is not at a Supabase project."),
             (
                 .expired(work, isChange: false, seconds: 300, .passkey),
-                "The sign-in of work was not finished within 300 seconds. Waited for the answer of a passkey."
+                "The sign-in of work was not finished within 300 seconds. Waited for the response of a passkey."
             ),
             (
                 .expired(work, isChange: true, seconds: 3_600, .code),
@@ -201,7 +201,7 @@ import Testing
             ),
             (
                 .clockDiffers(host: "id.example", seconds: 121, isAhead: false, leeway: 120),
-                "This machine's clock is 121 s behind that of id.example: ID tokens are refused from 120 s on."
+                "This machine's clock is 121 s behind that of id.example: ID tokens are rejected if the difference is more than 120 s."
             ),
             (
                 .callbackAtOpenScheme("myapp"),

@@ -30,7 +30,7 @@ import Testing
                 .newer(path: "/s/a", version: 2),
                 "/s/a was written by a newer ringbackd (format 2) and was not changed. Update ringbackd."
             ),
-            (.tooLong(path: "/s/a", limit: 64), "/s/a is longer than 64 bytes and cannot be ours."),
+            (.tooLong(path: "/s/a", limit: 64), "/s/a is longer than 64 bytes, so Ringback did not write it."),
             (
                 .damagedKeyFile(path: "/s/vault.key", folder: "/s/vault", .tooShort),
                 "/s/vault.key is damaged: it is too short. It was not changed. Restore it from a backup. Without this "

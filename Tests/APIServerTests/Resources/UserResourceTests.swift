@@ -13,6 +13,7 @@ import Testing
         ("GET", "/identities", nil),
         ("POST", "/identities", #"{"oauth_provider":"apple"}"#),
         ("DELETE", "/identities/\(AgreeableSupabase.id(5))", nil),
+        ("DELETE", "/oauth-consents/\(AgreeableSupabase.id(8))", nil),
         ("GET", "/factors", nil), ("POST", "/factors", "{}"),
         ("POST", "/factors/\(AgreeableSupabase.id(3))/challenge", "{}"),
         ("POST", "/factors/\(AgreeableSupabase.id(3))/verify", #"{"code":"123456"}"#),
@@ -173,6 +174,32 @@ import Testing
         await house.ask("POST", "/v1/callbacks", JSON.object(JSONObject([.init("url", .string(url))])).text)
         #expect(await house.ask("GET", "/session")["provider_token"] == nil)
         #expect(await house.ask("GET", "/session?include=provider_token")["provider_token"] == "upstream-access")
+    }
+
+    @Test func `sees which OAuth clients are allowed, and revokes one`() async throws {
+        let house = try await SupabaseHouse.signedIn()
+        let id = AgreeableSupabase.id(8)
+        house.project.answer(
+            "GET /user/oauth/grants", 200,
+            [
+                [
+                    "client": ["id": .string(id), "name": "Notes"], "scopes": ["email"],
+                    "granted_at": "2026-01-02T03:04:05Z",
+                ]
+            ])
+        let list = await house.ask("GET", "/oauth-consents")
+        let consent: JSON = [
+            "client_id": .string(id), "client_name": "Notes", "scopes": ["email"], "granted_at": "2026-01-02T03:04:05Z",
+        ]
+        #expect(list.status == 200 && list["consents"] == [consent])
+        let revoked = await house.ask("DELETE", "/oauth-consents/\(id)")
+        #expect(revoked.status == 200 && revoked["revoked"]?.string == id && revoked["account"] == "app")
+        #expect(house.project.last("DELETE /user/oauth/grants")?.query == ["client_id": id])
+        #expect(await house.ask("DELETE", "/oauth-consents/x").code == "validation_failed")
+        house.project.refuse("DELETE /user/oauth/grants", 404, "oauth_consent_not_found")
+        #expect(await house.ask("DELETE", "/oauth-consents/\(id)").code == "not_found")
+        house.project.refuse("GET /user/oauth/grants", 404, "feature_disabled")
+        #expect(await house.ask("GET", "/oauth-consents").code == "method_unsupported")
     }
 
     @Test(arguments: ["local", "global", "others"])

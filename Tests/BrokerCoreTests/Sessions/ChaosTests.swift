@@ -1,4 +1,5 @@
 import HTTPMessages
+import OAuth
 import Secrets
 import SessionVault
 import Testing
@@ -18,7 +19,7 @@ import Testing
     private static var serviceAccount: Account {
         var account = House.account(service, scopes: ["deploy"])
         account.oauth.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("hush-secret") }
-        account.oauth.grant = ServiceGrant(kind: .clientCredentials)
+        account.oauth.grant = ServiceGrant(.clientCredentials)
         return account
     }
 

@@ -105,7 +105,7 @@ import Testing
             "supabase identities x", "supabase factors x", "supabase passkeys x", "supabase rename-passkey x i n",
             "supabase remove-passkey x i", "supabase enroll x --no-verify --no-qr", "supabase unlink x i", "logout x",
             "supabase reauthenticate x", "supabase rpc x f {}", "migrate-user x --from y", "reload", "lock",
-            "login x --no-browser --timeout 1", "supabase register-passkey x",
+            "login x --no-browser --timeout 1", "supabase register-passkey x", "supabase consents x",
         ]
         try await Stage.play("", startsDaemon: false) { stage in
             let socket = try await socket(answering: .object(answer), on: stage)

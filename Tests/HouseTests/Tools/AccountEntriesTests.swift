@@ -87,8 +87,8 @@ import Testing
             #expect(FileTree.text(of: stage.configuration) == Self.text(Self.more, stage))
             let asked = try stage.terminal("account", "remove", "work")
             try await asked.shows("The file \(stage.directory)/work-token is not kept any more.")
-            try await asked.shows("The restricted socket ci has no more tokens of it, and stays for home, play.")
-            try await asked.shows("The restricted socket box goes: it has no other account.")
+            try await asked.shows("The restricted socket ci no longer serves this account. It still serves home, play.")
+            try await asked.shows("The restricted socket box is removed: it has no other account.")
             try await asked.shows("Sign out of work and remove the account")
             asked.type("n")
             #expect(try await asked.end().status == 4)
@@ -118,7 +118,7 @@ import Testing
             let removed = try await stage.ringback("account", "remove", "work", "--yes", "--keep-session")
             #expect(removed.status == 0, "\(removed)")
             #expect(
-                removed.out.contains("The restricted socket ci has no more tokens of it, and stays for home."),
+                removed.out.contains("The restricted socket ci no longer serves this account. It still serves home."),
                 "\(removed)")
             #expect(FileTree.text(of: stage.configuration) == "[[expose]]\nname = \"ci\"\naccounts = ['home']\n")
         }

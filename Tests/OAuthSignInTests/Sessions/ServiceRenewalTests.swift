@@ -29,7 +29,7 @@ extension House {
     fileprivate static let service = House.named("build")
 
     fileprivate static func service(
-        _ grant: ServiceGrant = ServiceGrant(kind: .clientCredentials), scopes: [String] = ["deploy"]
+        _ grant: ServiceGrant = ServiceGrant(.clientCredentials), scopes: [String] = ["deploy"]
     ) -> Account {
         var account = House.account(service, scopes: scopes)
         account.oauth.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("hush-secret") }
@@ -39,7 +39,7 @@ extension House {
 
     /// A house with a service in place of a person.
     fileprivate static func serving(
-        _ grant: ServiceGrant = ServiceGrant(kind: .clientCredentials), scopes: [String] = ["deploy"]
+        _ grant: ServiceGrant = ServiceGrant(.clientCredentials), scopes: [String] = ["deploy"]
     ) async throws -> House {
         let house = try await House()
         await house.broker.configure([House.account(), House.service(grant, scopes: scopes)])
@@ -96,7 +96,7 @@ extension House {
     }
 
     @Test func `TX-03: has a token of its own for each scope, audience and resource`() async throws {
-        let house = try await House.serving(ServiceGrant(kind: .clientCredentials, audience: "usual"))
+        let house = try await House.serving(ServiceGrant(.clientCredentials, audience: "usual"))
         let keys = [
             TokenKey.own, TokenKey(scopes: ["b", "a"]), TokenKey(audience: "x"), TokenKey(resource: "urn:r"),
             TokenKey(scopes: ["a"], audience: "x", resource: "urn:r"),
@@ -132,7 +132,7 @@ extension House {
 
     @Test func `reads its assertion anew each time`() async throws {
         let box = AssertionBox()
-        let house = try await House.serving(ServiceGrant(kind: .jwtBearer, assertion: box.source, assertionPlace: "/a"))
+        let house = try await House.serving(ServiceGrant(.jwtBearer, assertion: box.source, assertionPlace: "/a"))
         _ = try await house.service()
         box.set("four.five.six")
         _ = try await house.broker.refresh(House.service, isForced: true)
@@ -141,7 +141,7 @@ extension House {
 
     @Test func `exchanges what the file holds`() async throws {
         let grant = ServiceGrant(
-            kind: .tokenExchange(.jwt), assertion: AssertionBox().source, assertionPlace: "/a", resource: "urn:api")
+            .tokenExchange, assertion: AssertionBox().source, assertionPlace: "/a", resource: "urn:api")
         let house = try await House.serving(grant, scopes: [])
         house.provider.script(
             .token, .setting("issued_token_type", "urn:ietf:params:oauth:token-type:id_token"),
@@ -251,7 +251,7 @@ extension House {
         let log = await house.vault.log
         var service = House.account()
         service.oauth.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("hush-secret") }
-        service.oauth.grant = ServiceGrant(kind: .clientCredentials)
+        service.oauth.grant = ServiceGrant(.clientCredentials)
         await house.broker.configure([service])
         #expect(try await house.token().hasPrefix("access-"))
         #expect(house.forms.last?["grant_type"] == "client_credentials")

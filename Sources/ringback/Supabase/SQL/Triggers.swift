@@ -83,7 +83,7 @@ extension ProfileScript {
             where p.is_active;
             return null;
         exception when others then
-            raise warning 'the profile of % is not in step: % (%)', new.id, sqlerrm, sqlstate;
+            raise warning 'the profile of % was not updated: % (%)', new.id, sqlerrm, sqlstate;
             return null;
         end
         $$;
