@@ -45,6 +45,8 @@ final class DaemonLines {
     private var idle: [KeptConnection] = []
     private var known: [String: KnownServer] = [:]
     private var ready: [TokenDesk.Answer] = []
+    /// True if the daemon has ended: it closed a kept connection, and accepted no other one since.
+    private(set) var hasLostDaemon = false
 
     init(_ desk: TokenDesk) {
         self.desk = desk
@@ -74,16 +76,25 @@ final class DaemonLines {
 
     private func wait(_ connection: KeptConnection, _ question: Question) {
         busy[connection.descriptor] = Line(connection, question)
+        hasLostDaemon = false
     }
 
-    /// The descriptors that bring responses.
-    var watched: [CurlStreams.Watched] { busy.keys.map { CurlStreams.Watched($0) } }
+    /// The descriptors that bring responses, or the end of a kept connection.
+    var watched: [CurlStreams.Watched] {
+        (Array(busy.keys) + idle.map(\.descriptor)).map { CurlStreams.Watched($0) }
+    }
 
     /// When the first of the waits is over; nil for none.
     var deadline: ContinuousClock.Instant? { busy.values.map(\.question.end).min() }
 
     /// Reads what has come. False for a descriptor that is none of these connections.
     func read(_ descriptor: Int32) -> Bool {
+        if let place = idle.firstIndex(where: { $0.descriptor == descriptor }) {
+            idle.remove(at: place)
+            // A daemon may close it for other reasons, too.
+            hasLostDaemon = (try? KeptConnection(calls)) == nil
+            return true
+        }
         guard let line = busy[descriptor] else { return false }
         do throws(RingbackError) {
             if line.server == nil { line.server = try line.connection.next() }

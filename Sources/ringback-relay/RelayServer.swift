@@ -59,7 +59,8 @@ final class RelayServer {
                 conversations[conversation.descriptor] = nil
             }
             if isBusy { idleSince = .now }
-            if !isBusy, ContinuousClock.now - idleSince >= options.idle, isDone() { return }
+            let isOver = lines.hasLostDaemon || ContinuousClock.now - idleSince >= options.idle
+            if !isBusy, isOver, isDone() { return }
         }
     }
 
