@@ -105,6 +105,7 @@ test-mcp: ## MCP servers: scenarios, real servers and clients (PyPI: mcp, fastmc
 	@Scripts/needs api
 	@Scripts/release >/dev/null
 	@Campaigns/mcp_scenarios.py --bin "$(RELEASE)"
+	@Campaigns/mcp_routes.py --bin "$(RELEASE)"
 	@Campaigns/mcp_bridge.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 	@Campaigns/mcp.py --bin "$(RELEASE)"
 	@Campaigns/mcp_soak.py --bin "$(RELEASE)" --seconds $(or $(SECONDS),600)

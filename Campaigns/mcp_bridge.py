@@ -13,7 +13,7 @@ import sys
 import threading
 
 sys.dont_write_bytecode = True
-from house import House, stop  # noqa: E402
+from house import House, stop, until  # noqa: E402
 from mcp import ringback  # noqa: E402
 from mcp_parties import REVISION, Issuer, MCPServer  # noqa: E402
 from report import Report, could_not_run, options, progress, table  # noqa: E402
@@ -311,6 +311,8 @@ class Run:
         self.note(found.get("id") == message["id"] and "error" in found, "relay killed: one error for the request", found)
         self.note("result" in client.ask("tools/list"), "the next one goes through a new relay")
         self.house.kill()
+        until("the end of the relay", lambda: not relays(self.house), seconds=10)
+        self.note(True, "the relay ends with the daemon")
         found = client.ask("tools/list")
         self.note("error" in found, "no daemon: an error", found)
         self.house.start()

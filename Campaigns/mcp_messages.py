@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import signal
+import threading
 import time
 
 from mcp_bridge import Client, relays
@@ -128,7 +129,7 @@ class Messages:
             parameters = body.get("params", {})
             if body.get("method") != "tools/call":
                 return None
-            if parameters["name"] == "plain":
+            if parameters["name"] in ("plain", "unrelated"):
                 result = {"content": []}
             elif "inputResponses" in parameters:
                 result = {"resultType": "complete", "content": []}
@@ -138,9 +139,9 @@ class Messages:
                     result["requestState"] = state
             return 200, {}, {"jsonrpc": "2.0", "id": body["id"], "result": result}
         server.rule = respond
-        for name in ["stateful", "stateless", "plain"]:
+        for name in ["stateful", "stateless", "plain", "unrelated"]:
             found = client.ask("tools/call", name=name, arguments={})["result"]
-            if name == "plain":
+            if name in ("plain", "unrelated"):
                 self.note(found == {"content": []}, "a result without resultType is final", found)
                 continue
             self.note(found["inputRequests"] == asked, f"{name}: what is asked", found)
@@ -152,8 +153,10 @@ class Messages:
             self.note(found == {"resultType": "complete", "content": []}, f"{name}: the end", found)
         sent = [seen.json for seen in server.posts("tools/call")]
         states = [message["params"].get("requestState") for message in sent]
-        self.note(states == [None, state, None, None, None], "the state goes back as it came, and only there", states)
-        self.note(len({message["id"] for message in sent}) == 5, "each request has an id of its own")
+        self.note(states == [None, state, None, None, None, None], "the state goes back as it came, and only there", states)
+        self.note(len({message["id"] for message in sent}) == 6, "each request has an id of its own")
+        answers = [message["params"]["name"] for message in sent if "inputResponses" in message["params"]]
+        self.note(answers == ["stateful", "stateless"], "nothing of it is in other requests", answers)
 
     def standard_headers(self, scenario, server, client):
         calls = [
@@ -229,6 +232,47 @@ class Messages:
         sent = server.posts("tools/call")[-1].json["params"]["arguments"]["schema"]
         self.note(sent == schema, "and the server unaltered", sent)
 
+    def elicitation_defaults(self, scenario, server, client):
+        """Of the older revisions: the server asks while a call waits, and each property has a default."""
+        defaults = {"name": "John Doe", "age": 30, "score": 95.5, "status": "active", "verified": True}
+        kinds = {str: "string", int: "integer", float: "number", bool: "boolean"}
+        schema = {"type": "object", "required": [], "properties": {
+            name: {"type": kinds[type(value)], "default": value} for name, value in defaults.items()}}
+        schema["properties"]["status"]["enum"] = ["active", "inactive", "pending"]
+        asked = {"jsonrpc": "2.0", "id": "ask-1", "method": "elicitation/create",
+                 "params": {"message": "Who?", "requestedSchema": schema}}
+        answered = threading.Event()
+
+        def respond(request):
+            body = request.json if request.method == "POST" else {}
+            if body.get("id") == "ask-1":
+                answered.set()
+                return 202, {}, b""
+            if body.get("method") != "tools/call":
+                return None
+
+            def write(out):
+                out.write(server.event(asked))
+                out.flush()
+                content = {"content": []} if answered.wait(20) else {"content": [], "isError": True}
+                out.write(server.event({"jsonrpc": "2.0", "id": body["id"], "result": content}))
+            return 200, server.EVENTS, write
+        server.has_sessions = True
+        client.begin()
+        server.rule = respond
+        call = client.message("tools/call", modern=False, name="test_client_elicitation_defaults", arguments={})
+        client.write(call)
+        found = client.read() or {}
+        self.note(found == asked, "the server's question reaches the client with its defaults, unaltered", found)
+        content = {name: entry["default"] for name, entry in schema["properties"].items()}
+        client.write({"jsonrpc": "2.0", "id": found.get("id"), "result": {"action": "accept", "content": content}})
+        found = client.read() or {}
+        self.note(found.get("id") == call["id"] and "isError" not in found.get("result", {}), "the call is answered", found)
+        sent = [seen.json for seen in server.posts() if seen.json.get("id") == "ask-1"]
+        self.note([message["result"]["content"] for message in sent] == [defaults], "the five defaults go back", sent)
+        session = {seen.headers.get("Mcp-Session-Id") for seen in server.posts() if seen.json.get("id") == "ask-1"}
+        self.note(session <= server.sessions and len(session) == 1, "in the session", session)
+
     def stream_retry(self, scenario, server, client):
         """Of the older revisions. No upper bound: how busy the machine is decides it."""
         times = {}
@@ -263,6 +307,7 @@ class Messages:
         self.play("http-custom-headers", self.custom_headers)
         self.play("http-invalid-tool-headers", self.invalid_tool_headers)
         self.play("json-schema-ref-no-deref, json-schema-2020-12-preservation", self.schemas)
+        self.play("elicitation-sep1034-client-defaults", self.elicitation_defaults)
         self.play("initialize, sse-retry", self.stream_retry)
         for relay in relays(self.run.house):
             os.kill(relay, signal.SIGTERM)

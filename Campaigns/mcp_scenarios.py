@@ -13,6 +13,7 @@ import sys
 sys.dont_write_bytecode = True
 from house import House  # noqa: E402
 from mcp import ringback  # noqa: E402
+from mcp_extensions import Extensions  # noqa: E402
 from mcp_messages import Messages  # noqa: E402
 from mcp_parties import REVISION, Issuer, MCPServer  # noqa: E402
 from report import Report, could_not_run, options  # noqa: E402
@@ -21,6 +22,19 @@ from stage import Trouble, tcp_request  # noqa: E402
 DOCUMENT = "https://conformance-test.local/client-metadata.json"
 ROOT = "/.well-known/oauth-authorization-server"
 OPENID = "/.well-known/openid-configuration"
+# What must have been played. One that is left out has failed.
+REQUIRED = """
+    metadata-default metadata-var1 metadata-var2 metadata-var3 basic-cimd scope-from-www-authenticate
+    scope-from-scopes-supported scope-omitted-when-undefined scope-step-up scope-retry-limit
+    token-endpoint-auth-basic token-endpoint-auth-post token-endpoint-auth-none pre-registration resource-mismatch
+    offline-access-scope offline-access-not-supported authorization-server-migration iss-supported iss-not-advertised
+    iss-supported-missing iss-wrong-issuer iss-unexpected iss-normalized metadata-issuer-mismatch
+    tools_call request-metadata sep-2322-client-request-state http-standard-headers http-custom-headers
+    http-invalid-tool-headers json-schema-ref-no-deref
+    initialize elicitation-sep1034-client-defaults sse-retry json-schema-2020-12-preservation
+    client-credentials-jwt client-credentials-basic wif-jwt-bearer
+    2025-03-26-oauth-metadata-backcompat 2025-03-26-oauth-endpoint-fallback
+""".split()
 
 
 class Scenario:
@@ -92,11 +106,17 @@ class Run:
     def __init__(self, house, report):
         self.house, self.report = house, report
         self.number = 0
+        self.played = set()
 
-    def scenario(self, title, issuer, server, settings="", words=()):
+    def begin(self, title):
+        """The name of the account of another scenario."""
         self.number += 1
         self.title = title
-        return Scenario(self.house, f"s{self.number}", issuer, server, settings, words)
+        self.played |= set(title.split(", "))
+        return f"s{self.number}"
+
+    def scenario(self, title, issuer, server, settings="", words=()):
+        return Scenario(self.house, self.begin(title), issuer, server, settings, words)
 
     def note(self, is_right, what, why=""):
         self.report.note(is_right, f"{self.title}: {what}", why)
@@ -130,7 +150,10 @@ class Run:
         issuer = Issuer(places=["openid-configuration"])
         scenario = self.scenario("metadata-var1", issuer, MCPServer([issuer], says_place=False))
         self.whole(scenario)
-        self.note(issuer.count(ROOT) > 0 and issuer.count(OPENID) > 0, "both forms are asked, in order")
+        asked = [seen.path for seen in issuer.requests if "well-known" in seen.path]
+        self.note(asked[:2] == [ROOT, OPENID], "both forms are asked, in order", asked)
+        asked = [seen.path for seen in scenario.server.requests if "well-known" in seen.path]
+        self.note(asked[:1] == [server_path("/mcp")], "the path's location is asked", asked)
         scenario.close()
 
     def metadata_var2(self):
@@ -149,6 +172,9 @@ class Run:
         scenario = self.scenario("metadata-var3", issuer, MCPServer([issuer], place="/custom/metadata.json"))
         self.whole(scenario)
         self.note(issuer.count(ROOT) == 0, "the root of the authorization server is not asked")
+        asked = [seen.path for seen in issuer.requests if "well-known" in seen.path]
+        forms = [ROOT + "/tenant1", OPENID + "/tenant1", "/tenant1" + OPENID]
+        self.note(asked[:3] == forms, "the three forms are asked, in order", asked)
         others = [seen.path for seen in scenario.server.requests if "well-known" in seen.path]
         self.note(not others, "only the stated location is asked", others)
         scenario.close()
@@ -192,8 +218,13 @@ class Run:
 
     def token_endpoint_auth(self, method):
         issuer = Issuer(methods=[method])
-        scenario = self.scenario(f"token-endpoint-auth {method}", issuer, MCPServer([issuer]))
+        title = "token-endpoint-auth-" + method.removeprefix("client_secret_")
+        scenario = self.scenario(title, issuer, MCPServer([issuer]))
         self.whole(scenario)
+        ways = [("Authorization" in seen.headers, "client_secret" in seen.form)
+                for seen in issuer.sent(issuer.endpoint("token"))]
+        expected = (method == "client_secret_basic", method == "client_secret_post")
+        self.note(ways == [expected], "where the secret is", ways)
         resources = {seen.query.get("resource") for seen in scenario.authorizations}
         resources |= {form.get("resource") for form in scenario.redemptions}
         self.note(resources == {scenario.server.url}, "resource in both requests", str(resources))
@@ -222,12 +253,14 @@ class Run:
         scenario = self.scenario("authorization-server-migration", first, server)
         self.whole(scenario)
         former = {seen.query["client_id"] for seen in scenario.authorizations}
+        looked = server.count(server.place)
         server.issuers = [second]
         scenario.issuer = second
         self.note(scenario.call() == 401, "the old token is refused")
         server.mistakes.clear()
         found = scenario.sign_in()
         self.note(found == "completed", "sign-in at the second server", f"{found} {scenario.problem}")
+        self.note(server.count(server.place) > looked, "the server's metadata are read again")
         self.note(len(scenario.registrations) == 1, "a client is registered there")
         shown = {seen.query["client_id"] for seen in scenario.authorizations}
         shown |= {form.get("client_id") for form in scenario.redemptions}
@@ -274,7 +307,8 @@ class Run:
         expected = {"mcp:basic", "offline_access"} if is_listed else {"mcp:basic"}
         self.note(asked == [expected], "the scopes requested", str(asked))
         grants = [set(asked["grant_types"]) for asked in scenario.registrations]
-        self.note(all("refresh_token" in grant for grant in grants), "refresh_token is registered", str(grants))
+        registered = [True] == ["refresh_token" in grant for grant in grants]
+        self.note(registered, "one client is registered, with refresh_token", str(grants))
         scenario.close()
 
     # MARK: the issuer in the response
@@ -335,7 +369,11 @@ class Run:
         self.no_pkce()
         self.without_resource_metadata(has_metadata=True)
         self.without_resource_metadata(has_metadata=False)
+        Extensions(self).all()
         Messages(self).all()
+        self.title = "all of them"
+        for name in REQUIRED:
+            self.note(name in self.played, f"{name} is played")
 
 
 def server_path(path):

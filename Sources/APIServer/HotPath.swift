@@ -8,16 +8,21 @@ internal import SupabaseAuth
 internal import SupabaseSignIn
 
 extension SocketAPI {
-    /// `GET /v1/accounts/NAME/session` for a cached token: without the lane, JSON encoding or a change of the thread. Of
-    /// every other first request of a connection it notes only who is connected.
+    /// `GET /v1/accounts/NAME/session` for a cached token: without the lane, JSON encoding or a change of the thread; and
+    /// `…/mcp-server`, which is asked beside it. Of every other first request of a connection it notes only who is
+    /// connected.
     @Sendable func immediate(_ request: ServerRequest) -> ServerResponse? {
         guard request.method == "GET", request.query == nil, request.body.isEmpty,
-            let name = SocketAPI.account(inSessionPath: request.path),
+            let (name, isServer) = SocketAPI.account(inPath: request.path),
             (try? refuseBrowsers(request)) != nil,
             let facts = admit(request, account: name, operation: .token)
         else {
             if request.process != nil { _ = admit(request, account: nil, operation: .readState) }
             return nil
+        }
+        if isServer {
+            return daemon.configurationNumber().flatMap { mcpServers.body(of: name, $0) }
+                .map { ServerResponse(status: 200, fields: ServerResponse.jsonFields, body: $0) }
         }
         guard let current = broker.snapshot.current(name) else { return nil }
         let encoding = current.entry.encoding
@@ -30,9 +35,13 @@ extension SocketAPI {
             body: SocketAPI.body(for: current.entry, expiresAt: current.expiresAt, remaining: current.remaining))
     }
 
-    private static func account(inSessionPath path: String) -> String? {
+    private static func account(inPath path: String) -> (name: String, isServer: Bool)? {
+        if let name = account(inPath: path, before: "/session") { return (name, false) }
+        return account(inPath: path, before: "/mcp-server").map { ($0, true) }
+    }
+
+    private static func account(inPath path: String, before tail: String) -> String? {
         let head = "/v1/accounts/"
-        let tail = "/session"
         guard path.utf8.count > head.utf8.count + tail.utf8.count, path.hasPrefix(head), path.hasSuffix(tail) else {
             return nil
         }

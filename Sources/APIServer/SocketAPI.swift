@@ -27,6 +27,9 @@ public struct SocketAPI: Sendable {
         public var places: [Place]?
         /// Unix seconds: when the current configuration was read.
         public var configurationReadAt: @Sendable () -> WallInstant? = { nil }
+        /// Increases when a reload begins to apply a configuration, and when it is done: what was made of the
+        /// configuration at another number may be of a former one. Nil if it is never kept.
+        public var configurationNumber: @Sendable () -> UInt64? = { nil }
         /// How providers are reached.
         public var network: @Sendable () -> Network = { Network() }
         /// How many programs may be connected at a time; each takes one or two descriptors.
@@ -89,6 +92,7 @@ public struct SocketAPI: Sendable {
     /// The daemon's own user. Only this user and root may connect.
     let owner: UInt32
     let diagnosticLinks: DiagnosticLinks
+    let mcpServers = KnownMCPServers()
 
     /// - Parameter records: the same that get the broker's facts. If this is nil, there are no audit log and no
     ///   metrics.

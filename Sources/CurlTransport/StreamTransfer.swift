@@ -16,15 +16,18 @@ public import HTTPMessages
         case broken(HTTPClientError)
     }
 
-    /// Bytes of each buffer: 1 MiB.
-    public static let window = 1 << 20
+    /// Bytes of each buffer. Larger ones are slower: they are in no cache of the processor, and are made anew again and
+    /// again.
+    public static let window = 256 << 10
+    /// Bytes that libcurl reads at a time, for each connection.
+    private static let piece = 128 << 10
 
     let easy: UnsafeMutableRawPointer
     private let host: String
     private var fieldList: UnsafeMutablePointer<curl_slist>?
     private var head = ResponseHead()
-    private var sending: [UInt8] = []
-    private var received: [UInt8] = []
+    private var sending = StreamBuffer()
+    private var received = StreamBuffer()
     private var unsent: Int
     private var isReceivingPaused = false
     private var isSendingPaused = false
@@ -44,6 +47,8 @@ public import HTTPMessages
         options.set(CURLOPT_TIMEOUT_MS, 0)
         options.set(CURLOPT_TCP_KEEPALIVE, 1)
         options.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
+        // A stream comes in few large pieces.
+        options.set(CURLOPT_BUFFERSIZE, StreamTransfer.piece)
         // A server that closes idle connections sooner is noticed by libcurl before it uses one.
         options.set(CURLOPT_MAXAGE_CONN, 30)
         if let proxy { options.setProxy(proxy) }
@@ -81,7 +86,7 @@ public import HTTPMessages
 
     /// Gives it the next bytes of the request's body.
     public func give(_ bytes: [UInt8]) {
-        sending += bytes
+        sending.append(bytes)
         guard isSendingPaused, outcome == nil else { return }
         isSendingPaused = false
         goOn()
@@ -89,8 +94,7 @@ public import HTTPMessages
 
     /// Takes what has been received of the response's body, at most so many bytes.
     public func take(atMost count: Int) -> [UInt8] {
-        let taken = Array(received.prefix(count))
-        received.removeFirst(taken.count)
+        let taken = received.take(atMost: count)
         if isReceivingPaused, received.count <= StreamTransfer.window / 2, outcome == nil {
             isReceivingPaused = false
             goOn()
@@ -135,19 +139,18 @@ public import HTTPMessages
             isReceivingPaused = true
             return ccurl_paused
         }
-        unsafe received.append(contentsOf: bytes)
+        unsafe received.append(bytes)
         return bytes.count
     }
 
     fileprivate func giveBody(_ room: UnsafeMutableRawBufferPointer) -> Int {
         guard unsent > 0 else { return 0 }
-        let count = min(room.count, sending.count, unsent)
-        guard count > 0 else {
+        guard !sending.isEmpty else {
             isSendingPaused = true
             return ccurl_paused
         }
-        unsafe room.copyBytes(from: sending.prefix(count))
-        sending.removeFirst(count)
+        let part = unsafe UnsafeMutableRawBufferPointer(rebasing: room.prefix(unsent))
+        let count = unsafe sending.take(into: part)
         unsent -= count
         return count
     }

@@ -5,7 +5,7 @@ public struct ByteQueue: Sendable {
     private var taken = 0
 
     /// Bytes of memory that an empty queue keeps.
-    private static let kept = 256 << 10
+    private static let kept = 512 << 10
 
     public init() {}
 

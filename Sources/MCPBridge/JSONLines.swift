@@ -1,3 +1,5 @@
+internal import Encodings
+
 // The messages of a stdio client: one JSON text a line, without line breaks in it.
 
 /// Splits what a client writes into messages, however the bytes are cut on their way. The bytes of a message are not
@@ -65,12 +67,10 @@ public struct JSONLines: Sendable {
         line.reserveCapacity(message.count + 1)
         line += message
         line.append(10)
-        var breaks = false
-        let span = message.span
-        // Without an early end the compiler looks at many bytes at once.
-        for index in span.indices where span[index] == 10 || span[index] == 13 { breaks = true }
-        if breaks {
-            for index in message.indices where line[index] == 10 || line[index] == 13 { line[index] = 0x20 }
+        var place = ByteSearch.lineEnd(in: message.span, from: 0)
+        while place < message.count {
+            line[place] = 0x20
+            place = ByteSearch.lineEnd(in: message.span, from: place + 1)
         }
         return line
     }

@@ -1,3 +1,4 @@
+internal import Encodings
 internal import StrictJSON
 
 // A message may have 16 MiB, and the bridge needs a few members of it. So the text is not parsed into values: its
@@ -35,7 +36,29 @@ struct JSONOutline {
     /// The text of a value; nil if it is none, or has more bytes than ``maxText``.
     static func text(_ range: Range<Int>, of bytes: [UInt8]) -> String? {
         guard range.count <= maxText else { return nil }
+        if let inside = plainText(range, of: bytes) { return String(decoding: bytes[inside], as: UTF8.self) }
         return (try? JSON(parsing: bytes[range]))?.string
+    }
+
+    /// Where the text stands if it is what it means: ASCII without escapes. Nil for every other value.
+    private static func plainText(_ range: Range<Int>, of bytes: [UInt8]) -> Range<Int>? {
+        guard range.count >= 2, bytes[range.lowerBound] == UInt8(ascii: "\""),
+            bytes[range.upperBound - 1] == UInt8(ascii: "\"")
+        else { return nil }
+        let inside = (range.lowerBound + 1)..<(range.upperBound - 1)
+        let span = bytes.span.extracting(inside)
+        guard ByteSearch.textEnd(in: span, from: 0, to: span.count) == span.count, ByteSearch.isASCII(span) else {
+            return nil
+        }
+        return inside
+    }
+
+    /// The one of the names that a member has. A name is only made into a text if it is not plain.
+    private static func known(_ range: Range<Int>, of bytes: [UInt8], among names: Set<String>) -> String? {
+        guard let inside = plainText(range, of: bytes) else {
+            return text(range, of: bytes).flatMap { names.contains($0) ? $0 : nil }
+        }
+        return names.first { $0.utf8.count == inside.count && bytes[inside].elementsEqual($0.utf8) }
     }
 
     private mutating func members(_ names: Set<String>) -> [String: Range<Int>]? {
@@ -48,13 +71,13 @@ struct JSONOutline {
             skipSpace()
             let start = place
             guard skipString() else { return nil }
-            let name = JSONOutline.text(start..<place, of: bytes)
+            let name = JSONOutline.known(start..<place, of: bytes, among: names)
             skipSpace()
             guard take(UInt8(ascii: ":")) else { return nil }
             skipSpace()
             let value = place
             guard skipValue() else { return nil }
-            if let name, names.contains(name) {
+            if let name {
                 guard found.updateValue(value..<place, forKey: name) == nil else { return nil }
             }
             skipSpace()
@@ -84,19 +107,18 @@ struct JSONOutline {
 
     private mutating func skipString() -> Bool {
         guard take(UInt8(ascii: "\"")) else { return false }
-        let bytes = bytes
-        let span = bytes.span
         var next = place
-        while next < end {
-            let byte = span[next]
-            if byte == UInt8(ascii: "\"") {
+        while true {
+            next = ByteSearch.textEnd(in: bytes.span, from: next, to: end)
+            guard next < end else { return false }
+            switch bytes[next] {
+            case UInt8(ascii: "\""):
                 place = next + 1
                 return true
+            case UInt8(ascii: "\\"): next += 2
+            default: return false
             }
-            guard byte >= 0x20 else { return false }
-            next += byte == UInt8(ascii: "\\") ? 2 : 1
         }
-        return false
     }
 
     private mutating func skipValue() -> Bool {

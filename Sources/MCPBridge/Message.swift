@@ -31,11 +31,15 @@ public struct Message: Sendable, Equatable {
         case batch
     }
 
+    private static let members: Set = ["id", "method", "params", "result", "error"]
+    private static let parameters: Set = ["_meta", "name", "uri", "requestId"]
+    private static let versionKey = "io.modelcontextprotocol/protocolVersion"
+
+    /// - Parameter isFromServer: the parameters are not looked at, which only say something of a client's message.
     /// - Throws: ``Failure``.
-    public init(parsing bytes: [UInt8]) throws(Failure) {
+    public init(parsing bytes: [UInt8], isFromServer: Bool = false) throws(Failure) {
         guard JSONOutline.firstByte(of: bytes) != UInt8(ascii: "[") else { throw .batch }
-        let names: Set = ["id", "method", "params", "result", "error"]
-        guard let members = JSONOutline.members(names, of: bytes) else { throw .malformed }
+        guard let members = JSONOutline.members(Message.members, of: bytes) else { throw .malformed }
         self.bytes = bytes
         var id: MessageID?
         if let range = members["id"] {
@@ -54,12 +58,12 @@ public struct Message: Sendable, Equatable {
         guard let method = JSONOutline.text(range, of: bytes) else { throw .malformed }
         self.method = method
         kind = id.map { .request($0) } ?? .notification
-        guard let params = members["params"] else {
+        guard !isFromServer, let params = members["params"] else {
             (statedVersion, subject, cancelled) = (nil, nil, nil)
             return
         }
-        let found = JSONOutline.members(["_meta", "name", "uri", "requestId"], of: bytes, in: params) ?? [:]
-        let key = "io.modelcontextprotocol/protocolVersion"
+        let found = JSONOutline.members(Message.parameters, of: bytes, in: params) ?? [:]
+        let key = Message.versionKey
         let version = found["_meta"].flatMap { JSONOutline.members([key], of: bytes, in: $0)?[key] }
         statedVersion = version.flatMap { JSONOutline.text($0, of: bytes) }
         subject = Message.subjectMember[method].flatMap { found[$0] }.flatMap { JSONOutline.text($0, of: bytes) }

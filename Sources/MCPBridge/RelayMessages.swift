@@ -195,29 +195,31 @@ public struct RelayReplyReader: Sendable {
 
     /// Takes bytes and returns the replies that they completed; nil if they are none, and the connection is of no use.
     public mutating func append(_ bytes: [UInt8]) -> [RelayReply]? {
-        buffer += bytes
+        // Mostly there is nothing left of the last bytes, and these need no copy.
+        let source = buffer.isEmpty ? bytes : buffer + bytes
+        buffer = []
         var replies: [RelayReply] = []
         var place = 0
         while !isOver {
             if hasHead {
-                guard buffer.count - place >= 4 else { break }
-                let count = buffer[place..<(place + 4)].reduce(0) { $0 << 8 | Int($1) }
+                guard source.count - place >= 4 else { break }
+                let count = source[place..<(place + 4)].reduce(0) { $0 << 8 | Int($1) }
                 guard count <= RelayReply.maxPiece else { return nil }
-                guard buffer.count - place >= 4 + count else { break }
+                guard source.count - place >= 4 + count else { break }
                 isOver = count == 0
-                replies.append(isOver ? .end : .piece(Array(buffer[(place + 4)..<(place + 4 + count)])))
+                replies.append(isOver ? .end : .piece(Array(source[(place + 4)..<(place + 4 + count)])))
                 place += 4 + count
             } else {
-                guard let end = buffer[place...].firstIndex(of: 10) else {
-                    guard buffer.count - place <= 2 * RelayRequest.maxLine else { return nil }
+                guard let end = source[place...].firstIndex(of: 10) else {
+                    guard source.count - place <= 2 * RelayRequest.maxLine else { return nil }
                     break
                 }
-                guard let reply = line(Array(buffer[place..<end])) else { return nil }
+                guard let reply = line(Array(source[place..<end])) else { return nil }
                 replies.append(reply)
                 place = end + 1
             }
         }
-        buffer.removeFirst(isOver ? buffer.count : place)
+        if !isOver, place < source.count { buffer = Array(source[place...]) }
         return replies
     }
 

@@ -67,10 +67,10 @@ extension Bridge {
             actions.append(.close(number))
             return fail(outgoing, "The MCP server of \(account) sent an event of over \(JSONLines.limit >> 20) MiB.")
         }
-        for event in events where !event.data.isEmpty {
+        for event in events where !event.bytes.isEmpty {
             attempts[number]?.outgoing.failures = 0
             guard let current = attempts[number]?.outgoing else { return }
-            if deliver(Array(event.data.utf8), of: current) {
+            if deliver(event.bytes, of: current) {
                 attempts[number]?.isAnswered = true
                 closeOldStreams()
             } else {
@@ -89,7 +89,7 @@ extension Bridge {
 
     /// Passes a message of the server on. True if it is the response that the request waits for.
     private mutating func deliver(_ bytes: [UInt8], of outgoing: OutgoingRequest) -> Bool {
-        guard let message = try? Message(parsing: bytes) else {
+        guard let message = try? Message(parsing: bytes, isFromServer: true) else {
             actions.append(.note("The MCP server of \(account) sent something that is not a JSON-RPC message."))
             return false
         }

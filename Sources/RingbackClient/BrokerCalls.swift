@@ -102,7 +102,7 @@ package struct BrokerCalls: Sendable {
         return EventReader(connection, exchange, silence: silence)
     }
 
-    private var fields: [HeaderField] {
+    var fields: [HeaderField] {
         var fields = [
             HeaderField("Host", "ringback"), HeaderField("Accept", "application/json, application/problem+json"),
             HeaderField("Ringback-Application", BrokerCalls.fieldText(application)),
@@ -115,7 +115,14 @@ package struct BrokerCalls: Sendable {
         _ exchange: HTTPExchange, _ known: HTTPExchange.Head? = nil
     ) throws(RingbackError) -> JSON {
         let head = if let known { known } else { try exchange.readHead() }
-        let body = try exchange.readBody()
+        return try json(KeptConnection.Response(head: head, body: try exchange.readBody()))
+    }
+
+    /// The JSON of a response with a 2xx status.
+    ///
+    /// - Throws: the daemon's error, or `bad_response`.
+    package static func json(_ response: KeptConnection.Response) throws(RingbackError) -> JSON {
+        let (head, body) = (response.head, response.body)
         let isSuccess = (200..<300).contains(head.status)
         guard let json = try? JSON(parsing: body) else {
             if isSuccess, body.isEmpty { return .object(JSONObject()) }

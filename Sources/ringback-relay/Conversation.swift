@@ -5,10 +5,10 @@ import MCPBridge
 import OAuth
 import Secrets
 
-/// A bridge's connection: one request and its response.
+/// A bridge's connection: requests and their responses, one after another.
 final class Conversation {
     private enum State {
-        /// The line of the request is awaited.
+        /// The line of a request is awaited.
         case line
         /// The daemon is asked for a token.
         case token(RelayRequest)
@@ -18,7 +18,9 @@ final class Conversation {
     }
 
     /// Bytes that wait for the bridge: while there are more, nothing is taken from the server.
-    private static let window = 1 << 20
+    private static let window = 256 << 10
+    /// Bytes that are read at a time.
+    private static let piece = 65_536
 
     let number: Int
     let descriptor: Int32
@@ -26,6 +28,9 @@ final class Conversation {
     private var input: [UInt8] = []
     private var output = ByteQueue()
     private var hasHead = false
+    /// Bytes of the request's body that have not come yet.
+    private var unread = 0
+    private var hasServed = false
     private(set) var isOver = false
 
     init(_ descriptor: Int32, number: Int) {
@@ -34,6 +39,11 @@ final class Conversation {
     }
 
     var wantsOutput: Bool { !isOver && !output.isEmpty }
+
+    /// True if the bridge has got its response, and has not sent another request.
+    var isIdle: Bool {
+        if case .line = state { hasServed && input.isEmpty && output.isEmpty } else { false }
+    }
 
     /// Input is also the way to learn that the bridge has gone.
     var wantsInput: Bool {
@@ -47,15 +57,22 @@ final class Conversation {
 
     // MARK: From the bridge
 
-    func read(_ desk: TokenDesk) {
-        var buffer = [UInt8](repeating: 0, count: 65_536)
-        let count = unsafe recv(descriptor, &buffer, buffer.count, 0)
+    func read(_ lines: DaemonLines) {
+        var (count, failure): (Int, Int32) = (0, 0)
+        let bytes = unsafe [UInt8](unsafeUninitializedCapacity: Conversation.piece) { buffer, initialized in
+            count = unsafe recv(descriptor, buffer.baseAddress, buffer.count, 0)
+            failure = errno
+            initialized = max(0, count)
+        }
         guard count > 0 else {
-            if count == 0 || (errno != EAGAIN && errno != EINTR) { isOver = true }
+            if count == 0 || (failure != EAGAIN && failure != EINTR) { isOver = true }
             return
         }
-        if case .streaming(let transfer, _) = state { return transfer.give(Array(buffer[..<count])) }
-        input += buffer[..<count]
+        if case .streaming(let transfer, _) = state {
+            unread -= count
+            return transfer.give(bytes)
+        }
+        input += bytes
         guard case .line = state else { return }
         guard let end = input.firstIndex(of: 10) else {
             if input.count > RelayRequest.maxLine { refuse("invalid_request", "The request has no end.") }
@@ -67,7 +84,7 @@ final class Conversation {
             return refuse("invalid_request", "The request is not one that ringback-relay sends.")
         }
         state = .token(request)
-        desk.ask(request, for: number)
+        lines.ask(request, for: number)
     }
 
     // MARK: From the daemon
@@ -81,23 +98,27 @@ final class Conversation {
     }
 
     private func start(_ asked: RelayRequest, _ access: TokenDesk.Access, _ streams: CurlStreams) {
-        let url = asked.togglesSlash ? RedirectRule.toggled(access.url) ?? access.url : access.url
+        let server = access.server
+        let url = asked.togglesSlash ? RedirectRule.toggled(server.url) ?? server.url : server.url
         var fields = HTTPFields()
-        for (name, value) in access.headers { fields.set(name, value) }
+        for (name, value) in server.headers { fields.set(name, value) }
         for field in asked.fields { fields.set(field.name, field.value) }
         let request = HTTPRequest(
             method: asked.method, url: url.text, fields: fields, authorization: access.authorization,
-            trust: access.trust)
-        guard
+            trust: server.trust)
+        // The bridge has to know before the server may get anything: it does not send the request again from here on.
+        output.append(RelayReply.sending.bytes)
+        _ = flush()
+        guard !isOver,
             let transfer = streams.start(
-                request, length: asked.method == "POST" ? asked.length : nil, proxy: access.proxy)
+                request, length: asked.method == "POST" ? asked.length : nil, proxy: server.proxy)
         else { return refuse("server_unreachable", "\(url.place) cannot be asked: libcurl refuses the request.") }
         var access = access
-        access.url = url
-        output.append(RelayReply.sending.bytes)
+        access.server.url = url
         state = .streaming(transfer, access)
         let body = input
         input = []
+        unread = asked.length - body.count
         if !body.isEmpty { transfer.give(body) }
     }
 
@@ -135,7 +156,10 @@ final class Conversation {
     private func end(_ outcome: StreamTransfer.Outcome, of access: TokenDesk.Access) {
         state = .closing
         switch outcome {
-        case .whole: output.append(RelayReply.end.bytes)
+        case .whole:
+            output.append(RelayReply.end.bytes)
+            // What is left of the request's body would be read as the next request.
+            if unread == 0 { (state, hasHead, hasServed) = (.line, false, true) }
         case .notSent(let error) where !hasHead: refuse("server_unreachable", Conversation.sentence(error))
         // The bridge sees that the response is not whole.
         case .notSent, .broken: break
@@ -148,7 +172,7 @@ final class Conversation {
             .map { RelayRequest.Field($0.name, $0.value) }
         head.token = access.digest
         if let location = fields["location"] {
-            head.movesSlash = RedirectRule.allows(status, from: access.url, to: location)
+            head.movesSlash = RedirectRule.allows(status, from: access.server.url, to: location)
         }
         if status == 403, let challenge = BearerChallenge(in: fields), challenge.demandsScopes {
             head.missingScope = challenge.scopes.joined(separator: " ")
@@ -189,7 +213,12 @@ final class Conversation {
             output.drop(count)
             hasMoved = true
         }
-        if case .closing = state { isOver = true }
+        switch state {
+        case .closing: isOver = true
+        // A connection that only is kept needs no memory.
+        case .line where hasServed: output = ByteQueue()
+        default: break
+        }
         return hasMoved
     }
 

@@ -3,7 +3,8 @@ import Glibc
 import LocalHTTP
 
 /// The program that carries the traffic of MCP accounts: from bridges (`ringback mcp`) to the servers and back. It gets
-/// access tokens from the daemon for each request and keeps none. It ends by itself when nothing has used it for a while.
+/// access tokens from the daemon for each request and keeps none. It ends by itself when nothing has used it for a while, or
+/// the daemon has ended.
 @main
 enum Main {
     static let version = "0.1.0"

@@ -3,7 +3,7 @@ import CurlTransport
 import Glibc
 import MCPBridge
 
-/// The loop: one thread for all bridges and all transfers. Only the daemon is asked on threads of their own.
+/// The loop: one thread for all bridges, all transfers, and most questions to the daemon.
 final class RelayServer {
     /// More than the bridges of one user need.
     private static let mostConversations = 1_024
@@ -12,6 +12,7 @@ final class RelayServer {
     private let options: Options
     private let streams: CurlStreams
     private let desk: TokenDesk
+    private let lines: DaemonLines
     private var conversations: [Int32: Conversation] = [:]
     private var nextNumber = 1
     private var idleSince = ContinuousClock.now
@@ -22,6 +23,7 @@ final class RelayServer {
         self.options = options
         self.streams = streams
         desk = TokenDesk(daemon: options.daemon, waker: streams.waker)
+        lines = DaemonLines(desk)
     }
 
     /// Returns when nothing has used it for a while.
@@ -36,14 +38,16 @@ final class RelayServer {
                 watched.append(
                     CurlStreams.Watched(listener, input: conversations.count < RelayServer.mostConversations))
             }
-            let left = options.idle - (ContinuousClock.now - idleSince)
-            streams.wait(
-                &watched,
-                atMost: hasMoved ? 0 : conversations.isEmpty ? Int(max(0, left / .milliseconds(1))) + 1 : 60_000)
+            watched += lines.watched
+            streams.wait(&watched, atMost: hasMoved ? 0 : longestWait)
             for entry in watched where entry.hasInput {
-                entry.descriptor == listener ? accept() : conversations[entry.descriptor]?.read(desk)
+                if entry.descriptor == listener {
+                    accept()
+                } else if !lines.read(entry.descriptor) {
+                    conversations[entry.descriptor]?.read(lines)
+                }
             }
-            for answer in desk.answers() {
+            for answer in desk.answers() + lines.answers() {
                 conversations.values.first { $0.number == answer.conversation }?.take(answer, streams)
             }
             streams.advance()
@@ -53,10 +57,22 @@ final class RelayServer {
                 guard conversation.isOver else { continue }
                 conversation.end(streams)
                 conversations[conversation.descriptor] = nil
-                idleSince = .now
             }
-            if conversations.isEmpty, ContinuousClock.now - idleSince >= options.idle, isDone() { return }
+            if isBusy { idleSince = .now }
+            let isOver = lines.hasLostDaemon || ContinuousClock.now - idleSince >= options.idle
+            if !isBusy, isOver, isDone() { return }
         }
+    }
+
+    /// False if every bridge only keeps its connection for its next request.
+    private var isBusy: Bool { conversations.values.contains { !$0.isIdle } }
+
+    /// Milliseconds.
+    private var longestWait: Int {
+        var end = ContinuousClock.now + .seconds(60)
+        if !isBusy { end = min(end, idleSince + options.idle) }
+        if let deadline = lines.deadline { end = min(end, deadline) }
+        return Int(max(.zero, end - ContinuousClock.now) / .milliseconds(1)) + 1
     }
 
     private func accept() {
@@ -73,7 +89,8 @@ final class RelayServer {
         }
     }
 
-    /// Takes the name away, so that nobody else connects, and serves those who had connected by then.
+    /// Takes the name away, so that nobody else connects, and serves those who had connected by then. A bridge whose kept
+    /// connection ends connects anew for its next request.
     private func isDone() -> Bool {
         if listener >= 0 {
             unsafe unlink(options.socket)
@@ -81,6 +98,6 @@ final class RelayServer {
             close(listener)
             listener = -1
         }
-        return conversations.isEmpty
+        return !isBusy
     }
 }

@@ -8,18 +8,29 @@ import Secrets
 import StrictJSON
 import Synchronization
 
-/// Asks the daemon where an account's server is and for a token, on a thread for each question. A token is asked for anew
-/// for each request: the daemon has one that is valid.
+/// Asks the daemon where an account's server is and for a token, on a thread for each question: for what may take long, or
+/// did not go well over a kept connection (``DaemonLines``).
 final class TokenDesk: Sendable {
-    /// What a request needs.
-    struct Access: Sendable {
+    /// How an account's server is reached.
+    struct Server: Sendable {
         var url: WebURL
-        let authorization: Secret
-        /// The SHA-256 of the token, in hexadecimal digits.
-        let digest: String
         let trust: ServerTrust
         let proxy: HTTPProxy?
         let headers: [(String, String)]
+    }
+
+    /// What a request needs.
+    struct Access: Sendable {
+        var server: Server
+        let authorization: Secret
+        /// The SHA-256 of the token, in hexadecimal digits.
+        let digest: String
+
+        init(_ server: Server, _ session: Session) {
+            self.server = server
+            authorization = Secret(session.authorization)
+            digest = Digest.hex(Digest.sha256(session.accessToken))
+        }
     }
 
     /// The answer for a conversation, by its number: a descriptor may be another connection's by then.
@@ -28,12 +39,12 @@ final class TokenDesk: Sendable {
         let result: Result<Access, RelayRefusal>
     }
 
-    private let daemon: String
+    let calls: BrokerCalls
     private let waker: CurlStreams.Waker
     private let ready = Mutex<[Answer]>([])
 
     init(daemon: String, waker: CurlStreams.Waker) {
-        self.daemon = daemon
+        calls = BrokerCalls(socket: daemon, application: "ringback mcp")
         self.waker = waker
     }
 
@@ -62,9 +73,8 @@ final class TokenDesk: Sendable {
     }
 
     private func access(_ request: RelayRequest) -> Result<Access, RelayRefusal> {
-        let calls = BrokerCalls(socket: daemon, application: "ringback mcp")
         do throws(RingbackError) {
-            let server = try calls.call(.getMCPServer, [request.account])
+            let server = try Server(reading: try calls.call(.getMCPServer, [request.account]))
             if let rejected = request.rejected {
                 _ = try calls.call(.refresh, [request.account], body: ["rejected_sha256": .string(rejected)])
             }
@@ -73,23 +83,25 @@ final class TokenDesk: Sendable {
                 question.waitsForSignIn = true
                 question.timeout = wait
             }
-            return .success(try Access(server, try Session(reading: try calls.session(question))))
+            return .success(Access(server, try Session(reading: try calls.session(question))))
         } catch {
-            return .failure(
-                RelayRefusal(
-                    code: error.kind.rawValue, detail: error.detail, needsSignIn: error.recovery == .signIn))
+            return .failure(RelayRefusal(error))
         }
     }
 }
 
-extension TokenDesk.Access {
-    init(_ server: JSON, _ session: Session) throws(RingbackError) {
+extension RelayRefusal {
+    init(_ error: RingbackError) {
+        self.init(code: error.kind.rawValue, detail: error.detail, needsSignIn: error.recovery == .signIn)
+    }
+}
+
+extension TokenDesk.Server {
+    init(reading server: JSON) throws(RingbackError) {
         guard let text = server["url"]?.string, let url = try? WebURL(parsing: text) else {
             throw RingbackError(.badResponse, "The daemon's response has no “url”.")
         }
         self.url = url
-        authorization = Secret(session.authorization)
-        digest = Digest.hex(Digest.sha256(session.accessToken))
         trust = ServerTrust(
             certificateAuthorities: server["certificate_authorities"]?.string.map { Array($0.utf8) },
             pinnedPublicKeys: (server["pinned_public_keys"]?.array ?? []).compactMap(\.string))

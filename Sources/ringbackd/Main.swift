@@ -95,6 +95,7 @@ enum Main {
         ]
         daemon.maxConnections = DescriptorBudget.connections
         daemon.configurationReadAt = { reloader.readAt }
+        daemon.configurationNumber = { reloader.configurationNumber }
         daemon.readAccount = Account.reader(place, helper: helper, vault: vault, credentials: credentials)
         daemon.network = { reloader.network }
         daemon.exposedSockets = exposedSockets

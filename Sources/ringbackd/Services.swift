@@ -57,6 +57,9 @@ final class Reloader: Sendable {
     }
 
     private let proxy = Mutex<HTTPProxy?>(nil)
+    private let applied = Atomic<UInt64>(0)
+    /// See ``SocketAPI/Daemon/configurationNumber``.
+    var configurationNumber: UInt64 { applied.load(ordering: .acquiring) }
     /// The accounts as they were configured last.
     private let configured = Mutex<[String: AccountConfiguration]>([:])
     private let lastReload = Mutex<Task<SocketAPI.Reloaded, Never>?>(nil)
@@ -110,6 +113,8 @@ final class Reloader: Sendable {
     }
 
     func apply(_ configuration: DaemonConfiguration) async {
+        applied.wrappingAdd(1, ordering: .acquiringAndReleasing)
+        defer { applied.wrappingAdd(1, ordering: .acquiringAndReleasing) }
         if vaultAtStart.value == nil { vaultAtStart.set(configuration.vault) }
         peers.replace(with: configuration)
         http.configure(proxy: configuration.network.proxy)

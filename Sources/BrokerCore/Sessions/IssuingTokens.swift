@@ -5,6 +5,9 @@ internal import Secrets
 private let joinWindow: Duration = .seconds(5)
 /// How long a caller who asks for a refresh waits for it.
 private let refreshWait: Duration = .seconds(30)
+/// A token that was refused right after its refresh is refreshed again at once, but only once in this time: a server that
+/// refuses every token must not cause one refresh after another.
+private let refusalRest: Duration = .seconds(60)
 
 /// Reads never queue: they take what is there, or join the refresh in the lane.
 extension SessionManager {
@@ -95,11 +98,18 @@ extension SessionManager {
         let now = clock.bootInstant
         if !isForced, let last = lane.state.held?.lastRefresh, now - last.endedAt < joinWindow {
             if let error = last.error { throw error }
-            return
+            guard rejected != nil, isRefusedAtOnce(name, now) else { return }
         }
         if let error = renewal.backoff.refusalByProvider(at: now) { throw error }
         if let wait = query.allowance?.take(at: now) { throw .tooManyAttempts(retryAfter: wait) }
         try await startRefresh(of: name, query.key, for: .requested).get(atMost: refreshWait)
+    }
+
+    /// The token that the last refresh brought has been refused. True if it may be refreshed already.
+    private func isRefusedAtOnce(_ name: AccountName, _ now: BootInstant) -> Bool {
+        if let last = refusedAtOnce[name], now - last < refusalRest { return false }
+        refusedAtOnce[name] = now
+        return true
     }
 
     func startRefresh(

@@ -24,6 +24,7 @@ actor SessionManager {
     /// The last change of each account. The next one waits for it, even if the lane has been replaced.
     private(set) var tails: [AccountName: Promise<Void>] = [:]
     private var laneCount: UInt64 = 0
+    var refusedAtOnce: [AccountName: BootInstant] = [:]  // See `isRefusedAtOnce`.
     /// Sessions that are loaded at start cause no `signed_in` event. Sessions that come back with a reload do.
     private var hasStarted = false
     var vaultState = VaultState()

@@ -21,12 +21,17 @@ package final class HTTPExchange {
     package func send(
         _ method: String, _ target: String, fields: [HeaderField], body: [UInt8]? = nil
     ) throws(RingbackError) {
+        // One write, so that a short request is one packet and one read for the server.
+        try connection.send(HTTPExchange.bytes(method, target, fields: fields, body: body))
+    }
+
+    /// A request as it is sent.
+    static func bytes(_ method: String, _ target: String, fields: [HeaderField], body: [UInt8]? = nil) -> [UInt8] {
         var head = "\(method) \(target) HTTP/1.1\r\n"
         for field in fields { head += "\(field.name): \(field.value)\r\n" }
         if let body { head += "Content-Length: \(body.count)\r\n" }
         head += "\r\n"
-        // One write, so that a short request is one packet and one read for the server.
-        try connection.send(Array(head.utf8) + (body ?? []))
+        return Array(head.utf8) + (body ?? [])
     }
 
     /// Reads the response up to its body; once, before the body. Interim responses (1xx) are skipped.

@@ -48,6 +48,9 @@ struct HTTPResponseReader {
         buffer += bytes
     }
 
+    /// After the end of a response over a kept connection: the bytes that follow are the next one's.
+    mutating func beginNext() { state = .head }
+
     /// Reports that the server has closed the connection.
     mutating func close() { isClosed = true }
 

@@ -1,15 +1,23 @@
+internal import Encodings
+
 /// Parses a stream of server-sent events (WHATWG HTML section 9.2) as its bytes arrive.
 package struct ServerSentEvents {
     /// One event.
     package struct Event: Sendable, Equatable {
         package var id: String?
         package var name = "message"
-        package var data = ""
+        /// The data, as UTF-8.
+        package var bytes: [UInt8]
+        package var data: String { String(decoding: bytes, as: UTF8.self) }
 
         package init(id: String? = nil, name: String = "message", data: String = "") {
+            self.init(id: id, name: name, bytes: Array(data.utf8))
+        }
+
+        init(id: String?, name: String, bytes: [UInt8]) {
             self.id = id
             self.name = name
-            self.data = data
+            self.bytes = bytes
         }
     }
 
@@ -20,13 +28,14 @@ package struct ServerSentEvents {
 
     /// Bytes of one line, or of one event's data: a server that sends more is broken.
     private let limit: Int
+    /// The start of a line that has not ended.
     private var line: [UInt8] = []
     private var skipsNewline = false
     private var isFirstLine = true
     private var id: String?
     private var name = ""
-    private var data: [String] = []
-    private var size = 0
+    private var data: [UInt8] = []
+    private var hasData = false
 
     package init(limit: Int = 1 << 20) { self.limit = limit }
 
@@ -35,63 +44,85 @@ package struct ServerSentEvents {
     /// - Throws: `bad_response` for a line or an event without end.
     package mutating func append(_ bytes: [UInt8]) throws(RingbackError) -> [Event] {
         var events: [Event] = []
-        let span = bytes.span
         var place = 0
-        while place < span.count {
+        while place < bytes.count {
             if skipsNewline {
                 skipsNewline = false
-                if span[place] == 10 {
+                if bytes[place] == 10 {
                     place += 1
                     continue
                 }
             }
-            var end = place
-            while end < span.count, span[end] != 10, span[end] != 13 { end += 1 }
-            line += bytes[place..<end]
-            guard line.count <= limit else {
+            let end = ByteSearch.lineEnd(in: bytes.span, from: place)
+            guard line.count + end - place <= limit else {
                 throw RingbackError(.badResponse, "The server sent an event without end.")
             }
-            guard end < span.count else { break }
+            guard end < bytes.count else {
+                line += bytes[place...]
+                break
+            }
+            let event: Event?
+            if line.isEmpty {
+                event = try self.end(bytes[place..<end])
+            } else {
+                line += bytes[place..<end]
+                let whole = line
+                line = []
+                event = try self.end(whole[...])
+            }
+            if let event { events.append(event) }
             place = end + 1
-            skipsNewline = span[end] == 13
-            defer { line.removeAll(keepingCapacity: line.count <= 65_536) }
-            if isFirstLine, line.starts(with: [0xEF, 0xBB, 0xBF]) { line.removeFirst(3) }
-            isFirstLine = false
-            if let event = try take(line) { events.append(event) }
+            skipsNewline = bytes[end] == 13
         }
         return events
     }
 
-    /// Compares bytes: as a `Character`, a colon or a space with a combining accent would not be recognized.
-    private mutating func take(_ line: [UInt8]) throws(RingbackError) -> Event? {
-        guard !line.isEmpty else {
-            lastID = id
-            defer {
-                name = ""
-                data = []
-                size = 0
-            }
-            guard !data.isEmpty else { return nil }
-            return Event(id: id, name: name.isEmpty ? "message" : name, data: data.joined(separator: "\n"))
+    /// A line is there.
+    private mutating func end(_ line: ArraySlice<UInt8>) throws(RingbackError) -> Event? {
+        var line = line
+        if isFirstLine, line.starts(with: [0xEF, 0xBB, 0xBF]) { line = line.dropFirst(3) }
+        isFirstLine = false
+        guard !line.isEmpty else { return endEvent() }
+        try take(line)
+        return nil
+    }
+
+    private mutating func endEvent() -> Event? {
+        lastID = id
+        defer {
+            name = ""
+            data = []
+            hasData = false
         }
-        let colon = line.firstIndex(of: UInt8(ascii: ":"))
+        guard hasData else { return nil }
+        // What is no UTF-8 is replaced, as the standard says.
+        let bytes = ByteSearch.isASCII(data.span) ? data : Array(String(decoding: data, as: UTF8.self).utf8)
+        return Event(id: id, name: name.isEmpty ? "message" : name, bytes: bytes)
+    }
+
+    /// Compares bytes: as a `Character`, a colon or a space with a combining accent would not be recognized.
+    private mutating func take(_ line: ArraySlice<UInt8>) throws(RingbackError) {
+        // The longest name of a field that is known has five bytes.
+        let colon = line.prefix(6).firstIndex(of: UInt8(ascii: ":"))
+        guard colon != nil || line.count <= 5 else { return }
         var bytes = colon.map { line[($0 + 1)...] } ?? []
         if bytes.first == UInt8(ascii: " ") { bytes = bytes.dropFirst() }
-        let value = String(decoding: bytes, as: UTF8.self)
         switch String(decoding: line[..<(colon ?? line.endIndex)], as: UTF8.self) {
-        // The id is sent back to the server in a header field, and also holds for later events without one.
-        case "id": if !bytes.contains(0) { id = value }
-        case "event": name = value
-        case "retry":
-            if !bytes.isEmpty, bytes.allSatisfy({ (0x30...0x39).contains($0) }) { retry = Int(value) ?? retry }
         case "data":
-            size += value.utf8.count
-            guard size <= limit else {
+            if hasData { data.append(10) }
+            guard data.count + bytes.count <= limit else {
                 throw RingbackError(.badResponse, "The server sent an event without end.")
             }
-            data.append(value)
+            data += bytes
+            hasData = true
+        // The id is sent back to the server in a header field, and also holds for later events without one.
+        case "id": if !bytes.contains(0) { id = String(decoding: bytes, as: UTF8.self) }
+        case "event": name = String(decoding: bytes, as: UTF8.self)
+        case "retry":
+            if !bytes.isEmpty, bytes.allSatisfy({ (0x30...0x39).contains($0) }) {
+                retry = Int(String(decoding: bytes, as: UTF8.self)) ?? retry
+            }
         default: break
         }
-        return nil
     }
 }

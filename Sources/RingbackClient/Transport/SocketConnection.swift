@@ -142,11 +142,11 @@ package final class SocketConnection {
     }
 
     /// The bytes that are there; empty if there are none, nil at the end of the stream.
-    package func receiveSome() -> [UInt8]? {
+    package func receiveSome(atMost limit: Int = 65_536) -> [UInt8]? {
         var count = 0
         var failure: Int32 = 0
-        let bytes = unsafe [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, initialized in
-            count = unsafe recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
+        let bytes = unsafe [UInt8](unsafeUninitializedCapacity: limit) { buffer, initialized in
+            count = unsafe recv(descriptor, buffer.baseAddress, limit, Int32(MSG_DONTWAIT))
             failure = errno
             initialized = max(0, count)
         }

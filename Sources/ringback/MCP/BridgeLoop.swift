@@ -4,7 +4,7 @@ import RingbackClient
 import Terminal
 
 /// The input and output of a bridge, on one thread: the client on standard input and output, a connection to the relay for
-/// each request.
+/// each request that is under way. Two are kept for later requests.
 final class BridgeLoop {
     /// A request on its way through the relay.
     private final class Exchange {
@@ -19,13 +19,18 @@ final class BridgeLoop {
     }
 
     /// Bytes for a client that does not read: while there are more, nothing is taken from the servers.
-    private static let window = 1 << 20
+    private static let window = 256 << 10
+    /// Bytes that are read from the relay at a time.
+    private static let piece = 128 << 10
+    private static let mostIdle = 2
 
     private var bridge: Bridge
     private let relay: RelayPlace
     private let interruption: Interruption
     private let start = ContinuousClock.now
     private var exchanges: [Int: Exchange] = [:]
+    /// Connections that have brought a whole response.
+    private var idle: [SocketConnection] = []
     private var lines = JSONLines()
     private var isInputOver = false
     private var output = ClientOutput()
@@ -55,6 +60,7 @@ final class BridgeLoop {
         case input
         case output
         case exchange(Int)
+        case idle(Int32)
     }
 
     /// Waits for the next thing to happen and handles it. False if a signal asks for the end.
@@ -77,6 +83,10 @@ final class BridgeLoop {
             sources.append(.exchange(number))
             entries.append(pollfd(fd: exchange.connection.descriptor, events: Int16(events), revents: 0))
         }
+        for connection in idle {
+            sources.append(.idle(connection.descriptor))
+            entries.append(pollfd(fd: connection.descriptor, events: Int16(POLLIN), revents: 0))
+        }
         let ready = unsafe poll(&entries, nfds_t(entries.count), milliseconds)
         if let deadline = bridge.deadline, deadline <= now { perform(bridge.handle(.time, at: now)) }
         guard ready > 0 else { return true }
@@ -86,6 +96,8 @@ final class BridgeLoop {
             case .input: readInput()
             case .output: break
             case .exchange(let number): advance(number, takesMore: takesMore)
+            // The relay says nothing over it, so it has ended.
+            case .idle(let descriptor): idle.removeAll { $0.descriptor == descriptor }
             }
         }
         return true
@@ -130,14 +142,19 @@ final class BridgeLoop {
             exchange.unsent = exchange.unsent.dropFirst(count)
         }
         guard takesMore else { return }
-        guard let bytes = exchange.connection.receiveSome() else { return lose(number) }
+        guard let bytes = exchange.connection.receiveSome(atMost: BridgeLoop.piece) else { return lose(number) }
         guard let replies = exchange.reader.append(bytes) else { return lose(number) }
         for reply in replies {
             guard exchanges[number] != nil else { return }
-            if case .end = reply { exchanges[number] = nil }
+            if case .end = reply { keep(exchanges.removeValue(forKey: number)) }
             if case .refusal = reply { exchanges[number] = nil }
             perform(bridge.handle(.reply(number, reply), at: now))
         }
+    }
+
+    private func keep(_ exchange: Exchange?) {
+        guard let exchange, exchange.unsent.isEmpty, idle.count < BridgeLoop.mostIdle else { return }
+        idle.append(exchange.connection)
     }
 
     private func lose(_ number: Int) {
@@ -147,7 +164,12 @@ final class BridgeLoop {
 
     private func open(_ number: Int, _ request: RelayRequest, _ body: [UInt8]) {
         do throws(RingbackError) {
-            exchanges[number] = Exchange(try relay.connect(), request.line + body)
+            let kept = idle.popLast()
+            let connection = if let kept { kept } else { try relay.connect() }
+            let exchange = Exchange(connection, request.line + body)
+            // What is small goes out now. If the relay has gone, reading shows it.
+            exchange.unsent = exchange.unsent.dropFirst(connection.sendSome(exchange.unsent) ?? exchange.unsent.count)
+            exchanges[number] = exchange
         } catch {
             let refusal = RelayRefusal(code: error.kind.rawValue, detail: error.detail)
             perform(bridge.handle(.reply(number, .refusal(refusal)), at: now))

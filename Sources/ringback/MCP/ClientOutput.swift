@@ -11,7 +11,14 @@ struct ClientOutput {
         case other
     }
 
+    /// Bytes of a pipe's buffer for a client that takes much. Any program may have so many; the kernel's limit for all
+    /// pipes of a user is 64 MiB.
+    private static let pipeSize: Int32 = 256 << 10
+    /// F_SETPIPE_SZ of <fcntl.h>, which the module does not show.
+    private static let setPipeSize: Int32 = 1031
+
     private var bytes = ByteQueue()
+    private var isPipeLarge = false
     private let way: Way
 
     init() {
@@ -41,8 +48,16 @@ struct ClientOutput {
             guard let result = writeSome() else { return false }
             guard result > 0 else { return true }
             bytes.drop(result)
+            if isPending { enlargePipe() }
         }
         return true
+    }
+
+    /// The pipe was full: with a larger one, both ends wait for each other less often.
+    private mutating func enlargePipe() {
+        guard !isPipeLarge, case .ownPipe(let descriptor) = way else { return }
+        isPipeLarge = true
+        _ = fcntl(descriptor, ClientOutput.setPipeSize, ClientOutput.pipeSize)
     }
 
     /// Bytes that were taken; nil if the client has gone.

@@ -71,6 +71,22 @@ extension `Reading a session` {
         #expect(try await house.token() != held)
     }
 
+    @Test func `a token rejected right after its refresh is refreshed once more, not in a circle`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        _ = try await house.broker.refresh(House.name, isForced: true)
+        #expect(house.provider.count(.token) == 2)
+        for count in [3, 3, 3] {
+            let held = try await house.token()
+            _ = try await house.broker.refresh(House.name, rejected: Digest.sha256(Array(held.utf8)))
+            #expect(house.provider.count(.token) == count)
+        }
+        house.clock.advance(by: 10)
+        let held = try await house.token()
+        _ = try await house.broker.refresh(House.name, rejected: Digest.sha256(Array(held.utf8)))
+        #expect(house.provider.count(.token) == 4)
+    }
+
     @Test func `FAPI-32: each token that a server rejects is replaced, by the newest refresh token`() async throws {
         let house = try await House()
         try await house.signIn()

@@ -5,6 +5,7 @@ internal import OAuthSignIn
 internal import RingbackAPI
 internal import Secrets
 internal import StrictJSON
+internal import Synchronization
 
 /// How the MCP server of an account is reached, for `ringback-relay`, which carries its traffic.
 struct MCPServerResource: Resource {
@@ -18,6 +19,8 @@ struct MCPServerResource: Resource {
 
     func getMCPServer(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
+        // Before anything is read: what is read while a reload goes on is of the former configuration.
+        let configuration = daemon.configurationNumber()
         let access = try await call.ask { () throws(BrokerError) in try await broker.mcpServer(name) }
         let url = access.url
         var object = JSONObject([.init("account", .string(name.rawValue)), .init("url", .string(url.text))])
@@ -42,7 +45,36 @@ struct MCPServerResource: Resource {
             members["password"] = proxy.credentials.map { .string($0.password.revealed()) }
             object["proxy"] = .object(members)
         }
-        return ServerResponse(json: .object(object))
+        let body = JSON.object(object).serialized()
+        if let configuration { api.mcpServers.keep(body, of: name.rawValue, configuration) }
+        return ServerResponse(status: 200, fields: ServerResponse.jsonFields, body: body)
+    }
+}
+
+/// The last responses about MCP servers, which stay the same until the configuration changes. A relay asks before each
+/// request of a bridge.
+final class KnownMCPServers: Sendable {
+    private struct Known {
+        let configuration: UInt64
+        let body: [UInt8]
+    }
+
+    private static let most = 64
+    private let known = Mutex<[String: Known]>([:])
+
+    func keep(_ body: [UInt8], of account: String, _ configuration: UInt64) {
+        known.withLock { known in
+            if known.count >= KnownMCPServers.most { known = [:] }
+            known[account] = Known(configuration: configuration, body: body)
+        }
+    }
+
+    /// Nil if there is none of this configuration.
+    func body(of account: String, _ configuration: UInt64) -> [UInt8]? {
+        known.withLock { known in
+            guard let entry = known[account], entry.configuration == configuration else { return nil }
+            return entry.body
+        }
     }
 }
 

@@ -1,0 +1,445 @@
+#!/usr/bin/env python3
+"""The ways to an MCP server: what `ringback mcp` and `ringback-relay` do behind a private certificate authority, over HTTP/2,
+through a proxy, on IPv6, at a server that closes its connections or redirects, and with a token that is refused right after its
+refresh. Each step says what must have happened at the server.
+"""
+
+import base64
+import http.server
+import json
+import os
+import signal
+import socket
+import socketserver
+import ssl
+import struct
+import subprocess
+import sys
+import threading
+
+sys.dont_write_bytecode = True
+from house import House  # noqa: E402
+from mcp import ringback  # noqa: E402
+from mcp_bridge import Client, relays  # noqa: E402
+from mcp_parties import Issuer, MCPServer, Request  # noqa: E402
+from report import Report, could_not_run, options, progress  # noqa: E402
+from stage import Trouble, tcp_request  # noqa: E402
+
+NAME = "mcp.internal.test"
+# Percent signs, colons and spaces belong to a password.
+PASSWORD = "p%3A:ss word+"
+
+
+def certificate(directory, name):
+    """A certificate for 127.0.0.1 and NAME that is its own authority: its path and its key's."""
+    paths = [os.path.join(directory, name + end) for end in [".pem", ".key"]]
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+         "-subj", "/CN=" + name, "-addext", f"subjectAltName=IP:127.0.0.1,DNS:{NAME}", "-out", paths[0],
+         "-keyout", paths[1]], check=True, stderr=subprocess.DEVNULL)
+    os.chmod(paths[1], 0o600)
+    return paths
+
+
+def secure(server, files, protocols=("http/1.1",)):
+    """Puts a party behind TLS."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*files)
+    context.set_alpn_protocols(list(protocols))
+    server.server.socket = context.wrap_socket(server.server.socket, server_side=True)
+    server.origin = server.origin.replace("http:", "https:")
+    server.url = server.resource = server.origin + "/mcp"
+
+
+class SecondGeneration:
+    """HTTP/2 (RFC 9113), as far as one client needs it: each request is answered when it is whole. The fields of a request are
+    not decoded, so a token is not looked at here."""
+
+    PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+    def __init__(self, server, connection):
+        self.server, self.connection = server, connection
+        server.connections += 1
+        self.bodies = {}
+
+    def frame(self, kind, flags, stream, payload=b""):
+        self.connection.sendall(struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload)
+
+    def read(self, count):
+        found = b""
+        while len(found) < count:
+            piece = self.connection.recv(count - len(found))
+            if not piece:
+                raise EOFError
+            found += piece
+        return found
+
+    def serve(self):
+        try:
+            if self.read(len(self.PREFACE)) != self.PREFACE:
+                return
+            self.frame(4, 0, 0)
+            while True:
+                head = self.read(9)
+                length = int.from_bytes(head[:3], "big")
+                kind, flags, stream = head[3], head[4], int.from_bytes(head[5:], "big")
+                payload = self.read(length)
+                if kind == 4 and not flags & 1:
+                    self.frame(4, 1, 0)
+                elif kind == 6 and not flags & 1:
+                    self.frame(6, 1, 0, payload)
+                elif kind == 0:
+                    self.bodies[stream] = self.bodies.get(stream, b"") + payload
+                    if length:
+                        for number in (0, stream):
+                            self.frame(8, 0, number, struct.pack(">I", length))
+                if kind in (0, 1) and flags & 1:
+                    self.respond(stream, self.bodies.pop(stream, b""))
+        except (EOFError, OSError):
+            return
+
+    def respond(self, stream, body):
+        self.server.streams += 1
+        message = json.loads(body) if body else {}
+        result = self.server.result(message)
+        content = json.dumps({"jsonrpc": "2.0", "id": message.get("id"), "result": result}).encode()
+        kind = b"application/json"
+        # Status 200 is an entry of the static table; content-type is its entry 31, with a value of its own.
+        self.frame(1, 4, stream, b"\x88" + b"\x0f\x10" + bytes([len(kind)]) + kind)
+        for start in range(0, len(content), 16_384):
+            self.frame(0, 1 if start + 16_384 >= len(content) else 0, stream, content[start:start + 16_384])
+
+
+class ModernServer(MCPServer):
+    """Speaks HTTP/2 with those who offer it."""
+
+    def __init__(self, issuers, **more):
+        super().__init__(issuers, **more)
+        self.connections = self.streams = 0
+        party, handler = self, self.server.RequestHandlerClass
+
+        class Either(handler):
+            def handle(self):
+                if self.connection.selected_alpn_protocol() == "h2":
+                    SecondGeneration(party, self.connection).serve()
+                else:
+                    super().handle()
+
+        self.server.RequestHandlerClass = Either
+
+
+class ClosingServer(MCPServer):
+    """Says that it keeps its connections, and closes each after a response."""
+
+    def message(self, request):
+        status, headers, content = super().message(request)
+        return status, headers | {"Connection": "keep-alive"}, content
+
+    def __init__(self, issuers, **more):
+        super().__init__(issuers, **more)
+        handler = self.server.RequestHandlerClass
+
+        class Once(handler):
+            def handle(self):
+                self.handle_one_request()
+
+        self.server.RequestHandlerClass = Once
+
+
+class Tunnel:
+    """A proxy that knows CONNECT alone, and leads to one place whatever host is asked for."""
+
+    def __init__(self, credentials=None):
+        self.target = None
+        self.asked, self.refused = [], 0
+        tunnel = self
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self):
+                words = self.rfile.readline().split()
+                fields = {}
+                while line := self.rfile.readline().strip():
+                    name, _, value = line.partition(b":")
+                    fields[name.lower()] = value.strip()
+                if credentials:
+                    stated = fields.get(b"proxy-authorization", b"")
+                    if stated != b"Basic " + base64.b64encode(credentials.encode()):
+                        tunnel.refused += 1
+                        self.wfile.write(b"HTTP/1.1 407 No\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n")
+                        return
+                tunnel.asked.append((words[0].decode(), words[1].decode()))
+                with socket.create_connection(tunnel.target) as server:
+                    self.wfile.write(b"HTTP/1.1 200 Yes\r\n\r\n")
+                    back = threading.Thread(target=tunnel.copy, args=(server, self.connection), daemon=True)
+                    back.start()
+                    tunnel.copy(self.connection, server)
+                    back.join()
+
+        self.server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.server.handle_error = lambda *_: None
+        self.origin = f"http://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    @staticmethod
+    def copy(source, target):
+        try:
+            while piece := source.recv(65_536):
+                target.sendall(piece)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class Routes:
+    def __init__(self, house, report):
+        self.house, self.report = house, report
+        self.number = 0
+
+    def note(self, is_right, what, why=""):
+        self.report.note(is_right, f"{self.title}: {what}", str(why))
+
+    def account(self, title, server, *settings):
+        """An account at a server, from a file of its own."""
+        progress(title)
+        self.title = title
+        self.number += 1
+        name = f"r{self.number}"
+        place = os.path.join(os.path.dirname(self.house.configuration), f"accounts.d/{name}.toml")
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        with open(os.open(place, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+            file.write("\n".join([f"[accounts.{name}]", f'mcp = "{server.url}"', *settings, ""]))
+        status, said, errors = ringback(self.house, "reload")
+        if status != 0:
+            raise Trouble(f"{title}: {said} {errors}")
+        return name
+
+    def sign_in(self, name, issuer):
+        flow = self.house.api("POST", f"/v1/accounts/{name}/sign-in", {})[1]
+        if "authorization_url" not in flow:
+            raise Trouble(f"{self.title}: no sign-in: {flow}")
+        # The user's browser is led to the authorization server without the way that is tested.
+        headers = issuer.authorize(Request("GET", flow["authorization_url"], {}, b""))[1]
+        tcp_request(headers["Location"])
+        found = self.house.api("GET", f"/v1/flows/{flow['id']}?wait=20")[1]
+        if found.get("status") != "completed":
+            raise Trouble(f"{self.title}: no sign-in: {found}")
+
+    def calls(self, name, count=3):
+        """Calls over one bridge, and that each is answered."""
+        client = Client(self.house, name)
+        for number in range(count):
+            found = client.ask("tools/call", name="add_numbers", arguments={"a": number, "b": 1})
+            right = found.get("result", {}).get("content", [{}])[0].get("text") == str(number + 1)
+            self.note(right, f"call {number + 1}", found)
+        self.note(not client.strays, "nothing but messages is on standard output", client.strays)
+        self.note(client.close() == 0, "the bridge ends with its client")
+
+    # MARK: ways
+
+    def private_authority(self):
+        files = certificate(self.house.directory, "own")
+        issuer = Issuer()
+        server = MCPServer([issuer])
+        secure(server, files)
+        name = self.account("a private authority", server, f'ca_file = "{files[0]}"')
+        self.sign_in(name, issuer)
+        self.calls(name)
+        self.title = "another authority"
+        other = certificate(self.house.directory, "other")
+        place = os.path.join(os.path.dirname(self.house.configuration), f"accounts.d/{name}.toml")
+        with open(place) as file:
+            text = file.read()
+        client = Client(self.house, name)
+        client.ask("tools/list")
+        with open(place, "w") as file:
+            file.write(text.replace(files[0], other[0]))
+        ringback(self.house, "reload")
+        before = len(server.requests)
+        found = client.ask("tools/list")
+        self.note("not trusted" in str(found.get("error")), "a reload holds for the next request", found)
+        self.note(len(server.requests) == before, "which the server does not get")
+        client.close()
+        issuer.close()
+        server.close()
+
+    def second_generation(self):
+        files = certificate(self.house.directory, "h2")
+        issuer = Issuer()
+        server = ModernServer([issuer])
+        secure(server, files, ["h2", "http/1.1"])
+        name = self.account("HTTP/2", server, f'ca_file = "{files[0]}"')
+        self.sign_in(name, issuer)
+        self.calls(name, 5)
+        counts = (server.connections, server.streams)
+        self.note(counts == (1, 5), "one connection for all calls", counts)
+        issuer.close()
+        server.close()
+
+    def proxy(self, has_password):
+        files = certificate(self.house.directory, "proxied")
+        issuer = Issuer(resource_required=False)
+        server = MCPServer([issuer], place=None)
+        port = server.server.server_address[1]
+        secure(server, files)
+        # Both are one origin, which only the proxy finds.
+        server.origin = issuer.origin = issuer.issuer = f"https://{NAME}"
+        server.url = server.resource = server.origin + "/mcp"
+        tunnel = Tunnel(f"user:{PASSWORD}" if has_password else None)
+        tunnel.target = ("127.0.0.1", port)
+        settings = [f'ca_file = "{files[0]}"', f'proxy = "{tunnel.origin}"']
+        if has_password:
+            path = self.house.place("proxy-password")
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+                file.write(f"user:{PASSWORD}\n")
+            settings.append(f'proxy_credentials_file = "{path}"')
+        name = self.account("a proxy with a password" if has_password else "a proxy", server, *settings)
+        self.sign_in(name, issuer)
+        before = len(tunnel.asked)
+        self.calls(name)
+        self.note(tunnel.asked[before:] == [("CONNECT", f"{NAME}:443")], "one tunnel for all calls", tunnel.asked[before:])
+        heads = [seen.headers for seen in server.requests if seen.path == "/mcp"]
+        self.note(not any("Proxy-Authorization" in head for head in heads), "the server does not see the password")
+        tunnel.close()
+        issuer.close()
+        server.close()
+
+    def sixth(self):
+        class Server(http.server.ThreadingHTTPServer):
+            address_family = socket.AF_INET6
+
+        issuer = Issuer()
+        server = MCPServer([issuer])
+        server.server.shutdown()
+        server.server.server_close()
+        server.server = Server(("::1", 0), server.server.RequestHandlerClass)
+        server.server.daemon_threads = True
+        threading.Thread(target=server.server.serve_forever, daemon=True).start()
+        server.origin = f"http://[::1]:{server.server.server_address[1]}"
+        server.url = server.resource = server.origin + "/mcp"
+        name = self.account("IPv6 loopback", server)
+        self.sign_in(name, issuer)
+        self.calls(name)
+        issuer.close()
+        server.close()
+
+    def redirects(self, status):
+        issuer = Issuer()
+        server = MCPServer([issuer])
+        inner = server.respond
+
+        def respond(request):
+            if request.path == "/mcp" and request.headers.get("Authorization"):
+                return status, {"Location": server.origin + "/mcp/"}, b""
+            if request.path == "/mcp/":
+                request.path = "/mcp"
+                slashed.append(request)
+            return inner(request)
+        slashed = []
+        server.respond = respond
+        name = self.account(f"{status} to the last slash", server)
+        self.sign_in(name, issuer)
+        self.calls(name)
+        self.note(len(slashed) == 3, "each message reaches the place with the slash", len(slashed))
+        straight = [seen for seen in server.requests if seen not in slashed and "Authorization" in seen.headers]
+        self.note(len(straight) == 1, "and is redirected only once", len(straight))
+        stolen = [server.origin + "/other", "http://127.0.0.1:9/mcp/", server.origin + "/mcp/?x=1", "//127.0.0.1:9/mcp/"]
+        for location in stolen:
+            server.respond = lambda request, to=location: (
+                (status, {"Location": to}, b"") if request.headers.get("Authorization") else inner(request))
+            before = len(server.requests)
+            client = Client(self.house, name)
+            found = client.ask("tools/list")
+            self.note(f"HTTP {status}" in str(found.get("error")), f"{location} is not followed", found)
+            self.note(len(server.requests) == before + 1, "one request", len(server.requests) - before)
+            client.close()
+        issuer.close()
+        server.close()
+
+    def closed_connections(self):
+        issuer = Issuer()
+        server = ClosingServer([issuer])
+        name = self.account("a server that closes kept connections", server)
+        self.sign_in(name, issuer)
+        self.calls(name, 20)
+        sent = [seen.json["id"] for seen in server.requests if seen.path == "/mcp" and b"tools/call" in seen.body]
+        self.note(len(sent) == len(set(sent)) == 20, "each call is sent once", sent)
+        # One that takes a call and closes the connection without a response has perhaps carried it out.
+        handled = []
+        inner = server.respond
+
+        def respond(request):
+            if b"tools/call" in request.body and "Authorization" in request.headers:
+                handled.append(request)
+                raise ConnectionError
+            return inner(request)
+        server.respond = respond
+        client = Client(self.house, name)
+        client.ask("tools/list")
+        found = client.ask("tools/call", name="add_numbers", arguments={"a": 1, "b": 1})
+        self.note("may have been carried out" in str(found.get("error")), "a lost response is an error", found)
+        self.note(len(handled) == 1, "and the call is not repeated", len(handled))
+        client.close()
+        issuer.close()
+        server.close()
+
+    def refused_after_refresh(self):
+        issuer = Issuer()
+        server = MCPServer([issuer])
+        name = self.account("a token refused right after its refresh", server)
+        self.sign_in(name, issuer)
+
+        def refreshes():
+            return sum(seen.form.get("grant_type") == "refresh_token" for seen in issuer.sent(issuer.endpoint("token")))
+        status = self.house.api("POST", f"/v1/accounts/{name}/refresh", {"force": True})[0]
+        self.note(status == 200 and refreshes() == 1, "a refresh", status)
+        client = Client(self.house, name)
+        issuer.tokens.clear()
+        found = client.ask("tools/list")
+        self.note("result" in found and refreshes() == 2, "is followed by another one", (found, refreshes()))
+        # A server that refuses every token.
+        before = refreshes()
+        server.message = lambda request: (401, {"WWW-Authenticate": server.challenge(None)}, {})
+        for _ in range(5):
+            found = client.ask("tools/list")
+        self.note("token_refused" in str(found.get("error")), "a server that refuses every token: an error", found)
+        self.note(refreshes() - before <= 1, "and no refresh after another", refreshes() - before)
+        client.close()
+        issuer.close()
+        server.close()
+
+    def all(self):
+        self.private_authority()
+        self.second_generation()
+        self.proxy(has_password=False)
+        self.proxy(has_password=True)
+        self.sixth()
+        self.redirects(307)
+        self.redirects(308)
+        self.closed_connections()
+        self.refused_after_refresh()
+
+
+def main():
+    wanted = options(__doc__.splitlines()[0])
+    report = Report()
+    house = House(wanted.bin, accounts=[], shimmed=False)
+    try:
+        house.configure()
+        house.start()
+        Routes(house, report).all()
+    except Trouble as trouble:
+        return could_not_run(trouble, house)
+    finally:
+        for relay in relays(house):
+            os.kill(relay, signal.SIGTERM)
+        house.close(wanted.keep)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

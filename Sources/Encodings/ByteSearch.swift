@@ -1,0 +1,63 @@
+// Streams and messages of many megabytes are searched for a few bytes. So eight bytes are looked at together: in a word
+// whose bytes are compared with one value, the highest bit of a byte says whether it is that value. Bytes above the first
+// one that is may be marked wrongly, so only the lowest mark counts.
+
+/// Searches in bytes.
+public enum ByteSearch {
+    private static let ones: UInt64 = 0x0101_0101_0101_0101
+    private static let tops: UInt64 = 0x8080_8080_8080_8080
+
+    /// The place of the first line feed or carriage return from a place on; the number of bytes if there is none.
+    public static func lineEnd(in bytes: Span<UInt8>, from start: Int) -> Int {
+        let raw = unsafe bytes.bytes
+        var place = start
+        while place + 8 <= raw.byteCount {
+            let word = word(raw, at: place)
+            let marks = zeros(word ^ (ones &* 10)) | zeros(word ^ (ones &* 13))
+            if marks != 0 { return place + marks.trailingZeroBitCount / 8 }
+            place += 8
+        }
+        while place < bytes.count, bytes[place] != 10, bytes[place] != 13 { place += 1 }
+        return place
+    }
+
+    /// The place of the first byte that is not the inside of a JSON text as it is: a quotation mark, a backslash or a
+    /// control character. `end` if there is none before.
+    public static func textEnd(in bytes: Span<UInt8>, from start: Int, to end: Int) -> Int {
+        let raw = unsafe bytes.bytes
+        let end = min(end, raw.byteCount)
+        var place = start
+        while place + 8 <= end {
+            let word = word(raw, at: place)
+            let controls = (word &- (ones &* 0x20)) & ~word & tops
+            let marks = controls | zeros(word ^ (ones &* 0x22)) | zeros(word ^ (ones &* 0x5C))
+            if marks != 0 { return place + marks.trailingZeroBitCount / 8 }
+            place += 8
+        }
+        while place < end, bytes[place] >= 0x20, bytes[place] != 0x22, bytes[place] != 0x5C { place += 1 }
+        return place
+    }
+
+    /// True if no byte is above 127.
+    public static func isASCII(_ bytes: Span<UInt8>) -> Bool {
+        let raw = unsafe bytes.bytes
+        var place = 0
+        while place + 8 <= raw.byteCount {
+            if word(raw, at: place) & tops != 0 { return false }
+            place += 8
+        }
+        while place < bytes.count {
+            if bytes[place] > 127 { return false }
+            place += 1
+        }
+        return true
+    }
+
+    /// Eight bytes, of which the first one is the lowest. The caller has checked that they are there.
+    private static func word(_ bytes: RawSpan, at place: Int) -> UInt64 {
+        UInt64(littleEndian: unsafe bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: place, as: UInt64.self))
+    }
+
+    /// Marks the bytes that are zero.
+    private static func zeros(_ word: UInt64) -> UInt64 { (word &- ones) & ~word & tops }
+}

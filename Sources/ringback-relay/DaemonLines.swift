@@ -1,0 +1,153 @@
+import CurlTransport
+import MCPBridge
+import RingbackAPI
+import RingbackClient
+
+/// Kept connections to the daemon, on the loop's own thread. Where the server is and the token are asked for anew with each
+/// request, so that a sign-out, a lock or a reload holds at once; both questions go out together, and for a token that the
+/// daemon holds it answers both without a wait. A connection has one request at a time.
+final class DaemonLines {
+    private struct Question {
+        let conversation: Int
+        let request: RelayRequest
+        let bytes: [UInt8]
+        let end: ContinuousClock.Instant
+    }
+
+    private final class Line {
+        let connection: KeptConnection
+        var question: Question
+        /// The response to the first question.
+        var server: KeptConnection.Response?
+
+        init(_ connection: KeptConnection, _ question: Question) {
+            self.connection = connection
+            self.question = question
+        }
+    }
+
+    /// What a response of the daemon was read as, for as long as it stays the same.
+    private struct KnownServer {
+        let body: [UInt8]
+        let server: TokenDesk.Server
+    }
+
+    /// Connections that wait for a response. Each takes a descriptor at both ends.
+    private static let mostBusy = 64
+    private static let mostIdle = 4
+    private static let mostKnown = 64
+    /// The daemon limits its own waits to 30 s. The rest is for one that hangs.
+    private static let bound = Duration.seconds(35)
+
+    private let calls: BrokerCalls
+    private let desk: TokenDesk
+    private var busy: [Int32: Line] = [:]
+    private var idle: [KeptConnection] = []
+    private var known: [String: KnownServer] = [:]
+    private var ready: [TokenDesk.Answer] = []
+    /// True if the daemon has ended: it closed a kept connection, and accepted no other one since.
+    private(set) var hasLostDaemon = false
+
+    init(_ desk: TokenDesk) {
+        self.desk = desk
+        calls = desk.calls
+    }
+
+    /// Asks what a request needs. The answer is among ``answers()`` later, or among the desk's.
+    func ask(_ request: RelayRequest, for conversation: Int) {
+        guard request.rejected == nil, request.signInWait == nil, busy.count < DaemonLines.mostBusy,
+            let server = try? calls.request(.getMCPServer, [request.account]),
+            let session = try? calls.request(.getSession, [request.account])
+        else { return desk.ask(request, for: conversation) }
+        let question = Question(
+            conversation: conversation, request: request, bytes: server + session, end: .now + DaemonLines.bound)
+        while let connection = idle.popLast() {
+            if connection.send(question.bytes) { return wait(connection, question) }
+        }
+        askAnew(question)
+    }
+
+    private func askAnew(_ question: Question) {
+        guard let connection = try? KeptConnection(calls), connection.send(question.bytes) else {
+            return desk.ask(question.request, for: question.conversation)
+        }
+        wait(connection, question)
+    }
+
+    private func wait(_ connection: KeptConnection, _ question: Question) {
+        busy[connection.descriptor] = Line(connection, question)
+        hasLostDaemon = false
+    }
+
+    /// The descriptors that bring responses, or the end of a kept connection.
+    var watched: [CurlStreams.Watched] {
+        (Array(busy.keys) + idle.map(\.descriptor)).map { CurlStreams.Watched($0) }
+    }
+
+    /// When the first of the waits is over; nil for none.
+    var deadline: ContinuousClock.Instant? { busy.values.map(\.question.end).min() }
+
+    /// Reads what has come. False for a descriptor that is none of these connections.
+    func read(_ descriptor: Int32) -> Bool {
+        if let place = idle.firstIndex(where: { $0.descriptor == descriptor }) {
+            idle.remove(at: place)
+            // A daemon may close it for other reasons, too.
+            hasLostDaemon = (try? KeptConnection(calls)) == nil
+            return true
+        }
+        guard let line = busy[descriptor] else { return false }
+        do throws(RingbackError) {
+            if line.server == nil { line.server = try line.connection.next() }
+            guard let server = line.server, let session = try line.connection.next() else { return true }
+            busy[descriptor] = nil
+            if line.connection.isKept, idle.count < DaemonLines.mostIdle { idle.append(line.connection) }
+            let account = line.question.request.account
+            give(line.question, Result { () throws(RingbackError) in try access(account, server, session) })
+        } catch {
+            busy[descriptor] = nil
+            // The daemon may have closed a kept connection, or be another one by now. What went wrong otherwise is found
+            // out by calls of their own.
+            if line.connection.hasServed, line.server == nil {
+                askAnew(line.question)
+            } else {
+                desk.ask(line.question.request, for: line.question.conversation)
+            }
+        }
+        return true
+    }
+
+    private func access(
+        _ account: String, _ server: KeptConnection.Response, _ session: KeptConnection.Response
+    ) throws(RingbackError) -> TokenDesk.Access {
+        TokenDesk.Access(
+            try self.server(account, server), try Session(reading: try BrokerCalls.json(session)))
+    }
+
+    private func server(
+        _ account: String, _ response: KeptConnection.Response
+    ) throws(RingbackError) -> TokenDesk.Server {
+        if let known = known[account], known.body == response.body { return known.server }
+        let server = try TokenDesk.Server(reading: try BrokerCalls.json(response))
+        if known.count >= DaemonLines.mostKnown { known = [:] }
+        known[account] = KnownServer(body: response.body, server: server)
+        return server
+    }
+
+    /// The answers since the last call, and those of waits that were too long.
+    func answers() -> [TokenDesk.Answer] {
+        if let deadline, deadline <= .now {
+            for (descriptor, line) in busy where line.question.end <= .now {
+                busy[descriptor] = nil
+                give(line.question, .failure(RingbackError(.timedOut, "The daemon did not respond in time.")))
+            }
+        }
+        defer { ready = [] }
+        return ready
+    }
+
+    private func give(_ question: Question, _ result: Result<TokenDesk.Access, RingbackError>) {
+        ready.append(
+            TokenDesk.Answer(
+                conversation: question.conversation, result: result.mapError { RelayRefusal($0) }))
+    }
+}
