@@ -11,6 +11,7 @@ extension SocketAPI {
     /// `GET /v1/accounts/NAME/session` for a cached token: without the lane, JSON encoding or a change of the thread. Of
     /// every other first request of a connection it notes only who is connected.
     @Sendable func immediate(_ request: ServerRequest) -> ServerResponse? {
+        if request.method == "POST", request.path == "/v1/lookup" { return heldLookup(request) }
         guard request.method == "GET", request.query == nil, request.body.isEmpty,
             let name = SocketAPI.account(inSessionPath: request.path),
             (try? refuseBrowsers(request)) != nil,
