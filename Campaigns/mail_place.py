@@ -31,6 +31,7 @@ class Place:
         imap, smtp = dovecot.imap, dovecot.submission
         self.names = [
             ("imaps://mail.example.org:993", f"imaps://localhost:{imap}"), ("mail.example.org:465", f"localhost:{smtp}"),
+            ("mail.example.org:993", f"localhost:{imap}"),
             ("--origin imaps://mail.example.org", f"--origin imaps://localhost:{imap}"),
             ('"imaps://mail.example.org"', f'"imaps://localhost:{imap}"'),
             ("imaps://mail.example.org/ ", f"imaps://localhost:{imap}/ "),
@@ -63,8 +64,8 @@ class Place:
             return None, process.communicate()[0] + f"(ended by the campaign after {self.limit} seconds)"
         return process.returncode, said
 
-    def execute_in_terminal(self, command, environment):
-        return run_in_terminal(*self.prepared(command, environment), self.limit, sign="No mailbox is open", key=b"q")
+    def execute_in_terminal(self, command, environment, keys=(("No mailbox is open", b"q"),)):
+        return run_in_terminal(*self.prepared(command, environment), self.limit, keys)
 
     def mailbox(self):
         """The bytes of each message that the server has."""
@@ -76,9 +77,10 @@ class Place:
         return messages
 
 
-def run_in_terminal(command, environment, seconds, sign="", key=b""):
-    """(status, what it wrote on the screen, with its control sequences). Where the screen shows `sign`, the key is pressed.
-    A program that stays is ended: status None."""
+def run_in_terminal(command, environment, seconds, keys=()):
+    """(status, what it wrote on the screen, with its control sequences). `keys` has pairs of a text and what is typed when
+    the screen first shows it. A program that stays is ended: status None."""
+    keys = list(keys)
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 200, 0, 0))
     process = subprocess.Popen(
@@ -96,9 +98,10 @@ def run_in_terminal(command, environment, seconds, sign="", key=b""):
                 has_ended = True
                 break
             pieces.append(piece)
-            if sign and sign in b"".join(pieces).decode(errors="replace"):
-                os.write(ours, key)
-                sign = ""
+            screen = b"".join(pieces).decode(errors="replace")
+            for pair in [pair for pair in keys if pair[0] in screen]:
+                os.write(ours, pair[1])
+                keys.remove(pair)
         elif process.poll() is not None:
             has_ended = True
             break

@@ -163,6 +163,29 @@ class NeomuttSend(Neomutt):
             "neomutt", "-n", "-F", path, *self.log_options(), "-s", subject, "bob@example.org", text="A text.\n")
 
 
+class Aerc(Program):
+    """It has a terminal, and keys are pressed in it: where a mail is listed, it is opened, and its text ends the run."""
+
+    chapter = command = "aerc"
+    version = ["-v"]
+
+    def __init__(self, place, mechanism):
+        self.mechanism, self.name = mechanism, f"aerc, IMAP, {mechanism.upper()}"
+        super().__init__(place)
+
+    def run(self, subject):
+        os.makedirs(os.path.join(self.home, ".config/aerc"), exist_ok=True)
+        self.write(".config/aerc/accounts.conf", self.lines(("imaps+oauthbearer", f"imaps+{self.mechanism}")))
+        log = f"log-file = {self.home}/log\nlog-level = {'trace' if self.debug else 'info'}\n"
+        self.write(".config/aerc/aerc.conf", f"[general]\n{log}")
+        return self.place.execute_in_terminal(
+            ["aerc"], {"HOME": self.home, "SSL_CERT_FILE": self.place.certificate, "XDG_CONFIG_HOME": ""},
+            [(subject, b":quit\r"), ("ringback login work", b":quit\r")])
+
+    def did(self, subject, said):
+        return subject in said
+
+
 class Msmtp(Program):
     chapter, command, fetches = "msmtp", "msmtp", False
 
@@ -217,6 +240,6 @@ class Rclone(CurlHeader):
 def programs(place):
     return [
         Mbsync(place), NeomuttFetch(place, "xoauth2"), NeomuttFetch(place, "oauthbearer"), Getmail(place),
-        Offlineimap(place), Curl(place), Msmtp(place, "xoauth2"), Msmtp(place, "oauthbearer"),
+        Aerc(place, "oauthbearer"), Aerc(place, "xoauth2"), Offlineimap(place), Curl(place), Msmtp(place, "xoauth2"), Msmtp(place, "oauthbearer"),
         NeomuttSend(place, "xoauth2"), NeomuttSend(place, "oauthbearer"), Rclone(place), CurlHeader(place),
     ]

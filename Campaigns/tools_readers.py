@@ -1,6 +1,6 @@
 """The Python client of Kubernetes, which runs kubectl-ringback, and programs that read a file which Ringback keeps: curl,
 git and pip a netrc file, kubectl and the Python client the `tokenFile` of a kubeconfig, google-auth its
-`credential_source.file`. Part of tools.py, which runs it."""
+`credential_source.file`, Rucio the file of WLCG's bearer discovery. Part of tools.py, which runs it."""
 
 import base64
 import json
@@ -27,6 +27,11 @@ made = identity_pool.Credentials.from_info(json.load(open(sys.argv[1])))
 made.refresh(Request())
 print(made.token)
 """
+RUCIO_PACKAGE = "rucio-clients==41.5.1"
+RUCIO = """
+from rucio.common.utils import wlcg_token_discovery
+print(wlcg_token_discovery())
+"""
 VERSION = "v1.35.0-ringed"
 
 
@@ -38,7 +43,9 @@ class Readers:
         os.makedirs(tools.environment["HOME"], mode=0o700, exist_ok=True)
         # By the name under which git, pip and others look for it.
         self.netrc = os.path.join(tools.environment["HOME"], ".netrc")
-        self.token, self.json = self.house.place("run/bt_u1000"), self.house.place("run/work.json")
+        self.json = self.house.place("run/work.json")
+        # By the name of WLCG's bearer discovery.
+        self.token = self.house.place(f"run/bt_u{os.geteuid()}")
 
     def configuration(self):
         more = {self.netrc: 'format = "netrc"\nhost = "127.0.0.1"\n', self.token: "", self.json: 'format = "json"\n'}
@@ -51,7 +58,7 @@ class Readers:
         for path in [self.netrc, self.token, self.json]:
             until(path, lambda path=path: os.path.exists(path))
         for attempt in [self.try_curl, self.try_git, self.try_kubectl] + (
-                [self.try_pip, self.try_google, self.try_kubernetes] if self.packages.venv else []):
+                [self.try_pip, self.try_google, self.try_kubernetes, self.try_rucio] if self.packages.venv else []):
             attempt()
         progress("the readers of kept files are done")
 
@@ -141,3 +148,15 @@ class Readers:
             status, said = self.packages.python("google-file", GOOGLE, path)
             sent = f"/sts/v1/token 200 {read(self.content(source['file']))}\n" in self.packages.registry.text
             self.note(status == 0 and "exchanged" in said and sent, f"google-auth exchanges {name}", said)
+
+    def try_rucio(self):
+        """Without a variable that names the file. There is no server: only that the token is found."""
+        try:
+            python = os.path.join(installed("rucio", RUCIO_PACKAGE), "python")
+        except subprocess.CalledProcessError:
+            self.tools.report.skip("Rucio's client", "it cannot be installed")
+            return
+        status, said = self.tools.run(python, "-B", self.packages.write("ask_rucio.py", RUCIO))
+        found = said.split()[-1:] == [self.content(self.token)]
+        self.note(status == 0 and found, "Rucio's client finds a kept file by its name", said)
+        self.tools.rows.append(RUCIO_PACKAGE.split("=="))

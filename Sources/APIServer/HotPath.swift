@@ -12,6 +12,7 @@ extension SocketAPI {
     /// `…/mcp-server`, which is asked beside it. Of every other first request of a connection it notes only who is
     /// connected.
     @Sendable func immediate(_ request: ServerRequest) -> ServerResponse? {
+        if request.method == "POST", request.path == "/v1/lookup" { return heldLookup(request) }
         guard request.method == "GET", request.query == nil, request.body.isEmpty,
             let (name, isServer) = SocketAPI.account(inPath: request.path),
             (try? refuseBrowsers(request)) != nil,

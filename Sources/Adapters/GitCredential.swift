@@ -129,15 +129,15 @@ public struct GitCredential: Sendable, Equatable {
 }
 
 /// git's lines, as keys and values. Keys that are not known are left out, as the protocol says.
+///
+/// A list instead of a dictionary: git runs the helper for every connection, and to make the first dictionary of a type the
+/// runtime looks through all conformances of the program.
 private struct GitFields {
-    /// What git says once at most.
-    private static let single: Set<String> = ["protocol", "host", "path", "username", "password", "credential"]
-
-    private var values: [String: String] = [:]
+    private var values: [(key: String, value: String)] = []
     private(set) var capabilities: [String] = []
     private(set) var challenges: [String] = []
 
-    subscript(_ key: String) -> String? { values[key] }
+    subscript(_ key: String) -> String? { values.first { $0.key == key }?.value }
 
     init(_ input: [UInt8], maxLine: Int) throws(AdapterFailure) {
         guard !input.contains(0) else { throw AdapterFailure("git's input has a NUL character.") }
@@ -153,10 +153,12 @@ private struct GitFields {
     }
 
     private mutating func take(_ key: ArraySlice<UInt8>, _ value: ArraySlice<UInt8>) throws(AdapterFailure) {
-        switch String(decoding: key, as: UTF8.self) {
+        let name = String(decoding: key, as: UTF8.self)
+        switch name {
         case "capability[]": GitFields.add(value, to: &capabilities)
         case "wwwauth[]": GitFields.add(value, to: &challenges)
-        case let name where GitFields.single.contains(name):
+        // What git says once at most.
+        case "protocol", "host", "path", "username", "password", "credential":
             guard let text = String(validating: value, as: UTF8.self) else {
                 throw AdapterFailure("A value of git's input is not UTF-8.")
             }
@@ -164,9 +166,8 @@ private struct GitFields {
             guard text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
                 throw AdapterFailure("A value of git's input has a control character.")
             }
-            guard values.updateValue(text, forKey: name) == nil else {
-                throw AdapterFailure("git's input has a value twice.")
-            }
+            guard self[name] == nil else { throw AdapterFailure("git's input has a value twice.") }
+            values.append((name, text))
         default: break
         }
     }

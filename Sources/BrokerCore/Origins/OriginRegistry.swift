@@ -134,4 +134,20 @@ public final class OriginRegistry: Sendable {
         }
         return Credential(issuedToken: issuedToken, query: query, isRefusedRepeatedly: isRepeated)
     }
+
+    /// A token of the account that is held now, for the origin, through the daemon's own socket. Nil if the token has to
+    /// be replaced first, and if the table has changed: then ``credential(of:at:explain:issue:)`` is to be asked.
+    public func credential(of origin: Origin, held issuedToken: IssuedToken) -> Credential? {
+        let digest = Digest.sha256(issuedToken.token.value)
+        let now = broker.clock.bootInstant
+        let holder = OriginRejections.Holder(origin.key)
+        let isRepeated: Bool? = state.withLock { state in
+            guard state.origins.contains(origin),
+                !state.rejections.mustReplace(digest, holder, for: origin.rule, at: now)
+            else { return nil }
+            state.rejections.gave(digest, holder, for: origin.rule, isReplacement: false, at: now)
+            return state.rejections.isRepeated(digest, holder, by: origin.rule, at: now)
+        }
+        return isRepeated.map { Credential(issuedToken: issuedToken, query: origin.query, isRefusedRepeatedly: $0) }
+    }
 }

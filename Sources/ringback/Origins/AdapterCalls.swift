@@ -109,7 +109,8 @@ struct AdapterCalls {
     /// Everything on standard input, at least one byte more than is allowed if there is more.
     static func readInput(atMost limit: Int) -> [UInt8] {
         var input: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 65_536)
+        // A tool writes less than this. A larger buffer would cost a page fault for each of its pages.
+        var buffer = [UInt8](repeating: 0, count: 4_096)
         while input.count <= limit {
             let count = unsafe read(STDIN_FILENO, &buffer, buffer.count)
             if count < 0, errno == EINTR { continue }
