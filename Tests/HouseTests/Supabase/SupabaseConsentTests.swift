@@ -54,7 +54,8 @@ import Testing
                 #expect(list.status == 0, "\(list)")
             }
             try await stage.expect(
-                [Wire("DELETE user/oauth/grants", query: ["client_id": "<uuid>"], signedIn: true)], of: "revokeGrant"
+                [Wire("DELETE user/oauth/grants", query: ["client_id": .string(Self.other)], signedIn: true)],
+                of: "revokeGrant"
             ) {
                 let revoked = try await stage.ringback("supabase", "revoke-consent", "app", Self.other)
                 #expect(revoked.status == 0, "\(revoked)")
