@@ -99,6 +99,19 @@ def resident_memory(pid):
     return 1024 * int(status_fields(f"/proc/{pid}/status")["VmRSS"].split()[0])
 
 
+def proportional_memory(pids):
+    """All resident bytes of these processes together. A page that several processes have counts in parts (Pss), so what
+    a daemon shares with its helper counts once. None where the kernel does not show it to this user."""
+    total = 0
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/smaps_rollup") as file:
+                total += sum(int(line.split()[1]) for line in file if line.startswith("Pss:"))
+        except PermissionError:
+            return None
+    return 1024 * total
+
+
 def wake_ups(pids):
     """For each thread of these processes, how often it has given up the processor by itself so far: (pid, thread) to
     (name, count). A thread that waits and is woken up counts once when it waits again."""

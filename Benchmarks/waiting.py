@@ -9,7 +9,8 @@ import threading
 import time
 
 from measure import (
-    anonymous_memory, at_least, at_most, family, median, percentile, progress, resident_memory, row, tool, wake_ups,
+    anonymous_memory, at_least, at_most, family, median, percentile, progress, proportional_memory, resident_memory, row,
+    tool, wake_ups,
 )
 from sessions import SESSION
 from stage import ACCOUNT, Stage, Trouble
@@ -70,6 +71,9 @@ def connections(stage, options):
     try:
         kept = sum(is_open(connection) for connection in held)
         grown, resident = anonymous_memory(pid), resident_memory(pid)
+        together = proportional_memory(family(pid))
+        if together is None:
+            together = sum(resident_memory(each) for each in family(pid))  # shared pages count twice
         beside = active(stage, options)
     finally:
         for connection in held:
@@ -78,7 +82,8 @@ def connections(stage, options):
     return [
         # Fewer than that where this program may not open so many.
         at_least(f"{name}: kept open", kept, IDLE_CONNECTIONS, digits=0),
-        at_most("  resident memory of the daemon", resident / 1e6, 40, " MB", 1),
+        at_most("  memory of daemon and helper (Pss)", together / 1e6, 40, " MB", 1),
+        row("  resident memory of the daemon", f"{resident / 1e6:.1f} MB"),
         row("  anonymous memory, before and with them", f"{memory / 1e6:.1f} → {grown / 1e6:.1f} MB"),
         at_most("  median of an active client", beside / alone, UNCHANGED, " ×", 2,
                 f" ({alone:.0f} → {beside:.0f} µs)"),

@@ -194,7 +194,7 @@ class Walk:
             tcp_request(callback)
             answer = self.house.api("POST", "/v1/callbacks", {"url": callback})
             self.expect("a callback to the API", answer, 200, 400, 410)
-            self.expect("withdrawing", self.house.api("DELETE", f"/v1/flows/{flow['id']}?all=true"), 200)
+            self.expect("cancelling", self.house.api("DELETE", f"/v1/flows/{flow['id']}?all=true"), 200)
         answer = self.house.api("POST", "/v1/callbacks", {"url": callback[:-20], "x": 1})
         self.expect("half a callback", answer, 400, 410)
 

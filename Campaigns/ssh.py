@@ -114,7 +114,7 @@ def ringback(house, *words):
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
 
 
-def narrow(house):
+def downscoped(house):
     return house.api("GET", "/v1/accounts/work/session?scope=openid")[1].get("access_token", "?")
 
 
@@ -127,7 +127,7 @@ def forwarding(house, report, rows):
         made = ringback(house, "expose", "far", "--account", "work", "--scope", "openid", "--ttl", "8h")
         exposed = made.stdout.strip()
         report.note(made.returncode == 0 and os.path.exists(exposed), "expose", f"{made}")
-        far.expect("token over ssh -R", far.run(exposed, "token", "work"), 0, narrow(house))
+        far.expect("token over ssh -R", far.run(exposed, "token", "work"), 0, downscoped(house))
         far.expect("accounts over ssh -R", far.run(exposed, "accounts"), 0, "work")
         far.expect("status over ssh -R", far.run(exposed, "status"), 0, "Restricted")
         far.expect("another scope over ssh -R", far.run(exposed, "token", "work", "--scope", "email"), 4)
@@ -141,7 +141,7 @@ def forwarding(house, report, rows):
         stale = Far(house, keeper, report)
         done = stale.run(exposed, "token", "work")
         report.note(done[0] == 255, "without StreamLocalBindUnlink a second connection fails", f"{done}")
-        far.expect("with StreamLocalBindUnlink it works", far.run(exposed, "token", "work"), 0, narrow(house))
+        far.expect("with StreamLocalBindUnlink it works", far.run(exposed, "token", "work"), 0, downscoped(house))
         rows.append(("a socket left behind", 3))
 
         # One connection that stays, while the daemon does not.
@@ -158,11 +158,11 @@ def forwarding(house, report, rows):
             def token():
                 return subprocess.run([program, "token", "work"], env=environment, stdin=subprocess.DEVNULL,
                                       capture_output=True, text=True, timeout=60)
-            report.note(token().stdout.strip() == narrow(house), "a connection that stays", f"{token()}")
+            report.note(token().stdout.strip() == downscoped(house), "a connection that stays", f"{token()}")
             house.kill()
             report.note(token().returncode in (1, 2), "while the daemon is dead", f"{token()}")
             house.start()
-            report.note(token().stdout.strip() == narrow(house), "after the daemon was killed", f"{token()}")
+            report.note(token().stdout.strip() == downscoped(house), "after the daemon was killed", f"{token()}")
             entries = house.api("GET", "/v1/audit")[1].get("entries", [])
             given = [e for e in entries if e["event"] == "issued_token" and e.get("exposed_socket") == "far"]
             report.note(given and all(e.get("executable", "").endswith("/ssh") and e.get("scope") == "openid"
@@ -173,7 +173,7 @@ def forwarding(house, report, rows):
         finally:
             stop(staying)
         durable = os.path.join(os.path.dirname(exposed), "durable.sock")
-        far.expect("one of the configuration", far.run(durable, "token", "work"), 0, narrow(house))
+        far.expect("one of the configuration", far.run(durable, "token", "work"), 0, downscoped(house))
         rows.append(("durable", 1))
     finally:
         server.close()

@@ -22,7 +22,9 @@ extension LoopbackListener {
         do throws(CallbackListenerError) {
             return try open(try .site(name, owner, peerUIDs, on: [.ipv4, .ipv6]), serving: site)
         } catch {
-            guard case .system(_, let code) = error, [EADDRNOTAVAIL, EAFNOSUPPORT].contains(code) else { throw error }
+            guard case .system(_, _, _, let code) = error, [EADDRNOTAVAIL, EAFNOSUPPORT].contains(code) else {
+                throw error
+            }
             return try open(try .site(name, owner, peerUIDs, on: [.ipv4]), serving: site)
         }
     }

@@ -143,7 +143,7 @@ public final class LoopbackListener: Service {
         if let port = pending.sharedPort(on: binding.families) { return port }
         // A port that is free in one family may be taken in the other, for example by a program that wants to catch the
         // code.
-        var failure = CallbackListenerError.portInUse(port: 0, holder: nil)
+        var failure = CallbackListenerError.portInUse(host: Family.ipv4.address, port: 0, holder: nil)
         for _ in 0..<16 {
             let first = binding.families.contains(.ipv4) ? Family.ipv4 : .ipv6
             let port = try listen(first, 0)
@@ -175,11 +175,13 @@ public final class LoopbackListener: Service {
         do throws(ServerError) {
             return try server.listen(at: .loopback(host: family.address, port: port))
         } catch {
+            let host = family.address
             switch error {
             case .portInUse(let port):
-                throw .portInUse(port: port, holder: SocketOwner.uidListening(at: family, port: port))
-            case .system(let call, let code): throw .system(call: call, errno: code)
-            case .pathOccupied, .pathTooLong, .unsuitableDescriptor: throw .system(call: "bind", errno: 0)
+                throw .portInUse(host: host, port: port, holder: SocketOwner.uidListening(at: family, port: port))
+            case .system(let call, let code): throw .system(host: host, port: port, call: call, errno: code)
+            case .pathOccupied, .pathTooLong, .unsuitableDescriptor:
+                throw .system(host: host, port: port, call: "bind", errno: 0)
             }
         }
     }

@@ -14,8 +14,8 @@ public enum HTTPDate {
         else { return nil }
         let parts = words[4].split(separator: ":", omittingEmptySubsequences: false)
         let time = parts.compactMap { $0.utf8.count == 2 ? number($0) : nil }
-        guard parts.count == 3, time.count == 3, time[0] < 24, time[1] < 60, time[2] < 61, (1...31).contains(day),
-            year >= 1970
+        guard parts.count == 3, time.count == 3, time[0] < 24, time[1] < 60, time[2] < 61, day >= 1,
+            day <= Calendar.length(ofMonth: month + 1, year), year >= 1970
         else { return nil }
         return Calendar.day(year, month + 1, day) * 86_400 + time[0] * 3_600 + time[1] * 60 + time[2]
     }

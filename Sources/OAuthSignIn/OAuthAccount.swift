@@ -76,12 +76,12 @@ extension OAuthAccount: AccountKind {
 
     /// Reads the file or the credential that the setting names.
     public func isUsable(_ setting: UnusableSetting) async -> Bool {
+        guard let named = CredentialSetting(rawValue: setting.setting) else { return false }
         do throws(BrokerError) {
-            switch setting.setting {
-            case "client_secret_file", "client_secret_credential": return try await clientSecret?.fetch() != nil
-            case "client_key_file": return try await clientKey?.fetch() != nil
-            case "assertion_file": return try await grant?.assertion?.fetch() != nil
-            default: return false
+            switch named {
+            case .secretFile, .secretCredential: return try await clientSecret?.fetch() != nil
+            case .keyFile: return try await clientKey?.fetch() != nil
+            case .assertionFile: return try await grant?.assertion?.fetch() != nil
             }
         } catch {
             return false
@@ -101,6 +101,14 @@ extension OAuthAccount: AccountKind {
         case .oauth2?, nil: return nil
         }
     }
+}
+
+/// The settings that name a file or a credential of the daemon.
+private enum CredentialSetting: String {
+    case secretFile = "client_secret_file"
+    case secretCredential = "client_secret_credential"
+    case keyFile = "client_key_file"
+    case assertionFile = "assertion_file"
 }
 
 /// The provider names of the configuration that this target treats differently.

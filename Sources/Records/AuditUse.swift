@@ -62,6 +62,7 @@ public final class AuditCaller: Sendable {
     public let uid: UInt32
     public let pid: Int32
     /// Read at the first contact, because a short-lived program may end a moment later.
+    let link: ExecutableLink
     public let executable: String?
     /// True if the process that connected was alive after ``executable`` was read: the pid was not another process's.
     public let isVerified: Bool
@@ -69,21 +70,27 @@ public final class AuditCaller: Sendable {
     let processIdentity: UInt64?
     /// Distinguishes callers and orders them.
     let serial: UInt64
+    /// When it was seen first, in ``ProcessFacts/ticksSinceBoot``.
+    let seen: UInt64
     private let resolved = Mutex<CallerIdentity?>(nil)
 
+    /// - Parameter proof: nil if the kernel gives none.
     init(
-        uid: UInt32, pid: Int32, executable: String?, isVerified: Bool = false, identity: UInt64? = nil, serial: UInt64
+        uid: UInt32, pid: Int32, proof: ProcessProof? = nil, seen: UInt64 = ProcessFacts.ticksSinceBoot, serial: UInt64
     ) {
         self.uid = uid
         self.pid = pid
-        self.executable = executable
-        self.isVerified = isVerified
-        processIdentity = identity
+        self.seen = seen
+        link = ExecutableLink(of: pid)
+        executable = link.text
+        // In this order: the process must be alive after the executable was read.
+        isVerified = executable != nil && proof?.isAlive() == true
+        processIdentity = proof?.identity
         self.serial = serial
     }
 
     /// Stands for all processes of a uid that are counted together.
-    convenience init(unknownOf uid: UInt32) { self.init(uid: uid, pid: -1, executable: nil, serial: 0) }
+    convenience init(unknownOf uid: UInt32) { self.init(uid: uid, pid: -1, serial: 0) }
 
     /// The caller's identity. `/proc` is read only once, because the process id may later belong to another process.
     var identity: CallerIdentity {
@@ -109,13 +116,18 @@ struct CallerIdentity: Sendable {
     let program: Program
     let unit: String?
 
+    /// Race: the process may have ended meanwhile, and its id may be a later process's. That one started after the caller
+    /// was seen, so neither its start time nor its unit is taken over.
     init(of caller: AuditCaller) {
-        let startTime = ProcessFacts.startTime(of: caller.pid)
+        func start() -> UInt64? { ProcessFacts.startTime(of: caller.pid).flatMap { $0 <= caller.seen ? $0 : nil } }
+        let startTime = start()
+        // The start time is read before and after: the unit is that of the process in between.
+        let unit = startTime == nil ? nil : ProcessFacts.unit(of: caller.pid)
         program = Program(
             uid: caller.uid, pid: caller.pid, executable: caller.executable, isVerified: caller.isVerified,
             startTime: startTime,
             serial: startTime == nil ? caller.serial : 0)
-        unit = ProcessFacts.unit(of: caller.pid)
+        self.unit = start() == startTime ? unit : nil
     }
 }
 

@@ -32,9 +32,11 @@ final class IssuedTokenLedger: Sendable {
     /// The caller of a new connection.
     ///
     /// A process id that was seen in this or the previous second is taken for the same process, because the kernel does
-    /// not reuse an id so soon. After that the executable is read again, so that another process is not taken for the
-    /// earlier one. If the kernel proves which process it is, its identity decides; if it proves the process without an
-    /// identity, each connection is looked up again.
+    /// not reuse an id so soon. If the kernel proves which process it is, its identity decides; if it proves the process
+    /// without an identity, each connection is looked up again.
+    ///
+    /// Race: a process may connect, run another program by `exec` and connect again. Its executable is therefore read for
+    /// each connection. It is verified only if the process was alive after that.
     func caller(uid: UInt32, pid: Int32, proof: ProcessProof? = nil, at now: Int) -> AuditCaller {
         let known = state.withLock { state -> AuditCaller? in
             guard let found = state.recent[pid], found.caller.uid == uid else { return nil }
@@ -43,15 +45,13 @@ final class IssuedTokenLedger: Sendable {
             }
             return found.second == now || found.second == now - 1 ? found.caller : nil
         }
-        if let known { return known }
-        // A system call that does not block, at most about once a second for each process.
-        let executable = ProcessFacts.executable(of: pid)
-        let isVerified = executable != nil && proof?.isAlive() == true
-        return state.withLock { state in
+        if let known, known.link.isCurrent, !known.isVerified || proof?.isAlive() == true { return known }
+        let serial = state.withLock { state in
             state.serial += 1
-            let caller = AuditCaller(
-                uid: uid, pid: pid, executable: executable, isVerified: isVerified, identity: proof?.identity,
-                serial: state.serial)
+            return state.serial
+        }
+        let caller = AuditCaller(uid: uid, pid: pid, proof: proof, serial: serial)
+        return state.withLock { state in
             // Limits the memory if a program starts thousands of processes.
             if state.recent.count >= IssuedTokenLedger.maxRecent { state.recent = [:] }
             state.recent[pid] = (caller, now)

@@ -6,10 +6,7 @@ public enum ProcessFacts {
     /// The path of its executable; nil if the process has ended or its executable cannot be read. Bytes that are not
     /// UTF-8 are replaced.
     public static func executable(of pid: Int32) -> String? {
-        guard pid > 0 else { return nil }
-        var buffer = [CChar](repeating: 0, count: 4_096)
-        let count = unsafe readlink("/proc/\(pid)/exe", &buffer, buffer.count)
-        return count > 0 ? String(decoding: buffer[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self) : nil
+        ExecutableLink(of: pid).text
     }
 
     /// Its systemd unit, from the name of the control group.
@@ -23,6 +20,15 @@ public enum ProcessFacts {
         let fields = status(of: pid)
         return fields.count > 19 ? UInt64(fields[19]) : nil
     }
+
+    /// The time since boot in the unit of ``startTime(of:)``.
+    static var ticksSinceBoot: UInt64 {
+        var time = timespec()
+        unsafe clock_gettime(CLOCK_BOOTTIME, &time)
+        return UInt64(time.tv_sec) * ticksPerSecond + UInt64(time.tv_nsec) * ticksPerSecond / 1_000_000_000
+    }
+
+    private static let ticksPerSecond = UInt64(max(1, sysconf(Int32(_SC_CLK_TCK))))
 
     /// The start time of the first process of its session, as of ``startTime(of:)``; nil if that has ended.
     public static func sessionStart(of pid: Int32) -> UInt64? {

@@ -49,7 +49,10 @@ public enum Prompt {
             if entries[1].revents != 0 || entries[2].revents != 0 { return nil }
             guard entries[0].revents != 0 else { continue }
             var byte: UInt8 = 0
-            guard unsafe read(0, &byte, 1) == 1 else { return nil }
+            let count = unsafe read(0, &byte, 1)
+            let code = errno
+            if count < 0, code == EINTR { continue }
+            guard count == 1 else { return nil }
             switch byte {
             case 10, 13: return String(decoding: line, as: UTF8.self)
             case 4: return line.isEmpty ? nil : String(decoding: line, as: UTF8.self)

@@ -46,18 +46,30 @@ extension CallbackReceiver {
 extension BrokerError {
     fileprivate init(_ error: CallbackListenerError) {
         switch error {
-        case .portInUse(let port, _): self = .portInUse(port, reason: error.description)
         case .unsuitable(let reason): self = .misconfigured(.stated(reason))
         case .shuttingDown: self = .cancelled
-        case .system: self = .portInUse(nil, reason: error.description)
+        case .portInUse, .system: self = .portInUse(ListenerFailure(error, setting: "redirect_uri"))
         }
     }
 
     fileprivate init(ofEntrance error: CallbackListenerError) {
         switch error {
-        case .portInUse(let port, _): self = .entranceUnavailable(port: port, reason: error.description)
         case .shuttingDown: self = .cancelled
-        case .system, .unsuitable: self = .entranceUnavailable(port: nil, reason: error.description)
+        case .portInUse, .system, .unsuitable: self = .entranceUnavailable(ListenerFailure(error, setting: nil))
+        }
+    }
+}
+
+extension ListenerFailure {
+    fileprivate init(_ error: CallbackListenerError, setting: String?) {
+        switch error {
+        case .portInUse(let host, let port, let holder):
+            self.init(.portTaken(by: holder), host: host, port: port > 0 ? port : nil, setting: setting)
+        case .system(let host, let port, let call, let code):
+            self.init(
+                .system(call: call, errno: code), host: host, port: port > 0 ? port : nil, setting: setting)
+        case .unsuitable(let reason): self.init(.unsuitable(.stated(reason)))
+        case .shuttingDown: self.init(.unsuitable(.stated("the daemon is shutting down")))
         }
     }
 }

@@ -9,11 +9,6 @@ struct Credentials: Sendable {
     private let handed: [String: Secret]
     private let directory: String?
 
-    /// The largest size of a credential, in bytes.
-    private static let maxSize = 65_536
-    /// Milliseconds that the writer of a pipe has.
-    private static let timeout: Int32 = 10_000
-
     /// Reads every descriptor to its end and closes it, so that no program that the daemon starts can read it. To be
     /// called before anything else opens descriptors: one of the numbers could then belong to the daemon.
     init(_ descriptors: [(name: String, descriptor: Int32)], directory: String?) throws(PlaceError) {
@@ -52,34 +47,20 @@ struct Credentials: Sendable {
     }
 
     private static func read(_ name: String, from descriptor: Int32) throws(PlaceError) -> Secret {
-        guard fcntl(descriptor, F_GETFD) >= 0 else {
-            throw PlaceError(reason: "--credential-fd \(name)=\(descriptor): that descriptor is not open")
+        do throws(CredentialDescriptor.Failure) {
+            let secret = try CredentialDescriptor.read(descriptor)
+            release(descriptor)
+            return secret
+        } catch {
+            let reason =
+                switch error {
+                case .notOpen: "that descriptor is not open"
+                case .notClosed: "the descriptor's other end does not close"
+                case .unreadable: "the descriptor cannot be read"
+                case .tooLong: "more than \(CredentialDescriptor.maxSize) bytes"
+                }
+            throw PlaceError(reason: "--credential-fd \(name)=\(descriptor): \(reason)")
         }
-        defer { release(descriptor) }
-        var bytes: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 4_096)
-        defer {
-            for index in bytes.indices { bytes[index] = 0 }
-            for index in buffer.indices { buffer[index] = 0 }
-        }
-        while true {
-            var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-            guard unsafe poll(&entry, 1, timeout) > 0 else {
-                throw PlaceError(
-                    reason: "--credential-fd \(name)=\(descriptor): the descriptor's other end does not close")
-            }
-            let count = unsafe Glibc.read(descriptor, &buffer, buffer.count)
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else {
-                throw PlaceError(reason: "--credential-fd \(name)=\(descriptor): the descriptor cannot be read")
-            }
-            if count == 0 { break }
-            bytes += buffer[..<count]
-            guard bytes.count <= maxSize else {
-                throw PlaceError(reason: "--credential-fd \(name)=\(descriptor): more than \(maxSize) bytes")
-            }
-        }
-        return Secret(bytes: bytes.last == UInt8(ascii: "\n") ? bytes.dropLast() : bytes[...])
     }
 }
 

@@ -110,13 +110,13 @@ final class AgreeableSupabase: HTTPClient {
 
 /// The socket API in front of a project, as the account `app`; `work` is at an OpenID provider.
 struct SupabaseHouse: Sendable {
-    let house: House
+    let house: APIHouse
     let project = AgreeableSupabase()
     static let target = "/v1/accounts/app"
 
     init() async throws {
-        house = try await House(http: project)
-        var account = try House.account("app")
+        house = try await APIHouse(http: project)
+        var account = try APIHouse.account("app")
         account.provider = "supabase"
         account.clientID = ""
         account.scopes = []
@@ -125,7 +125,7 @@ struct SupabaseHouse: Sendable {
         account.kind = SupabaseAccount(
             project: try SupabaseProject(parsing: "https://ref.supabase.co", apiKey: Secret("sb_publishable_x")),
             oauthProvider: "google", functions: ["touch"])
-        try await house.configure([account, try House.account("work")])
+        try await house.configure([account, try APIHouse.account("work")])
     }
 
     /// Asks, and looks for what must never be seen.
@@ -133,7 +133,7 @@ struct SupabaseHouse: Sendable {
     func ask(
         _ method: String, _ tail: String, _ body: String? = nil, fields: [(String, String)] = [],
         immediate: Bool = true, sourceLocation: SourceLocation = #_sourceLocation
-    ) async -> House.Answer {
+    ) async -> APIHouse.Answer {
         let target = tail.hasPrefix("/v1") ? tail : SupabaseHouse.target + tail
         let answer = await house.ask(
             method, target, body, fields: fields, immediate: immediate, sourceLocation: sourceLocation)
@@ -144,7 +144,7 @@ struct SupabaseHouse: Sendable {
     }
 
     @discardableResult
-    func signIn() async -> House.Answer {
+    func signIn() async -> APIHouse.Answer {
         await ask("POST", "/sign-in", #"{"method":"password","email":"a@example.org","password":"correct horse"}"#)
     }
 

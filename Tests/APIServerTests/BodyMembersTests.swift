@@ -65,7 +65,7 @@ import Testing
     }
 
     @Test func `are closed in the description, but for a function's arguments`() throws {
-        let document = OpenAPIDocument.document(version: House.version)
+        let document = OpenAPIDocument.document(version: APIHouse.version)
         for endpoint in Endpoint.allCases {
             let body = document["paths"]?[endpoint.path]?[endpoint.method.rawValue.lowercased()]?["requestBody"]
             guard let schema = body?["content"]?["application/json"]?["schema"] else { continue }

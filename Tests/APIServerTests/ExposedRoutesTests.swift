@@ -21,11 +21,11 @@ import Testing
     private static let bodies = ["POST /v1/lookup": #"{"url":"https://git.example.org/x"}"#]
 
     /// With an origin of the account that is shown.
-    private func narrow() async throws -> Narrow {
-        let narrow = try await Narrow()
+    private func exposed() async throws -> ExposedHouse {
+        let exposed = try await ExposedHouse()
         let rule = OriginRule(try OriginPattern(parsing: "https://git.example.org/*"))
-        narrow.house.origins.configure([Origin(rule, account: try #require(AccountName("work")))])
-        return narrow
+        exposed.house.origins.configure([Origin(rule, account: try #require(AccountName("work")))])
+        return exposed
     }
 
     /// With an account that is shown, and a thing of everything else.
@@ -44,7 +44,7 @@ import Testing
     private static let paths = Set(Endpoint.allCases.map(\.path)).sorted()
 
     @Test func `serves six, and no other method of any path`() async throws {
-        let narrow = try await narrow()
+        let exposed = try await exposed()
         var answered: Set<String> = []
         for pattern in Self.paths {
             for method in Self.methods {
@@ -53,7 +53,7 @@ import Testing
                     Self.served["\(method) \(pattern)"] == nil
                     ? [nil, "{}", "no JSON"] as [String?] : [Self.bodies["\(method) \(pattern)"]]
                 for body in bodies {
-                    let answer = await narrow.ask(method, target, body)
+                    let answer = await exposed.ask(method, target, body)
                     guard answer.status != 200 else {
                         answered.insert("\(method) \(pattern)")
                         continue
@@ -64,26 +64,26 @@ import Testing
             }
         }
         #expect(answered == Set(Self.served.keys))
-        #expect(narrow.house.provider.tokenRequests == 1)
+        #expect(exposed.house.provider.tokenRequests == 1)
     }
 
     @Test func `takes no query member but its own`() async throws {
-        let narrow = try await narrow()
+        let exposed = try await exposed()
         // Of all routes: what one of them reads, another may begin to read.
         let members = Set(Router.shared.routes.flatMap { $0.query.map(\.name) }).union(["include", "x", ""])
         // The token for fewer scopes is fetched once. The provider gives no more scope than was requested.
-        narrow.house.provider.answerNext(
-            FakeProvider.Turn(
+        exposed.house.provider.answerNext(
+            CanaryProvider.Turn(
                 status: 200,
-                body: #"{"access_token":"narrow","token_type":"Bearer","expires_in":3600,"scope":"openid"}"#))
-        #expect(await narrow.ask("GET", "/v1/accounts/work/session?scope=openid").status == 200)
+                body: #"{"access_token":"downscoped","token_type":"Bearer","expires_in":3600,"scope":"openid"}"#))
+        #expect(await exposed.ask("GET", "/v1/accounts/work/session?scope=openid").status == 200)
         #expect(members.isSuperset(of: ["sign_in", "audience", "resource", "include", "wait", "all", "end_session"]))
         for (route, own) in Self.served {
             let parts = route.split(separator: " ").map(String.init)
             let path = Self.path(parts[1])
             for member in members.sorted() where !own.contains(member) {
                 for value in ["", "x", "true"] {
-                    let answer = await narrow.ask(parts[0], "\(path)?\(member)=\(value)", Self.bodies[route])
+                    let answer = await exposed.ask(parts[0], "\(path)?\(member)=\(value)", Self.bodies[route])
                     #expect(answer.status == 403 && answer.code == "policy_denied", "\(route)?\(member)=\(value)")
                 }
             }
@@ -91,7 +91,7 @@ import Testing
                 let value = ["scope": "openid", "issuer": "https://id.example", "subject": "alice"][member]
                 let kind = member == "kind" ? "access_token" : "5"
                 let issuer = route == "GET /v1/session" && member != "issuer" ? "&issuer=https://id.example" : ""
-                let answer = await narrow.ask("GET", "\(path)?\(member)=\(value ?? kind)\(issuer)")
+                let answer = await exposed.ask("GET", "\(path)?\(member)=\(value ?? kind)\(issuer)")
                 #expect(answer.status == 200, "\(route)?\(member): \(answer.text)")
             }
         }
@@ -101,19 +101,19 @@ import Testing
         "sign_in=wait", "include=user", "include=id_token", "include=provider_token", "include=profile", "include=",
         "audience=x", "resource=https://x.example", "kind=id_token", "something=new", "sign_in=x",
     ])
-    func `refuses what asks for more than a narrow access token`(query: String) async throws {
-        let narrow = try await Narrow()
+    func `refuses what asks for more than a downscoped access token`(query: String) async throws {
+        let exposed = try await ExposedHouse()
         for target in ["/v1/accounts/work/session", "/v1/session"] {
-            let answer = await narrow.ask("GET", "\(target)?\(query)")
+            let answer = await exposed.ask("GET", "\(target)?\(query)")
             #expect(answer.status == 403 && answer.code == "policy_denied", "\(target)?\(query)")
         }
-        #expect(narrow.house.provider.tokenRequests == 1)
+        #expect(exposed.house.provider.tokenRequests == 1)
     }
 
     @Test func `serves no path that is none`() async throws {
-        let narrow = try await Narrow()
+        let exposed = try await ExposedHouse()
         for path in ["/", "/v2", "/v1/accounts/", "/v1/accounts/work/other", "/v1/accounts/work/session/"] {
-            #expect(await narrow.ask("GET", path).code == "policy_denied", "\(path)")
+            #expect(await exposed.ask("GET", path).code == "policy_denied", "\(path)")
         }
     }
 

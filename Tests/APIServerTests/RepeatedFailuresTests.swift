@@ -7,14 +7,14 @@ import Testing
 @testable import BrokerTestSupport
 
 @Suite(.timeLimit(.minutes(1))) struct `Failed refreshes in the audit log` {
-    private func lines(_ house: House) async throws -> [JSON] {
+    private func lines(_ house: APIHouse) async throws -> [JSON] {
         await house.records.audit.flush()
         return try house.folder.text.split(separator: "\n").map { try JSON(parsing: $0.utf8) }
             .filter { $0["event"] == "refresh_failed" }
     }
 
     @Test func `are one line in five minutes if they are equal, with their number`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         let name = try #require(AccountName("work"))
         // Two a second for half an hour, as a program behind an exposed socket can cause them.
         for _ in 0..<1_800 {

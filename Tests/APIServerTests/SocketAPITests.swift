@@ -12,14 +12,14 @@ import Testing
         "/", "", "/v1", "/v2/status", "/v1/statu", "/v1/status/", "/v1/accounts//session", "/v1/Accounts", "*",
     ])
     func `what leads nowhere is not found`(path: String) async throws {
-        let answer = try await House().ask("GET", path)
+        let answer = try await APIHouse().ask("GET", path)
         #expect(answer.status == 404)
         #expect(answer.code == "not_found")
     }
 
     @Test(arguments: Set(Endpoint.allCases.map(\.path)).sorted())
     func `another method than a path has is told which ones there are`(path: String) async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         let methods = Endpoint.allCases.filter { $0.path == path }.map(\.method.rawValue).sorted()
         let concrete = path.replacing("{account}", with: "work").replacing("{flow}", with: "x")
         for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"] where !methods.contains(method) {
@@ -33,7 +33,7 @@ import Testing
     @Test(arguments: Endpoint.allCases) func `a query parameter that no route has is refused before anything is done`(
         endpoint: Endpoint
     ) async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         let path = endpoint.path.split(separator: "/").map { $0.hasPrefix("{") ? "work" : String($0) }
         let answer = await house.ask(endpoint.method.rawValue, "/" + path.joined(separator: "/") + "?scop=openid")
         #expect(answer.status == 400 && answer.code == "invalid_request", "\(answer)")
@@ -44,7 +44,7 @@ import Testing
 
     @Test(arguments: ["Origin", "origin", "REFERER", "Sec-Fetch-Site", "sec-fetch-mode", "Sec-Fetch-Anything"])
     func `a web page's request is refused on every way`(field: String) async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         try await house.signIn()
         for (method, target) in [("GET", "/v1/accounts/work/session"), ("GET", "/v1/status"), ("POST", "/v1/reload")] {
             let answer = await house.ask(method, target, fields: [(field, "")])
@@ -60,7 +60,7 @@ import Testing
             .network(client: [127, 0, 0, 1], clientPort: 1, server: [127, 0, 0, 1], serverPort: 2),
         ] as [Peer])
     func `a peer that the policy does not know gets nothing`(peer: Peer) async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         try await house.signIn()
         for target in [
             "/v1/accounts/work/session", "/v1/accounts/work/session?min_valid=1", "/v1/accounts", "/v1/peer",
@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test func `the decision of a connection is made anew when the policy changes`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         let memory = ConnectionMemory()
         func ask(uid: UInt32) async -> Int {
             let request = ServerRequest(
@@ -93,7 +93,7 @@ import Testing
 
     @Test(arguments: bodies)
     func `a body that is not one JSON object is refused`(target: String) async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         let tooDeep = String(repeating: #"{"a":"#, count: 40) + "1" + String(repeating: "}", count: 40)
         for body in [
             "{", "nothing", "[]", "1", "null", #""x""#, #"{"url":"a","url":"b"}"#, #"{"a":1}x"#, "{\"a\":\"\u{1}\"}",
@@ -112,7 +112,7 @@ import Testing
 
     @Test(arguments: ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "", "json"])
     func `a body of another media type is refused`(type: String) async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         for target in `The way of a request`.bodies {
             let answer = await house.ask("POST", target, "{}", fields: [("Content-Type", type)])
             #expect(answer.status == 415)
@@ -121,7 +121,7 @@ import Testing
     }
 
     @Test func `the media type may be written in any case and have parameters`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         for type in ["Application/JSON", "application/json; charset=utf-8", "application/json;charset=utf-8"] {
             let answer = await house.ask("POST", "/v1/callbacks", "{}", fields: [("Content-Type", type)])
             #expect(answer.code == "validation_failed")
@@ -130,7 +130,7 @@ import Testing
 
     @Test(arguments: ["min_valid=1&min_valid=2", "a=%zz", "a=%00", "a=%ff", "a=b&a=b"])
     func `a query that is broken or says a thing twice is refused`(query: String) async throws {
-        let answer = try await House().ask("GET", "/v1/accounts/work/session?\(query)")
+        let answer = try await APIHouse().ask("GET", "/v1/accounts/work/session?\(query)")
         #expect(answer.status == 400)
         #expect(answer.code == "invalid_request")
     }
@@ -150,7 +150,7 @@ import Testing
     }
 
     @Test func `the words that every answer is searched for are the ones that went to the provider`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         try await house.signIn()
         await house.ask("POST", "/v1/accounts/work/refresh")
         // Client secret, verifier, and the refresh tokens of two answers.
@@ -163,7 +163,7 @@ import Testing
     }
 
     @Test func `no answer may be kept`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         try await house.signIn()
         for target in ["/v1/accounts/work/session", "/v1/accounts/work/session?min_valid=1", "/v1/accounts", "/v1/x"] {
             #expect(await house.ask("GET", target).response.fields["Cache-Control"] == "no-store")

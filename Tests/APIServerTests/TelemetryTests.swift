@@ -25,7 +25,8 @@ import Testing
             .signInEnded(name, method: .browser, .completed, duration: .milliseconds(1_250), error: nil),
             .signInChosen(name, way: "email"), .signInStarted(name, method: password),
             .signInEnded(
-                name, method: password, .failed, duration: .seconds(2), error: .portInUse(1, reason: "")),
+                name, method: password, .failed, duration: .seconds(2),
+                error: .portInUse(ListenerFailure(.portTaken(by: nil), port: 1))),
             .signInEnded(name, method: password, .cancelled, duration: .zero, error: nil),
         ])
         #expect(
@@ -43,7 +44,8 @@ import Testing
     @Test func `tells why a refresh was made, and what became of it`() async throws {
         let name = try account()
         let told = try await lines([
-            .refreshStarted(name, reason: .scheduled), .refreshFailed(name, .portInUse(1, reason: "")),
+            .refreshStarted(name, reason: .scheduled),
+            .refreshFailed(name, .portInUse(ListenerFailure(.portTaken(by: nil), port: 1))),
             .sessionEnded(name, subject: nil), .identityLinked(name, provider: "apple"),
         ])
         #expect(

@@ -41,7 +41,7 @@ final class FakeProvider: Sendable {
         var givesRefreshToken = true
         var rotates = true
         /// A refresh with fewer scopes brings a refresh token of these scopes alone.
-        var narrows = false
+        var downscopesRefreshTokens = false
         var idTokenOnRefresh = true
         var mint: TokenMint
         var metadata: [String: JSON?] = [:]
@@ -252,7 +252,7 @@ final class FakeProvider: Sendable {
                     return isProven && form["redirect_uri"] == grant.redirectURI ? grant : nil
                 }
             }
-            if manners.narrows, let scope = form["scope"] { grant?.scope = scope }
+            if manners.downscopesRefreshTokens, let scope = form["scope"] { grant?.scope = scope }
             guard let grant else { return nil }
             state.subject = grant.subject
             state.serial += 1

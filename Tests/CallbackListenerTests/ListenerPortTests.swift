@@ -58,7 +58,7 @@ extension `The loopback listener` {
         defer { close(taken.descriptor) }
         try await withListener { listener, _ in
             let binding = try CallbackBinding(parsing: "http://127.0.0.1:\(taken.port)/cb")
-            #expect(throws: CallbackListenerError.portInUse(port: taken.port, holder: getuid())) {
+            #expect(throws: CallbackListenerError.portInUse(host: "127.0.0.1", port: taken.port, holder: getuid())) {
                 try listener.open(binding)
             }
             #expect(listener.listeners.isEmpty)
@@ -79,7 +79,7 @@ extension `The loopback listener` {
             let taken = try #require(Visitor.occupy(over: AF_INET6))
             defer { close(taken.descriptor) }
             let binding = try CallbackBinding(parsing: "http://localhost:\(taken.port)/cb")
-            #expect(throws: CallbackListenerError.portInUse(port: taken.port, holder: getuid())) {
+            #expect(throws: CallbackListenerError.portInUse(host: "::1", port: taken.port, holder: getuid())) {
                 try listener.open(binding)
             }
             #expect(await Visitor.sawClosed(taken.port, of: listener))

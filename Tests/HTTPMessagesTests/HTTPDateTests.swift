@@ -25,6 +25,8 @@ import Testing
         "", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994", "Sun, 06 Nov 1994 08:49:37 CET",
         "Sun, 00 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 24:49:37 GMT", "Sun, 06 Foo 1994 08:49:37 GMT",
         "Sun, 06 Nov 1994 08:49 GMT", "784111777", "Sun, 06 Nov 1969 08:49:37 GMT", "Sun, +6 Nov 1994 08:49:37 GMT",
+        "Fri, 31 Feb 2025 08:49:37 GMT", "Wed, 29 Feb 2023 08:49:37 GMT", "Fri, 31 Apr 2026 08:49:37 GMT",
+        "Sun, 32 Jan 2026 08:49:37 GMT",
     ])
     func `is nothing else`(text: String) {
         #expect(HTTPDate.seconds(of: text) == nil)

@@ -1,7 +1,7 @@
 import HTTPMessages
 import Testing
 
-@Suite struct `What a token is narrowed to` {
+@Suite struct `What a token is downscoped to` {
     @Test(arguments: ["openid", "https://mail.google.com/", "a:b", "!", "#", "user.read~"])
     func `a scope is`(text: String) { #expect(TokenDownscoping.isScope(text)) }
 

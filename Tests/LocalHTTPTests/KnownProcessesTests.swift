@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import LocalHTTP
@@ -8,7 +9,7 @@ import Testing
 @Suite(
     .enabled(if: PeerProcess.isSupported, "this kernel does not tell processes by descriptor"),
     .timeLimit(.minutes(5)))
-struct `The processes that a listener knows` {
+struct `The processes that a loop knows` {
     @Test func `a process that connects again is known, but not for a connection that was accepted before`()
         async throws
     {
@@ -30,31 +31,85 @@ struct `The processes that a listener knows` {
     }
 
     @Test func `a process that has ended is known no more, and its descriptor is closed`() throws {
-        let processes = KnownProcesses()
+        var processes = KnownProcesses()
         let child = try #require(spawned("/bin/sleep", "infinity"))
         let descriptor = clinux_open_process(child)
-        processes.keep(PeerProcess(descriptor: descriptor), child, age: 1)
-        #expect(processes.find(child, age: 2)?.isAlive == true)
-        #expect(processes.find(child, age: 1) == nil)
-        #expect(processes.find(child + 1, age: 2) == nil)
+        processes.keep(PeerProcess(Descriptor(descriptor)), child, at: 1, age: 1)
+        #expect(processes.find(child, at: 1, age: 2)?.isAlive == true)
+        #expect(processes.find(child, at: 1, age: 1) == nil)
+        #expect(processes.find(child + 1, at: 1, age: 2) == nil)
+        // Another listener's connection may be an older process's, though it was accepted later.
+        #expect(processes.find(child, at: 2, age: 2) == nil)
         kill(child, SIGKILL)
         // It is a zombie until it is waited for: its number is not another process's yet, but it has ended.
         var status = unsafe siginfo_t()
         #expect(unsafe waitid(P_PID, id_t(child), &status, WEXITED | WNOWAIT) == 0)
-        #expect(processes.find(child, age: 3) == nil)
+        #expect(processes.find(child, at: 1, age: 3) == nil)
         #expect(fcntl(descriptor, F_GETFD) == -1)
         #expect(waitpid(child, nil, 0) == child)
     }
 
     @Test func `eight are kept, and none that cannot be seen from here`() throws {
-        let processes = KnownProcesses()
+        var processes = KnownProcesses()
         for number in Int32(0)...9 {
             let descriptor = clinux_open_process(getpid())
             try #require(descriptor >= 0)
-            processes.keep(PeerProcess(descriptor: descriptor), number, age: 1)
+            processes.keep(PeerProcess(Descriptor(descriptor)), number, at: 1, age: 1)
         }
-        let known = (Int32(0)...9).filter { processes.find($0, age: 2) != nil }
+        let known = (Int32(0)...9).filter { processes.find($0, at: 1, age: 2) != nil }
         #expect(known == Array(2...9))
+    }
+
+    @Test func `gives up the descriptors that nothing else uses`() throws {
+        var processes = KnownProcesses()
+        for number in Int32(1)...3 {
+            let descriptor = clinux_open_process(getpid())
+            try #require(descriptor >= 0)
+            processes.keep(PeerProcess(Descriptor(descriptor)), number, at: 1, age: 1)
+        }
+        let used = processes.find(2, at: 1, age: 2)
+        let gaveUp = processes.giveUp()
+        #expect(gaveUp)
+        let kept = (Int32(1)...3).map { processes.find($0, at: 1, age: 2) }
+        #expect(kept[0] == nil && kept[1] === used && kept[2] == nil)
+        let gaveUpMore = processes.giveUp()
+        #expect(!gaveUpMore)
+    }
+
+    @Test
+    func `without a free descriptor they are given up before an idle client, at whichever listener`()
+        async throws
+    {
+        try await TestServer.withDirectory { directory in
+            let steps = try Steps(in: directory)
+            let other = ServerPlace.unix(directory + "/other.sock")
+            let socket = try ListeningSocket.open(.unix(path: directory + "/other.sock"))
+            try steps.loop.add(Listener(socket, server: steps.rules))
+            let idle = try RawClient(other)
+            idle.get("/known")
+            #expect(steps.settle())
+            steps.waiting.exchanges.withLock { exchanges in
+                for exchange in exchanges { exchange.connection.send(.text("known"), of: exchange, isHead: false) }
+                exchanges = []
+            }
+            #expect(try idle.answer().text == "known")
+            steps.fail(1)
+            let next = try RawClient(steps.place)
+            next.get("/now")
+            #expect(steps.settle())
+            #expect(try next.answer().text == "now")
+            idle.get("/now")
+            #expect(steps.settle())
+            #expect(try idle.answer().text == "now")
+            // The process of the last client is known again. Without it the idle one gives way.
+            let gaveUp = steps.loop.processes.giveUp()
+            #expect(gaveUp)
+            steps.fail(1)
+            let last = try RawClient(steps.place)
+            #expect(steps.settle())
+            #expect(try idle.readToEnd().isEmpty)
+            withExtendedLifetime(last) {}
+        }
     }
 
     private func spawned(_ arguments: String...) -> pid_t? {

@@ -80,6 +80,41 @@ import Testing
         #expect(ledger.caller(uid: 1_000, pid: getpid(), proof: unnumbered, at: 100) !== second)
     }
 
+    @Test(arguments: [true, false])
+    func `a process that has run exec is another program at its next connection`(isProved: Bool) throws {
+        let child = try ExecutingChild()
+        let ledger = IssuedTokenLedger()
+        let proof = isProved ? ProcessProof(identity: 7) { true } : nil
+        let before = ledger.caller(uid: 1_000, pid: child.pid, proof: proof, at: 100)
+        #expect(before.executable == child.first && before.isVerified == isProved)
+        #expect(ledger.caller(uid: 1_000, pid: child.pid, proof: proof, at: 100) === before)
+        try child.execute()
+        let after = ledger.caller(uid: 1_000, pid: child.pid, proof: proof, at: 100)
+        #expect(after.executable == child.second && after.isVerified == isProved)
+        #expect(after.identity.program.startTime == before.identity.program.startTime)
+        #expect(ledger.caller(uid: 1_000, pid: child.pid, proof: proof, at: 100) === after)
+    }
+
+    @Test func `an executable that was verified is not verified once its process has ended`() {
+        let ledger = IssuedTokenLedger()
+        let first = ledger.caller(uid: 1_000, pid: getpid(), proof: ProcessProof(identity: 7) { true }, at: 100)
+        let ended = ledger.caller(uid: 1_000, pid: getpid(), proof: ProcessProof(identity: 7) { false }, at: 100)
+        #expect(first.isVerified && !ended.isVerified)
+        #expect(first.identity.program != ended.identity.program)
+    }
+
+    @Test func `start time and unit of a later process with the same id are not taken over`() throws {
+        let start = try #require(ProcessFacts.startTime(of: getpid()))
+        let own = AuditCaller(uid: 1_000, pid: getpid(), seen: start, serial: 1)
+        #expect(own.identity.program.startTime == start)
+        #expect(own.identity.unit == ProcessFacts.unit(of: getpid()))
+        #expect(start <= ProcessFacts.ticksSinceBoot)
+        // Seen before this process started: the id was another process's.
+        let other = AuditCaller(uid: 1_000, pid: getpid(), seen: start - 1, serial: 2)
+        #expect(other.identity.program.startTime == nil && other.identity.program.serial == 2)
+        #expect(other.identity.unit == nil)
+    }
+
     @Test func `looks up a process once, and tells programs apart`() throws {
         let ledger = IssuedTokenLedger()
         let own = ledger.caller(uid: 1_000, pid: getpid(), at: 1)
@@ -109,7 +144,7 @@ import Testing
 
     @Test func `forgets uses at its bound, and says the first again`() {
         var told = RecordedUses(maxSize: 8)
-        let program = AuditCaller(uid: 1, pid: .max, executable: nil, serial: 1).identity.program
+        let program = AuditCaller(uid: 1, pid: .max, serial: 1).identity.program
         func isNew(_ account: String) -> Bool {
             told.insert(AuditUse(.issuedToken, account: account, operation: "token"), of: program)
         }

@@ -95,12 +95,12 @@ import Testing
         }
     }
 
-    @Test func `cancelling a wait withdraws the interest`() async throws {
+    @Test func `cancelling a wait cancels the interest`() async throws {
         let waits = Gate()
-        let withdrawn = Gate()
+        let cancelled = Gate()
         let daemon = try FakeDaemon { request in
             if request.hasPrefix("DELETE /v1/flows/f1 ") {
-                withdrawn.open()
+                cancelled.open()
                 return .json(200, #"{"id":"f1","status":"cancelled"}"#)
             }
             waits.open()
@@ -112,7 +112,7 @@ import Testing
         await waits.wait()
         waiting.cancel()
         await #expect(throws: RingbackError.self) { try await waiting.value }
-        await withdrawn.wait()
+        await cancelled.wait()
     }
 
     @Test func `accounts are read leniently, but for their names`() async throws {

@@ -33,7 +33,7 @@ import Testing
         let settings: JSON = [
             "access_token_lifetime": 5, "id_token_lifetime": 6, "code_lifetime": 7, "refresh_token_lifetime": 8,
             "refresh_expires_in": true, "omit_expires_in": true, "refresh_tokens": "never", "rotation": false,
-            "reuse_grace": 9, "id_token_on_refresh": false, "narrow_refresh_tokens": true, "algorithm": "EdDSA",
+            "reuse_grace": 9, "id_token_on_refresh": false, "downscope_refresh_tokens": true, "algorithm": "EdDSA",
             "auto_approve": "bob",
             "device_grant": false, "device_interval": 11, "device_code_lifetime": 12,
             "device_answer": ["interval": .null, "user_code": "x"], "registration": "token",

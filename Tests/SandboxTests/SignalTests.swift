@@ -9,7 +9,7 @@ import Testing
 
     @Test func `wakes every waiter that the change concerns`() async {
         let signal = Signal()
-        let clock = TestClock()
+        let clock = SandboxClock()
         let start = clock.now
         await withTaskGroup(of: Bool.self) { group in
             for threshold in 1...50 {

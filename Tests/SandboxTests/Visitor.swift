@@ -15,7 +15,7 @@ let verifier = String(repeating: "v", count: 43)
 let challenge = Base64URL.encode(Digest.sha256(verifier))
 
 /// A clock that moves when it is told to.
-final class TestClock: Sendable {
+final class SandboxClock: Sendable {
     private let seconds = Mutex(1_800_000_000)
     var now: Int { seconds.withLock { $0 } }
     func advance(by count: Int) { seconds.withLock { $0 += count } }
@@ -53,7 +53,7 @@ struct Answer {
 /// A browser, a client and a tester in one, who speaks to a site without a socket.
 struct Visitor {
     let site: SandboxSite
-    let clock = TestClock()
+    let clock = SandboxClock()
     var prefix = ""
 
     init(_ options: SandboxOptions = SandboxOptions()) {

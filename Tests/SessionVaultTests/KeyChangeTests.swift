@@ -7,7 +7,7 @@ import Testing
 
 /// What is found after a kill at each call of a rekey, made by hand: what the calls before it leave behind.
 @Suite struct `After a kill in changing the vault's key` {
-    private let house = House()
+    private let house = VaultHouse()
     /// Another vault's key, in the same directory: nobody touches it.
     private let foreign = String(repeating: "f", count: 32) + ".key"
 
@@ -140,7 +140,7 @@ import Testing
         try await house.opened().store(Secret("text"), in: slot)
         let first = try current()
         try note(first, replacing: nil)
-        let other = House()
+        let other = VaultHouse()
         _ = try await other.opened()
         let foreign = try VaultKeyFile(parsing: other.content(other.keyFile)).keyID + ".key"
         house.write(other.content("\(other.keys)/\(foreign)"), "\(house.keys)/\(foreign)")

@@ -5,7 +5,7 @@ import Testing
 
 /// Each source, at the first start and later: there, absent, locked, with another key.
 @Suite struct `The key's source` {
-    private let house = House()
+    private let house = VaultHouse()
     static let kept: [KeySourceChoice] = [.secretService, .systemdCredential, .keyFile, .passphrase]
 
     // MARK: The first start
@@ -171,7 +171,7 @@ import Testing
     }
 
     @Test func `is not asked to open other sessions than its own`() async throws {
-        let stranger = House()
+        let stranger = VaultHouse()
         try await stranger.opened().store(Secret("theirs"), in: slot)
         try await house.opened().store(Secret("mine"), in: slot)
         let mine = house.content(house.keyFile)

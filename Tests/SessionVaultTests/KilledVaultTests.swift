@@ -6,7 +6,7 @@ import Testing
 
 /// What is found after a kill at each call, made by hand: what the calls before it leave behind.
 @Suite struct `After a kill` {
-    private let house = House()
+    private let house = VaultHouse()
     private let old = Secret("old")
 
     private func prepared(announced: Bool) async throws -> (place: String, new: [UInt8]) {

@@ -7,7 +7,7 @@ import Testing
     /// Optimized code takes well under 150 ms. The bound here is for unoptimized code on a busy machine. The time is
     /// printed.
     @Test func `are read in a moment`() async throws {
-        let house = House()
+        let house = VaultHouse()
         let slots = (0..<1_000).map { VaultSlot(account: "account-\($0)", binding: slot.binding) }
         let text = Secret(String(repeating: "four kilobytes of tokens ", count: 160))
         let first = try await house.opened()

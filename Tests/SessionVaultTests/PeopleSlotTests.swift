@@ -7,7 +7,7 @@ import Testing
 private let people = VaultSlot(account: slot.account, binding: slot.binding, kind: .people)
 
 @Suite struct `What is known of people in the vault` {
-    private let house = House()
+    private let house = VaultHouse()
 
     private var sealed: [String] { house.names(house.folder).filter { $0.hasSuffix(".people") } }
 

@@ -10,7 +10,7 @@ import Testing
         case keyFileGone, keyFileReplaced, keyFileOpen, credentialGone, credentialReplaced, credentialShort
     }
 
-    private let house = House()
+    private let house = VaultHouse()
     private var credential: String { house.path + "/ringback-vault-key" }
     private var sources: [any KeySource] {
         [house.keySource, SystemdCredentialSource(directory: house.path), PassphraseSource(cost: cheapScrypt)]

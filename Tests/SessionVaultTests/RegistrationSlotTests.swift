@@ -7,7 +7,7 @@ import Testing
 private let registration = VaultSlot(account: slot.account, binding: slot.binding, kind: .registration)
 
 @Suite struct `A client registration in the vault` {
-    private let house = House()
+    private let house = VaultHouse()
 
     private var sealed: [String] { house.names(house.folder).filter { $0.hasSuffix(".registration") } }
 

@@ -6,7 +6,7 @@ import Testing
 @testable import SessionVault
 
 @Suite struct `Moving the vault's key` {
-    private let house = House()
+    private let house = VaultHouse()
     private let keyring = FakeSource(.secretService)
     private let credential = FakeSource(.systemdCredential)
 

@@ -11,7 +11,7 @@ private final class End: Sendable {
 }
 
 @Suite struct `The vault of sealed files` {
-    private let house = House()
+    private let house = VaultHouse()
 
     // MARK: Readers
 
@@ -198,7 +198,7 @@ private final class End: Sendable {
     }
 
     @Test func `a session under another vault's key is left as it is`() async throws {
-        let stranger = House()
+        let stranger = VaultHouse()
         let theirs = try await stranger.opened()
         try await theirs.store(Secret("theirs"), in: slot)
         let content = stranger.content(stranger.sealed)

@@ -7,7 +7,7 @@ import Synchronization
 @testable import SessionVault
 
 /// A state directory, and a place for keys beside it, that go with their test.
-final class House: Sendable {
+final class VaultHouse: Sendable {
     let path: String
 
     /// In memory, where there is such a place: what fsync costs is not what these tests ask.

@@ -11,7 +11,7 @@ import Testing
     /// A vault, and the way to what is left of it after a restart.
     private final class Subject {
         let kind: Kind
-        let house = House()
+        let house = VaultHouse()
         private var current: any Vault
 
         init(_ kind: Kind) async throws {

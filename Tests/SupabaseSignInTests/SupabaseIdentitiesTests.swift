@@ -133,6 +133,23 @@ import Testing
         #expect(told(house) == ["+github inferred"])
     }
 
+    @Test func `of the user who was seen longest ago is forgotten first, though nothing of theirs has changed`()
+        async throws
+    {
+        let house = try await SupabaseHouse()
+        try await house.signIn()
+        let alice = try #require(try await house.view.subject)
+        // So many others have signed in since that one more would be too many.
+        var users = try #require(try await known(house))
+        for number in 1..<KnownUsers.most { users.remember([], of: "p\(number)") }
+        await house.vault.put(users.text, in: try await people(house))
+        try await signOut(house)
+        try await house.signIn()
+        users = try #require(try await known(house))
+        users.remember([], of: "one more")
+        #expect(users.identities(of: alice) != nil && users.identities(of: "p1") == nil)
+    }
+
     private func people(_ house: SupabaseHouse) async throws -> VaultSlot {
         let account = try await house.broker.sessionManager.account(name)
         return VaultSlot(account: name.rawValue, binding: account.bindingID, kind: .people)

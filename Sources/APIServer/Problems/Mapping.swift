@@ -52,14 +52,13 @@ extension Problem {
             var members = JSONObject()
             members["method"] = method.map { .string($0) }
             self.init(.methodUnsupported, reason.sentence, extensions: members)
-        case .portInUse(let port, let reason):
+        case .portInUse(let failure):
             self.init(
-                .portInUse, "The callback cannot be listened for: \(reason).",
-                extensions: Problem.members(port: port))
-        case .entranceUnavailable(let port, let reason):
+                .portInUse, "The callback cannot be listened for: \(failure.clause).", extensions: failure.members)
+        case .entranceUnavailable(let failure):
             self.init(
-                .portInUse, "No address for a browser to open can be listened for: \(reason).",
-                extensions: Problem.members(port: port))
+                .portInUse, "No address for a browser to open can be listened for: \(failure.clause).",
+                extensions: failure.members)
         case .invalidCallback(let reason): self.init(.invalidCallback, reason.sentence)
         case .flowEnded:
             self.init(.flowExpired, "The sign-in of this callback has ended. Start it again if you are not signed in.")
@@ -101,12 +100,6 @@ extension Problem {
     /// The account of the problem, for programs.
     fileprivate static func members(of account: AccountName) -> JSONObject {
         JSONObject([.init("account", .string(account.rawValue))])
-    }
-
-    private static func members(port: Int?) -> JSONObject {
-        var members = JSONObject()
-        members["port"] = port.map { .integer($0) }
-        return members
     }
 
     private static func members(of setting: UnusableSetting) -> JSONObject {

@@ -51,13 +51,15 @@ struct StatusResource: Resource {
     }
 
     /// What the broker knows of the caller. Where the kernel proves which process connected, the executable is that
-    /// process's; otherwise it is what `/proc` says of the pid, which may be another process's by now.
+    /// process's; otherwise it is what `/proc` says of the pid, which may be another process's by now. The executable is
+    /// not verified either if it is another one than when the process connected.
     func peer(_ call: Call) async throws(Problem) -> ServerResponse {
         guard case .local(let uid, let pid) = call.request.peer else { throw Problem(.notFound) }
         var object = JSONObject([.init("uid", .integer(Int(uid))), .init("pid", .integer(Int(pid)))])
         let caller = call.facts.caller
-        let isVerified = caller?.isVerified == true
-        object["executable"] = (isVerified ? caller?.executable : ProcessFacts.executable(of: pid)).map { .string($0) }
+        let current = ProcessFacts.executable(of: pid)
+        let isVerified = caller?.isVerified == true && (current == nil || current == caller?.executable)
+        object["executable"] = (isVerified ? caller?.executable : current).map { .string($0) }
         object["unit"] = ProcessFacts.unit(of: pid).map { .string($0) }
         object["confidence"] = isVerified ? "verified" : "unverified"
         let peer = PolicyPeer(uid: uid, pid: pid)

@@ -36,8 +36,8 @@ extension FindingReason: Sentence {
                 + "a domain of yours, such as org.example.\(scheme), avoids that."
         case .callbackAwaited: "A sign-in is waiting for its callback now."
         case .portFree: "The port of the callback is free."
-        case .portUnusable(let cause):
-            "The callback cannot arrive: \(cause ?? "the listener cannot be opened")."
+        case .portUnusable(let failure):
+            "The callback cannot arrive: \(failure?.clause ?? "the listener cannot be opened")."
         }
     }
 }

@@ -25,10 +25,10 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     case invalid(field: String, reason: Reason)
     /// `method` is the sign-in method that the provider does not offer, if that is the reason.
     case methodUnsupported(Reason, method: String? = nil)
-    /// The port of the redirect URI is in use or may not be opened. The port is nil if it is not known.
-    case portInUse(Int?, reason: String)
-    /// No listener can be opened for the address that a browser is started with. The port is nil if it is not known.
-    case entranceUnavailable(port: Int?, reason: String)
+    /// The port of the redirect URI is in use or may not be opened.
+    case portInUse(ListenerFailure)
+    /// No listener can be opened for the address that a browser is started with.
+    case entranceUnavailable(ListenerFailure)
     /// Not a callback of a pending flow; the reason says why.
     case invalidCallback(Reason)
     /// A callback of a flow that has ended.

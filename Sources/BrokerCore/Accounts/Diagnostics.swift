@@ -99,9 +99,9 @@ public struct Diagnostics: Sendable {
             await broker.callbackReceiver.close(opened, account.name)
             return Finding(check, .ok, .finding(.portFree))
         } catch {
-            let cause: String? = if case .portInUse(_, let reason) = error { reason } else { nil }
+            let failure: ListenerFailure? = if case .portInUse(let failure) = error { failure } else { nil }
             return Finding(
-                check, .wrong, .finding(.portUnusable(cause: cause)), .portTaken, setting: "redirect_uri", url: uri)
+                check, .wrong, .finding(.portUnusable(failure)), .portTaken, setting: "redirect_uri", url: uri)
         }
     }
 }

@@ -42,5 +42,5 @@ public enum FindingReason: Sendable, Equatable {
     case callbackAwaited
     case portFree
     /// `cause` ends a sentence; nil if it is not known.
-    case portUnusable(cause: String?)
+    case portUnusable(ListenerFailure?)
 }

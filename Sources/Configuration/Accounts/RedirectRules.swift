@@ -2,6 +2,17 @@ internal import HTTPMessages
 internal import OAuth
 internal import SupabaseAuth
 
+/// Where a callback by a custom scheme carries the key of its flow at a Supabase project (`redirect_flow_key`).
+enum FlowKeyPlace: String, CaseIterable {
+    case query
+    case nowhere = "none"
+
+    /// As the account's table says; the key table refuses other words.
+    init(of table: TOMLTableReader) {
+        self = table.string("redirect_flow_key").flatMap(FlowKeyPlace.init(rawValue:)) ?? .query
+    }
+}
+
 /// Reads where the authorization response is sent, and checks what the provider accepts.
 extension AccountReader {
     /// Apple rejects loopback redirect URIs with `invalid_request`, but only in the browser.
@@ -22,7 +33,7 @@ extension AccountReader {
                 "Apple posts its response if name or email is requested, and such a sign-in cannot be completed by "
                     + "pasting an address: request only openid, or sign in with Apple through Supabase")
         }
-        if table.string("redirect_flow_key") == "none" {
+        if FlowKeyPlace(of: table) == .nowhere {
             guard case .customScheme = target else {
                 account.refuse("redirect_flow_key", "\"none\" is for a redirect_uri with a custom scheme only")
                 return target

@@ -77,7 +77,7 @@ struct SupabaseReader {
         if table.string("id_token_account") == account.name {
             account.refuse("id_token_account", "must name another account")
         }
-        let isKeyless = table.string("redirect_flow_key") == "none"
+        let isKeyless = FlowKeyPlace(of: table) == .nowhere
         checkBrowser(of: project, isKeyless: isKeyless)
         guard account.check.errors.count == before else { return nil }
         return SupabaseConfiguration(

@@ -111,7 +111,8 @@ struct Key {
         Key(.account, "api_key", .string, "supabase: the project's publishable key"),
         Key(.account, "gateway", .boolean, "supabase: false where the URL is the Auth server's own, with no gateway"),
         Key(
-            .account, "redirect_flow_key", .word(["query", "none"]), "supabase: where a custom scheme carries the key"),
+            .account, "redirect_flow_key", .word(FlowKeyPlace.allCases.map(\.rawValue)),
+            "supabase: where a custom scheme carries the key"),
         Key(.account, "oauth_provider", .string, "supabase: the default provider of browser sign-ins"),
         Key(.account, "allow_missing_nonce", .boolean, "supabase: take ID tokens without a nonce"),
         Key(.account, "id_token_account", .string, "supabase: the account whose ID token signs in here"),

@@ -18,7 +18,7 @@ final class EventLoop: @unchecked Sendable {
     private let clock: @Sendable () -> Int64
     private static let bellToken = UInt64.max
 
-    private struct Registration {
+    struct Registration {
         /// Distinguishes this connection from earlier ones whose descriptor had the same number.
         var generation: UInt32 = 0
         var connection: HTTPConnection?
@@ -27,12 +27,18 @@ final class EventLoop: @unchecked Sendable {
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
-    private var registrations: [Registration] = []
+    private(set) var registrations: [Registration] = []
+    /// See ``freeDescriptor(for:)``.
+    var candidates: [Candidate] = []
     private var deadlines = DeadlineWheel()
     /// Connections with more input, which is read after other connections have had a turn.
     private var waiting: [HTTPConnection] = []
     /// Listeners that are paused because a connection could not be accepted, and when each is tried again.
     private var paused: [UInt64: Int64] = [:]
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
+    var processes = KnownProcesses()
     /// Objects of closed connections, which are used again for the next clients.
     #if !DEBUG
         @safe @exclusivity(unchecked)
@@ -187,8 +193,6 @@ final class EventLoop: @unchecked Sendable {
     private func accept(_ token: UInt64) {
         guard let listener = listeners.withLock({ $0[token] }) else { return }
         var outcome = listener.accept(for: self)
-        // Attack: a client opens connections and sends nothing, to use up the descriptors. Therefore the oldest idle
-        // connection is closed.
         if case .exhausted = outcome, freeDescriptor() { outcome = listener.accept(for: self) }
         switch outcome {
         case .accepted: return
@@ -215,18 +219,6 @@ final class EventLoop: @unchecked Sendable {
             guard let listener = listeners.withLock({ $0[token] }) else { continue }
             poller.change(listener.number, .input, token: token)
         }
-    }
-
-    /// The process has no free descriptor: closes the oldest connection of any server that is not working on a complete
-    /// request, see ``ConnectionRegistry/oldestIdle``. False if there is none.
-    ///
-    /// - Parameter other: a connection that must not be closed.
-    func freeDescriptor(for other: HTTPConnection? = nil) -> Bool {
-        let oldest = registrations.lazy.compactMap(\.connection).filter { $0.isIdle && $0 !== other }.min {
-            $0.isBlocked == $1.isBlocked ? $0.age < $1.age : $1.isBlocked
-        }
-        oldest?.drop()
-        return oldest != nil
     }
 
     // MARK: Connections

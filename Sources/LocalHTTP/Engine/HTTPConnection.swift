@@ -30,8 +30,8 @@ final class HTTPConnection: @unchecked Sendable {
 
     let loop: EventLoop
     private(set) var server: ConnectionRules
-    /// Of the listener; nil without one.
-    private(set) var processes: KnownProcesses?
+    /// The token of the listener that accepted it; nil without one.
+    private(set) var listener: UInt64?
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -108,14 +108,12 @@ final class HTTPConnection: @unchecked Sendable {
     // MARK: Opening and closing
 
     /// Starts to serve a client.
-    func open(
-        _ socket: consuming Descriptor, _ peer: Peer, _ server: ConnectionRules, _ processes: KnownProcesses? = nil
-    ) {
+    func open(_ socket: consuming Descriptor, _ peer: Peer, _ server: ConnectionRules, listener: UInt64? = nil) {
         number = socket.number
         self.socket = consume socket
         self.peer = peer
         self.server = server
-        self.processes = processes
+        self.listener = listener
         phase = .reading
         guard server.admit(self) else {
             closeSocket()
@@ -159,7 +157,7 @@ final class HTTPConnection: @unchecked Sendable {
         number = -1
         socket = nil
         server = .nobody
-        processes = nil
+        listener = nil
         if isKnownUniquelyReferenced(&memory) { memory.value = nil } else { memory = ConnectionMemory() }
         loop.retire(self)
     }

@@ -11,7 +11,6 @@ final class Listener: @unchecked Sendable {
     /// The token of its events.
     let token: UInt64
     private let socket: Descriptor
-    private let processes = KnownProcesses()
     private let accepting: @Sendable (Int32) -> Int32
     /// The address at which it listens; nil for a Unix socket.
     private let address: SocketAddress?
@@ -93,6 +92,6 @@ final class Listener: @unchecked Sendable {
             unsafe setsockopt(socket.number, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, size)
         }
         guard let peer = Peer(of: socket.number, server: address), server.accepts(peer) else { return }
-        loop.freeConnection().open(socket, peer, server, processes)
+        loop.freeConnection().open(socket, peer, server, listener: token)
     }
 }

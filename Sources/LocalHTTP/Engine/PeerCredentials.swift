@@ -61,15 +61,14 @@ extension HTTPConnection {
     }
 
     /// The process of a local peer. Nil if the connection's memory already has a value. The process needs a descriptor;
-    /// if none is free, the oldest idle connection is closed.
+    /// if none is free, see ``EventLoop/freeDescriptor(for:)``.
     func process(of peer: Peer, over socket: Int32) -> PeerProcess? {
         guard case .local(_, let number) = peer, memory.value == nil, PeerProcess.isSupported else { return nil }
-        if let known = processes?.find(number, age: age) { return known }
+        if let listener, let known = loop.processes.find(number, at: listener, age: age) { return known }
         var found = PeerProcess(of: socket)
-        if found == nil, [EMFILE, ENFILE].contains(errno), loop.freeDescriptor(for: self) {
-            found = PeerProcess(of: socket)
-        }
-        if let found { processes?.keep(found, number, age: age) }
+        let code = found == nil ? errno : 0
+        if code == EMFILE || code == ENFILE, loop.freeDescriptor(for: self) { found = PeerProcess(of: socket) }
+        if let found, let listener { loop.processes.keep(found, number, at: listener, age: age) }
         return found
     }
 

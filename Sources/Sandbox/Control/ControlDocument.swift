@@ -83,7 +83,7 @@ struct ControlDocument {
         case "omit_expires_in": settings.omitsExpiresIn = try member.bool()
         case "rotation": settings.rotates = try member.bool()
         case "id_token_on_refresh": settings.renewsIDToken = try member.bool()
-        case "narrow_refresh_tokens": settings.narrowsRefreshTokens = try member.bool()
+        case "downscope_refresh_tokens": settings.downscopesRefreshTokens = try member.bool()
         case "require_nonce": settings.requiresNonce = try member.bool()
         case "omit_kid": settings.omitsKeyIDs = try member.bool()
         case "algorithm": settings.algorithm = try member.oneOf(SandboxAlgorithm.self)

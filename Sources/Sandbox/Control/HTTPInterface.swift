@@ -127,7 +127,7 @@ extension SandboxSettings {
             "refresh_expires_in": .bool(statesRefreshLifetime),
             "omit_expires_in": .bool(omitsExpiresIn), "refresh_tokens": .string(refreshTokens.rawValue),
             "rotation": .bool(rotates), "reuse_grace": .integer(reuseGrace),
-            "id_token_on_refresh": .bool(renewsIDToken), "narrow_refresh_tokens": .bool(narrowsRefreshTokens),
+            "id_token_on_refresh": .bool(renewsIDToken), "downscope_refresh_tokens": .bool(downscopesRefreshTokens),
             "algorithm": .string(algorithm.rawValue), "auto_approve": autoApprovedUser.map(JSON.string) ?? false,
             "device_grant": .bool(offersDevices), "device_interval": .integer(deviceInterval),
             "device_code_lifetime": .integer(deviceCodeLifetime), "device_answer": .object(deviceResponse),

@@ -95,7 +95,7 @@ public struct SandboxSettings: Sendable, Equatable {
     /// Responses to refreshes contain an ID token.
     public var renewsIDToken = true
     /// A refresh with fewer scopes brings a refresh token of these scopes alone, against RFC 6749 section 6.
-    public var narrowsRefreshTokens = false
+    public var downscopesRefreshTokens = false
     public var pushedRequests = PushedRequests.off
     /// The status of a successful response to a pushed request; some servers send 200.
     public var pushedStatus = 201

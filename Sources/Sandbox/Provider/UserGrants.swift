@@ -80,7 +80,7 @@ extension Issuer {
             throw ErrorResponse("invalid_target", "the resource is not known here")
         }
         let refreshToken = rotate(token, grant, at: now)
-        let lasting = narrowed(scopes, of: family, grant)
+        let lasting = downscoped(scopes, of: family, grant)
         if let refreshToken { ledger.refreshTokens[refreshToken]?.scopes = lasting }
         counters.refreshes += 1
         let given = perturbations.take(.tokenWholeScope) ? family.scopes : scopes
@@ -90,10 +90,10 @@ extension Issuer {
     }
 
     /// The scopes of a refresh token that comes with a token of these scopes; nil for the family's.
-    private func narrowed(
+    private func downscoped(
         _ scopes: [String], of family: Ledger.Family, _ grant: Ledger.RefreshGrant
     ) -> [String]? {
-        settings.narrowsRefreshTokens && Set(scopes) != Set(family.scopes) ? scopes : grant.scopes
+        settings.downscopesRefreshTokens && Set(scopes) != Set(family.scopes) ? scopes : grant.scopes
     }
 
     /// If the token that replaced it was used, the first response has arrived: a correct client has no reason to repeat

@@ -11,7 +11,7 @@ struct StateLease: Sendable, Equatable {
     /// The file has a fixed length and is written in one call, so that no reader sees a part of it.
     static let size = 512
 
-    /// The host name.
+    /// The host name, see ``name(ofHost:boot:)``.
     var host: String
     /// The boot id, which differs after each boot.
     var boot: String
@@ -26,12 +26,27 @@ struct StateLease: Sendable, Equatable {
     static func ours() -> StateLease {
         var name = utsname()
         unsafe uname(&name)
-        let host = unsafe withUnsafeBytes(of: &name.nodename) { bytes in
-            unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-        }
+        let bytes = unsafe withUnsafeBytes(of: &name.nodename) { unsafe Array($0.prefix { $0 != 0 }) }
         let boot = readText("/proc/sys/kernel/random/boot_id").filter { $0.isHexDigit || $0 == "-" }
-        return StateLease(host: host, boot: boot, pid: Int(getpid()), start: startTime(of: Int(getpid())) ?? 0)
+        return StateLease(
+            host: StateLease.name(ofHost: bytes, boot: boot), boot: boot, pid: Int(getpid()),
+            start: startTime(of: Int(getpid())) ?? 0)
     }
+
+    /// A host's name in the form that ``init(parsing:)`` accepts: the kernel takes any bytes for a name. What is not
+    /// printable ASCII is escaped as in URLs. A host without a name is named by its boot, so that it is not taken for
+    /// another host without a name.
+    static func name(ofHost bytes: [UInt8], boot: String) -> String {
+        guard !bytes.isEmpty else { return "unnamed-\(boot)" }
+        let digits = Array("0123456789ABCDEF".utf8)
+        let escaped = bytes.prefix(64).flatMap { byte in
+            StateLease.isPrintable(byte) && byte != 0x25
+                ? [byte] : [0x25, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+        }
+        return String(decoding: escaped, as: UTF8.self)
+    }
+
+    private static func isPrintable(_ byte: UInt8) -> Bool { byte > 0x20 && byte < 0x7F }
 
     /// True if the process of the lease is running. Meaningful only on the kernel that the lease names.
     var isAlive: Bool { StateLease.startTime(of: pid) == start }
@@ -60,7 +75,7 @@ struct StateLease: Sendable, Equatable {
             let boot = object["boot"]?.string, let pid = object["pid"]?.integer, let start = object["start"]?.integer
         else { return nil }
         // The host name appears in messages, so only printable ASCII is accepted.
-        guard !host.isEmpty, host.utf8.count <= 255, host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), pid > 0 else {
+        guard !host.isEmpty, host.utf8.count <= 255, host.utf8.allSatisfy(StateLease.isPrintable), pid > 0 else {
             return nil
         }
         self.init(host: host, boot: boot, pid: pid, start: start)

@@ -71,10 +71,12 @@ struct IdentityObserver: Sendable {
         _ account: Account
     ) async {
         // Nothing is stored about users of ephemeral sessions.
-        guard !session.isEphemeral, people.identities(of: user.id) != identities else { return }
-        var people = people
-        people.remember(identities, of: user.id)
-        try? await vault.store(people.text, in: account.knownUsersSlot)
+        guard !session.isEphemeral else { return }
+        var updated = people
+        updated.remember(identities, of: user.id)
+        // The order is stored too: the user who was seen longest ago is removed first.
+        guard updated != people else { return }
+        try? await vault.store(updated.text, in: account.knownUsersSlot)
     }
 
     /// The longest duration of a sign-in in seconds. An identity that is older than this was not made by it.

@@ -11,9 +11,9 @@ struct KnownUsers: Equatable {
         let identities: [KnownIdentity]
     }
 
-    /// The user whose record was stored last comes first.
+    /// The user who was seen last comes first.
     private var people: [KnownUser] = []
-    /// The maximum number of users per account. The user whose record is the oldest is removed first.
+    /// The maximum number of users per account. The user who was seen longest ago is removed first.
     static let most = 64
     private static let version = 1
 

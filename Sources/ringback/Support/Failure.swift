@@ -24,13 +24,8 @@ struct Failure {
             lines.append(Sanitizer.line(message))
         }
         lines += Failure.mistakes(error.problem?.extensions["errors"])
-        if error.advice == nil, let step = nextStep, !Failure.isSaid(step, in: lines) { lines.append(step) }
+        if error.advice == nil, let step = nextStep { lines.append(step) }
         return lines
-    }
-
-    /// True if the step is to try again later, and a line says that already.
-    private static func isSaid(_ step: String, in lines: [String]) -> Bool {
-        step == "Try again later." && lines.contains { $0.lowercased().contains("try again later.") }
     }
 
     /// What failed, and the verb's own advice.
@@ -61,7 +56,9 @@ struct Failure {
             let name = Sanitizer.line(error.problem?.extensions["credential"]?.string ?? "")
             return "Start the daemon with --credential-fd \(name)=N, or as a unit with LoadCredential=\(name):PATH."
         case .rateLimited, .providerUnreachable:
-            return error.retryAfter.map { "Try again in \(TimeText.span($0))." } ?? "Try again later."
+            // The message for the user says already that one may try again.
+            return error.retryAfter.map { "Try again in \(TimeText.span($0))." }
+                ?? (error.userMessage == nil ? "Try again later." : nil)
         default: break
         }
         let isElsewhere = error.problem?.extensions["exposed_socket"] != nil
@@ -77,7 +74,7 @@ struct Failure {
         }
         guard let command else { return nil }
         // A provider that refuses the client or its redirect URI says so on its page, and sends no callback.
-        if error.kind == .flowExpired, let account, command.hasPrefix("ringback login ") {
+        if error.kind == .flowExpired, let account, loginCommand != nil {
             return "Run: \(command) (or, if the page showed an error: ringback doctor \(account))"
         }
         // Where an exposed socket is used, these commands have no effect.
@@ -94,12 +91,12 @@ struct Failure {
         case .invalidConfiguration:
             guard !isElsewhere else { return "ringback doctor" }
             let members = error.problem?.extensions ?? JSONObject()
-            switch members["setting"]?.string {
+            switch members["setting"]?.string.flatMap(AccountSetting.init) {
             // What the daemon is given at its start or later is in no file of the configuration.
-            case "assertion_file": return nil
+            case .assertionFile: return nil
             // The checked configuration is not in a file, so `config check` would find nothing.
             case _ where members["draft"] == true: return nil
-            case "client_secret_registered":
+            case .registeredSecret:
                 return "ringback account add \(account ?? "NAME") --issuer URL --register --replace"
             // A mistake in the files has its place; anything else was found when the account was used.
             default:
@@ -108,11 +105,21 @@ struct Failure {
                 }
                 return "ringback doctor \(account)"
             }
-        default:
-            let name = account ?? error.problem?.extensions["account"]?.string
-            guard error.recovery == .signIn, let name, RequestTarget.isAccountName(name) else { return nil }
-            return "ringback login \(name)"
+        default: return loginCommand
         }
+    }
+
+    /// The command for a new sign-in, if that helps.
+    private var loginCommand: String? {
+        let name = account ?? error.problem?.extensions["account"]?.string
+        guard error.recovery == .signIn, let name, RequestTarget.isAccountName(name) else { return nil }
+        return "ringback login \(name)"
+    }
+
+    /// The settings for which a command of its own helps.
+    private enum AccountSetting: String {
+        case assertionFile = "assertion_file"
+        case registeredSecret = "client_secret_registered"
     }
 
     /// A socket that was named may be forwarded from another machine.

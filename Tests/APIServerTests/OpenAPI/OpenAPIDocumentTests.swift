@@ -10,15 +10,15 @@ import Testing
 @testable import BrokerCore
 
 @Suite struct `The OpenAPI document` {
-    private let document = OpenAPIDocument.document(version: House.version)
+    private let document = OpenAPIDocument.document(version: APIHouse.version)
 
     @Test func `is served as it is`() async throws {
-        let answer = try await House().ask("GET", "/v1/openapi.json")
+        let answer = try await APIHouse().ask("GET", "/v1/openapi.json")
         #expect(answer.status == 200)
         #expect(answer.response.fields["Content-Type"] == "application/json")
         #expect(answer.json == document)
         #expect(answer["openapi"] == "3.1.0")
-        #expect(answer["info"]?["version"]?.string == House.version)
+        #expect(answer["info"]?["version"]?.string == APIHouse.version)
     }
 
     @Test func `describes every route with its operation, and no other`() {

@@ -22,7 +22,8 @@ import Testing
         (.accessDenied(name()), .accessDenied, nil), (.conflict(.any), .stateConflict, nil),
         (.invalid(field: "x", reason: .any), .validationFailed, nil),
         (.methodUnsupported(.any), .methodUnsupported, nil),
-        (.portInUse(1, reason: "x"), .portInUse, nil), (.entranceUnavailable(port: 1, reason: "x"), .portInUse, nil),
+        (.portInUse(ListenerFailure(.portTaken(by: nil), port: 1)), .portInUse, nil),
+        (.entranceUnavailable(ListenerFailure(.portTaken(by: nil), port: 1)), .portInUse, nil),
         (.invalidCallback(.any), .invalidCallback, "Sign in failed. Please try again."),
         (.flowEnded, .flowExpired, nil), (.flowExpired(.any), .flowExpired, "Sign in failed. Please try again."),
         (.flowCancelled(.any), .flowCancelled, nil), (.vaultLocked(.any), .vaultLocked, nil),
@@ -83,8 +84,18 @@ import Testing
         #expect((Language(accepting: header.map { [$0] } ?? []) == .russian) == isRussian)
     }
 
+    @Test func `a port that cannot be listened at has its host, its port and its setting`() {
+        let taken = ListenerFailure(.portTaken(by: 1_001), host: "::1", port: 4_711, setting: "redirect_uri")
+        let problem = Problem(.portInUse(taken), language: .english)
+        #expect(problem.detail == "The callback cannot be listened for: port 4711 is in use by uid 1001.")
+        #expect(JSON.object(problem.extensions) == ["host": "::1", "port": 4_711, "setting": "redirect_uri"])
+        let entrance = Problem(.entranceUnavailable(ListenerFailure(.portTaken(by: nil))), language: .english)
+        #expect(entrance.detail == "No address for a browser to open can be listened for: no port is free.")
+        #expect(entrance.extensions.members.isEmpty)
+    }
+
     @Test func `a Russian-speaking caller reads Russian`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         try await house.signIn()
         house.clock.advance(by: 3_600)
         house.provider.goAway()

@@ -209,7 +209,15 @@ import Testing
                     + "domain of yours, such as org.example.myapp, avoids that."
             ),
             (.host("id.example", .finding(.respondsWithStatus(503))), "id.example responds with HTTP status 503."),
-            (.portUnusable(cause: nil), "The callback cannot arrive: the listener cannot be opened."),
+            (.portUnusable(nil), "The callback cannot arrive: the listener cannot be opened."),
+            (
+                .portUnusable(ListenerFailure(.portTaken(by: getuid()), port: 80)),
+                "The callback cannot arrive: port 80 is in use by a program of yours."
+            ),
+            (
+                .portUnusable(ListenerFailure(.system(call: "bind", errno: EACCES), port: 80)),
+                "The callback cannot arrive: the port may not be used by this user (bind); configure another one."
+            ),
             (.noResponse(host: "id.example", seconds: 6), "id.example does not respond within 6 s."),
         ] as [(FindingReason, String)])
     func `a finding`(reason: FindingReason, sentence: String) {

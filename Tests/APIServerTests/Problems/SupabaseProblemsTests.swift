@@ -13,7 +13,7 @@ import Testing
     /// Every word of the server's, at a status that it says it with.
     static let words = SupabaseCode.all.sorted()
 
-    private func check(_ answer: House.Answer, _ problem: SupabaseProblem, _ language: Language) {
+    private func check(_ answer: APIHouse.Answer, _ problem: SupabaseProblem, _ language: Language) {
         let code = ErrorCode(rawValue: problem.code.rawValue)
         #expect(answer.code == problem.code.rawValue)
         #expect(answer.status == ErrorCode.table[code]?.status)

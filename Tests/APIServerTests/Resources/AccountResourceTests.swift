@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `Accounts on the socket` {
     @Test func `an account shows its state through a session's life`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         var answer = await house.ask("GET", "/v1/accounts/work")
         #expect(answer.status == 200)
         #expect(
@@ -40,8 +40,8 @@ import Testing
     }
 
     @Test func `all accounts come in one object, by name`() async throws {
-        let house = try await House()
-        try await house.configure([try House.account("b"), try House.account("a"), try House.account("a.1")])
+        let house = try await APIHouse()
+        try await house.configure([try APIHouse.account("b"), try APIHouse.account("a"), try APIHouse.account("a.1")])
         let answer = await house.ask("GET", "/v1/accounts")
         #expect(answer["accounts"]?.array?.compactMap { $0["name"]?.string } == ["a", "a.1", "b"])
         try await house.configure([])
@@ -50,7 +50,7 @@ import Testing
 
     @Test(arguments: ["nobody", "Work", "a%2Fb", "..", String(repeating: "a", count: 65)])
     func `an account that is none is not found, on every route`(name: String) async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         for (method, tail) in [
             ("GET", ""), ("GET", "/session"), ("DELETE", "/session"), ("POST", "/refresh"), ("POST", "/sign-in"),
             ("DELETE", "/session?scope=global"), ("GET", "/session?sign_in=wait"),
@@ -65,7 +65,7 @@ import Testing
     // MARK: Signing in
 
     @Test func `a sign-in is created, and an equal one joins it`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         let first = await house.ask("POST", "/v1/accounts/work/sign-in", #"{"method":"browser","timeout":30}"#)
         #expect(first.status == 201)
         #expect(first["status"] == "pending")
@@ -85,7 +85,7 @@ import Testing
     }
 
     @Test func `its fields reach the provider`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         let body = #"{"scopes":"openid  profile","params":{"prompt":"login","x y":"ä&"}}"#
         let flow = await house.ask("POST", "/v1/accounts/work/sign-in", body)
         let url = try #require(flow["authorization_url"]?.string)
@@ -101,7 +101,7 @@ import Testing
         #"{"params":{"":"x"}}"#,
     ])
     func `a wrong field is named`(body: String) async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         let answer = await house.ask("POST", "/v1/accounts/work/sign-in", body)
         #expect(answer.status == 400)
         #expect(answer.code == "validation_failed")
@@ -111,7 +111,7 @@ import Testing
     }
 
     @Test func `every reserved parameter is refused`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         for name in SignInRequest.reservedParameters {
             let answer = await house.ask("POST", "/v1/accounts/work/sign-in", #"{"params":{"\#(name)":"x"}}"#)
             #expect(answer.code == "validation_failed")
@@ -120,7 +120,7 @@ import Testing
     }
 
     @Test func `what keeps a sign-in from beginning is said`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         let target = "/v1/accounts/work/sign-in"
         #expect(await house.ask("POST", target, #"{"method":"password"}"#).code == "method_unsupported")
         house.provider.goAway()
@@ -130,7 +130,7 @@ import Testing
         #expect(away["recovery"] == "retry")
         house.provider.goAway(false)
 
-        var fixed = try House.account("work")
+        var fixed = try APIHouse.account("work")
         fixed.redirectURI = "http://127.0.0.1:1/"
         try await house.configure([fixed])
         let taken = await house.ask("POST", target)
@@ -145,7 +145,7 @@ import Testing
     }
 
     @Test func `another person's sign-in changes nothing, unless a switch was asked for`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         try await house.signIn()
         let refused = try await house.signIn(as: "bob")
         #expect(refused["status"] == "failed")

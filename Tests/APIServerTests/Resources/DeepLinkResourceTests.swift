@@ -9,16 +9,16 @@ import Testing
 @testable import BrokerTestSupport
 
 @Suite(.timeLimit(.minutes(5))) struct `Links for apps on the socket` {
-    private func house() async throws -> House {
-        let house = try await House()
-        var account = try House.account("coin")
+    private func house() async throws -> APIHouse {
+        let house = try await APIHouse()
+        var account = try APIHouse.account("coin")
         account.redirectURI = "swisscoin://auth-callback"
-        try await house.configure([try House.account("work"), account])
+        try await house.configure([try APIHouse.account("work"), account])
         await house.links.configure([LinkScheme(name: "notes", hasCommand: true, takesURL: true)])
         return house
     }
 
-    private func listen(_ house: House, _ scheme: String) async throws -> AsyncStream<[UInt8]>.Iterator {
+    private func listen(_ house: APIHouse, _ scheme: String) async throws -> AsyncStream<[UInt8]>.Iterator {
         let answer = await house.ask("GET", "/v1/deep-links?scheme=\(scheme)")
         #expect(answer.status == 200 && answer.response.fields["Content-Type"] == "text/event-stream")
         #expect(answer.response.fields["Cache-Control"] == "no-store")
@@ -28,7 +28,7 @@ import Testing
         return pieces
     }
 
-    private func deliver(_ house: House, _ url: String) async -> House.Answer {
+    private func deliver(_ house: APIHouse, _ url: String) async -> APIHouse.Answer {
         await house.ask("POST", "/v1/callbacks", JSON.object(JSONObject([.init("url", .string(url))])).text)
     }
 

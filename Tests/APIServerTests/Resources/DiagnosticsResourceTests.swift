@@ -12,11 +12,11 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `What the doctor asks` {
     @Test func `checks have a level and a sentence, and no secret`() async throws {
-        let house = try await House()
-        try await house.configure([try House.account("work"), try House.account("second")])
+        let house = try await APIHouse()
+        try await house.configure([try APIHouse.account("work"), try APIHouse.account("second")])
         try await house.signIn()
         let all = await house.ask("GET", "/v1/diagnostics")
-        #expect(all.status == 200 && all["version"]?.string == House.version)
+        #expect(all.status == 200 && all["version"]?.string == APIHouse.version)
         #expect(all["pid"]?.integer == Int(getpid()) && all["accounts"] == ["second", "work"])
         let checks = try #require(all["checks"]?.array)
         #expect(Set(checks.compactMap { $0["account"]?.string }) == ["second", "work"])
@@ -32,8 +32,8 @@ import Testing
     }
 
     @Test func `a port that cannot be had, and a session's trouble, are found`() async throws {
-        let house = try await House()
-        var account = try House.account("work")
+        let house = try await APIHouse()
+        var account = try APIHouse.account("work")
         account.redirectURI = "http://127.0.0.1:1/"
         try await house.configure([account])
         let checks = await house.ask("GET", "/v1/diagnostics")["checks"]?.array ?? []
@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test func `a scheme that is not configured has no link: what went round would be refused`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         let body = #"{"scheme":"org.example.app"}"#
         let refused = await house.ask("POST", "/v1/diagnostics/links", body)
         #expect(refused.code == "state_conflict" && refused.text.contains("not configured"), "\(refused.text)")
@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test func `a link arrives once it was brought back, and is neither a callback nor an app's`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         await house.links.configure([LinkScheme(name: "org.example.app", hasCommand: false, takesURL: false)])
         let made = await house.ask("POST", "/v1/diagnostics/links", #"{"scheme":"Org.Example.App"}"#)
         #expect(made.status == 201 && made["arrived"] == false && made["scheme"] == "org.example.app")
@@ -78,7 +78,7 @@ import Testing
     }
 
     @Test func `links are few, short-lived, and of an app's scheme`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         await house.links.configure([LinkScheme(name: "app", hasCommand: false, takesURL: false)])
         for body in ["{}", #"{"scheme":"http"}"#, #"{"scheme":"javascript"}"#, #"{"scheme":"a b"}"#, #"{"scheme":1}"#] {
             #expect(await house.ask("POST", "/v1/diagnostics/links", body).code == "validation_failed", "\(body)")

@@ -8,8 +8,9 @@ import Testing
 @testable import BrokerTestSupport
 
 @Suite(.timeLimit(.minutes(5))) struct `Events on the socket` {
-    private func stream(_ house: House, _ query: String = "", last: String? = nil) async throws -> AsyncStream<[UInt8]>
-    {
+    private func stream(_ house: APIHouse, _ query: String = "", last: String? = nil) async throws -> AsyncStream<
+        [UInt8]
+    > {
         let fields = last.map { [("Last-Event-ID", $0)] } ?? []
         let answer = await house.ask("GET", "/v1/events\(query)", fields: fields)
         #expect(answer.response.fields["Content-Type"] == "text/event-stream")
@@ -28,8 +29,8 @@ import Testing
     }
 
     @Test func `a stream tells the accounts, then what happens, without tokens`() async throws {
-        let house = try await House()
-        try await house.configure([try House.account("work"), try House.account("second")])
+        let house = try await APIHouse()
+        try await house.configure([try APIHouse.account("work"), try APIHouse.account("second")])
         var pieces = try await stream(house).makeAsyncIterator()
         let initial = try StreamEvent.all(in: await pieces.next())
         #expect(initial.map(\.name) == ["initial_session", "initial_session"])
@@ -53,8 +54,8 @@ import Testing
     }
 
     @Test func `a stream of one account, from where it was left`() async throws {
-        let house = try await House()
-        try await house.configure([try House.account("work"), try House.account("second")])
+        let house = try await APIHouse()
+        try await house.configure([try APIHouse.account("work"), try APIHouse.account("second")])
         var first = try await stream(house, "?account=work").makeAsyncIterator()
         _ = await first.next()
         try await house.signIn("second")
@@ -71,7 +72,7 @@ import Testing
     }
 
     @Test func `without accounts the stream says at once that it stands`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         try await house.configure([])
         var pieces = try await stream(house).makeAsyncIterator()
         #expect(try StreamEvent.all(in: await pieces.next()).isEmpty)
@@ -79,7 +80,7 @@ import Testing
     }
 
     @Test func `a reader that is too slow hears it last`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         var pieces = try await stream(house).makeAsyncIterator()
         let name: AccountName = try #require(AccountName("work"))
         for number in 0..<600 {
@@ -94,7 +95,7 @@ import Testing
     }
 
     @Test func `who stops reading is forgotten, in whichever way it stops`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         func listen() async throws {
             var pieces = try await stream(house).makeAsyncIterator()
             _ = await pieces.next()

@@ -9,7 +9,7 @@ import Testing
     private let made = #"{"name":"ci","accounts":["work"],"scope":"openid","ttl":3600}"#
 
     @Test func `are made, shown and ended`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         #expect(await house.ask("GET", "/v1/exposed-sockets")["exposed_sockets"]?.array == [])
         let grant = await house.ask("POST", "/v1/exposed-sockets", made)
         #expect(grant.status == 201)
@@ -27,8 +27,8 @@ import Testing
     }
 
     @Test func `may show several accounts, others' programs and an app`() async throws {
-        let house = try await House()
-        try await house.configure([try House.account("work"), try House.account("mail")])
+        let house = try await APIHouse()
+        try await house.configure([try APIHouse.account("work"), try APIHouse.account("mail")])
         let grant = await house.ask(
             "POST", "/v1/exposed-sockets", #"{"name":"a","accounts":["work"],"account":"mail","allow_uids":[100999]}"#)
         #expect(grant["accounts"] == ["mail", "work"] && grant["allow_uids"] == [100_999])
@@ -63,7 +63,7 @@ import Testing
         (#"{"name":"a","account":"work","scopes":"openid"}"#, "scopes"),
     ])
     func `a mistake is named, and nothing is made`(body: String, member: String) async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         let answer = await house.ask("POST", "/v1/exposed-sockets", body)
         #expect(answer.status == 400)
         #expect(answer.code == "validation_failed")
@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test func `show accounts that there are, under names that are free`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         #expect(
             await house.ask("POST", "/v1/exposed-sockets", #"{"name":"a","account":"nobody"}"#).code
                 == "account_not_found")
@@ -81,7 +81,7 @@ import Testing
     }
 
     @Test func `of the configuration are ended too, until their table is changed`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         let work = try #require(AccountName("work"))
         let order = ExposedSocket.Order(name: "ci", accounts: [work])
         await house.exposedSockets.configure([(order, "/etc/x.toml:3")])
@@ -101,7 +101,7 @@ import Testing
     }
 
     @Test func `that a table of the configuration would take the place of stay, and it is said`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         await house.ask("POST", "/v1/exposed-sockets", made)
         let order = ExposedSocket.Order(name: "ci", accounts: [try #require(AccountName("work"))])
         await house.exposedSockets.configure([(order, "/etc/x.toml:3")])
@@ -119,9 +119,9 @@ import Testing
     }
 
     @Test func `end with the account that they were made for`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         await house.ask("POST", "/v1/exposed-sockets", made)
-        var account = try House.account("work")
+        var account = try APIHouse.account("work")
         account.clientID = "another"
         try await house.configure([account])
         await house.exposedSockets.configure([])
@@ -133,7 +133,7 @@ import Testing
     }
 
     @Test func `of which nothing can be served are made, with a note`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         func notes(_ name: String, _ scope: String) async -> [String] {
             let body = #"{"name":"\#(name)","account":"work","scope":"\#(scope)"}"#
             return await house.ask("POST", "/v1/exposed-sockets", body)["notes"]?.array?.compactMap(\.string) ?? []
@@ -148,7 +148,7 @@ import Testing
     }
 
     @Test func `the audit log knows of them`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         await house.ask("POST", "/v1/exposed-sockets", made)
         await house.ask("DELETE", "/v1/exposed-sockets/ci")
         let entries = await house.ask("GET", "/v1/audit")["entries"]?.array ?? []

@@ -6,12 +6,12 @@ import Testing
 @testable import BrokerTestSupport
 
 @Suite(.timeLimit(.minutes(5))) struct `Flows on the socket` {
-    private func deliver(_ house: House, _ url: String) async -> House.Answer {
+    private func deliver(_ house: APIHouse, _ url: String) async -> APIHouse.Answer {
         await house.ask("POST", "/v1/callbacks", JSON.object(JSONObject([.init("url", .string(url))])).text)
     }
 
-    @Test func `a flow is read, listed, waited for and withdrawn`() async throws {
-        let house = try await House()
+    @Test func `a flow is read, listed, waited for and cancelled`() async throws {
+        let house = try await APIHouse()
         let flow = await house.ask("POST", "/v1/accounts/work/sign-in")
         await house.ask("POST", "/v1/accounts/work/sign-in")
         let id = try #require(flow["id"]?.string)
@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test func `an unknown flow and a wrong number are said so`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         for (method, target) in [("GET", "/v1/flows/x"), ("DELETE", "/v1/flows/x"), ("GET", "/v1/flows/x?wait=9")] {
             let answer = await house.ask(method, target)
             #expect(answer.status == 404)
@@ -47,7 +47,7 @@ import Testing
     }
 
     @Test func `a genuine callback ends in a completed flow`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         let flow = try await house.signIn()
         #expect(flow["status"] == "completed")
         #expect(flow["error"] == nil)
@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test func `a callback of nobody is 400, one of an ended flow 410`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         let flow = await house.ask("POST", "/v1/accounts/work/sign-in")
         let callback = try house.provider.consent(try #require(flow["authorization_url"]?.string))
         for url in [
@@ -78,13 +78,13 @@ import Testing
 
     @Test(arguments: [#"{}"#, #"{"url":null}"#, #"{"url":1}"#, #"{"URL":"x"}"#])
     func `a callback needs its URL`(body: String) async throws {
-        let answer = try await House().ask("POST", "/v1/callbacks", body)
+        let answer = try await APIHouse().ask("POST", "/v1/callbacks", body)
         #expect(answer.status == 400)
         #expect(answer.code == "validation_failed")
     }
 
     @Test func `a denial is a failed flow without words for the person`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         let flow = await house.ask("POST", "/v1/accounts/work/sign-in")
         let callback = try house.provider.consent(try #require(flow["authorization_url"]?.string))
         let denial = callback.replacing(
@@ -99,7 +99,7 @@ import Testing
     }
 
     @Test func `a provider that has no time says so through the browser`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         let flow = await house.ask("POST", "/v1/accounts/work/sign-in")
         let callback = try house.provider.consent(try #require(flow["authorization_url"]?.string))
         let answer = await deliver(
@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test func `the provider's refusal comes with its words`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         house.provider.answerNext(
             .init(status: 400, body: #"{"error":"invalid_grant","error_description":"the code is used"}"#))
         let flow = try await house.signIn()
@@ -122,7 +122,7 @@ import Testing
     }
 
     @Test func `a deadline that has passed is told with what was awaited`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         let flow = await house.ask("POST", "/v1/accounts/work/sign-in")
         let callback = try house.provider.consent(try #require(flow["authorization_url"]?.string))
         house.clock.advance(by: 601)

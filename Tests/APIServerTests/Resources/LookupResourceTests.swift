@@ -10,8 +10,8 @@ import Testing
 @testable import BrokerTestSupport
 
 @Suite(.timeLimit(.minutes(1))) struct `Lookups of what a tool sends to a server` {
-    private func house(_ origins: [Origin]? = nil) async throws -> House {
-        let house = try await House()
+    private func house(_ origins: [Origin]? = nil) async throws -> APIHouse {
+        let house = try await APIHouse()
         try await house.signIn()
         house.origins.configure(try origins ?? [origin("https://git.example.org/*")])
         return house
@@ -29,22 +29,22 @@ import Testing
 
     @discardableResult
     private func look(
-        _ house: House, _ url: String = "https://git.example.org/team/a", _ more: [(String, JSON)] = [],
+        _ house: APIHouse, _ url: String = "https://git.example.org/team/a", _ more: [(String, JSON)] = [],
         tool: String = "git"
-    ) async -> House.Answer {
+    ) async -> APIHouse.Answer {
         var body = JSONObject([.init("url", .string(url))])
         for (name, value) in more { body[name] = value }
         return await house.ask(
             "POST", "/v1/lookup", JSON.object(body).text, fields: [("Ringback-Application", tool)])
     }
 
-    private func reject(_ house: House, _ token: String, user: String? = nil) async -> House.Answer {
+    private func reject(_ house: APIHouse, _ token: String, user: String? = nil) async -> APIHouse.Answer {
         var more: [(String, JSON)] = [("rejected_sha256", JSON.string(Digest.hex(Digest.sha256(token))))]
         if let user { more.append(("username", JSON.string(user))) }
         return await look(house, more: more)
     }
 
-    private func look(_ house: House, more: [(String, JSON)]) async -> House.Answer {
+    private func look(_ house: APIHouse, more: [(String, JSON)]) async -> APIHouse.Answer {
         await look(house, "https://git.example.org/team/a", more)
     }
 
@@ -75,8 +75,8 @@ import Testing
     @Test func `get a downscoped token where the origin names a scope`() async throws {
         let house = try await house([try origin("https://git.example.org/*", key: TokenKey(scopes: ["email"]))])
         house.provider.answerNext(
-            .init(body: #"{"access_token":"narrow","token_type":"Bearer","expires_in":3600,"scope":"email"}"#))
-        #expect(await look(house)["secret"] == "narrow")
+            .init(body: #"{"access_token":"downscoped","token_type":"Bearer","expires_in":3600,"scope":"email"}"#))
+        #expect(await look(house)["secret"] == "downscoped")
         #expect(house.provider.lastScope == "email")
     }
 
@@ -107,7 +107,7 @@ import Testing
     }
 
     @Test func `of a signed-out account fail`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         house.origins.configure([try origin("https://git.example.org/*")])
         #expect(await look(house).code == "sign_in_required")
     }
@@ -156,12 +156,12 @@ import Testing
     }
 
     @Test func `replace a downscoped token and an ID token too`() async throws {
-        let narrow = #"{"access_token":"narrow-#","token_type":"Bearer","expires_in":3600,"scope":"email"}"#
+        let downscoped = #"{"access_token":"downscoped-#","token_type":"Bearer","expires_in":3600,"scope":"email"}"#
         let scoped = try await house([try origin("https://git.example.org/*", key: TokenKey(scopes: ["email"]))])
         for number in ["1", "2"] {
-            scoped.provider.answerNext(.init(body: narrow.replacing("#", with: number)))
-            #expect(await look(scoped)["secret"]?.string == "narrow-\(number)")
-            _ = await reject(scoped, "narrow-\(number)")
+            scoped.provider.answerNext(.init(body: downscoped.replacing("#", with: number)))
+            #expect(await look(scoped)["secret"]?.string == "downscoped-\(number)")
+            _ = await reject(scoped, "downscoped-\(number)")
         }
         #expect(await scoped.ask("GET", "/v1/accounts/work/session")["access_token"] == "access-1")
 
@@ -196,35 +196,35 @@ import Testing
     }
 
     @Test func `of a restricted socket serve the origins of its accounts alone`() async throws {
-        let narrow = try await Narrow()
+        let exposed = try await ExposedHouse()
         let hidden = try #require(AccountName("hidden"))
-        narrow.house.origins.configure([
+        exposed.house.origins.configure([
             try origin("https://git.example.org/*"),
             Origin(OriginRule(try OriginPattern(parsing: "https://hidden.example/*")), account: hidden),
             try origin("https://proof.example/*", kind: .idToken),
             try origin("https://audience.example/*", key: TokenKey(audience: "x")),
         ])
-        func look(_ url: String) async -> House.Answer {
-            await narrow.ask("POST", "/v1/lookup", JSON.object(JSONObject([.init("url", .string(url))])).text)
+        func look(_ url: String) async -> APIHouse.Answer {
+            await exposed.ask("POST", "/v1/lookup", JSON.object(JSONObject([.init("url", .string(url))])).text)
         }
         #expect(await look("https://git.example.org/x")["secret"] == "access-1")
         for url in ["hidden", "proof", "audience", "none"].map({ "https://\($0).example/x" }) {
             #expect(await look(url).code == "policy_denied", "\(url)")
         }
-        #expect(await narrow.ask("POST", "/v1/lookup", "{}").code == "validation_failed")
+        #expect(await exposed.ask("POST", "/v1/lookup", "{}").code == "validation_failed")
     }
 
     @Test func `of a restricted socket with a ceiling replace the token within it`() async throws {
-        let narrow = try await Narrow(["email"])
-        narrow.house.origins.configure([try origin("https://git.example.org/*")])
-        let body = #"{"access_token":"narrow-#","token_type":"Bearer","expires_in":3600,"scope":"email"}"#
+        let exposed = try await ExposedHouse(["email"])
+        exposed.house.origins.configure([try origin("https://git.example.org/*")])
+        let body = #"{"access_token":"downscoped-#","token_type":"Bearer","expires_in":3600,"scope":"email"}"#
         for number in ["1", "2"] {
-            narrow.house.provider.answerNext(.init(body: body.replacing("#", with: number)))
-            let answer = await narrow.ask("POST", "/v1/lookup", #"{"url":"https://git.example.org/"}"#)
-            #expect(answer["secret"]?.string == "narrow-\(number)", "\(answer.text)")
-            let digest = Digest.hex(Digest.sha256("narrow-\(number)"))
+            exposed.house.provider.answerNext(.init(body: body.replacing("#", with: number)))
+            let answer = await exposed.ask("POST", "/v1/lookup", #"{"url":"https://git.example.org/"}"#)
+            #expect(answer["secret"]?.string == "downscoped-\(number)", "\(answer.text)")
+            let digest = Digest.hex(Digest.sha256("downscoped-\(number)"))
             let request = #"{"url":"https://git.example.org/","rejected_sha256":"\#(digest)"}"#
-            #expect(await narrow.ask("POST", "/v1/lookup", request).status == 200)
+            #expect(await exposed.ask("POST", "/v1/lookup", request).status == 200)
         }
     }
 }

@@ -26,7 +26,7 @@ import Testing
         return flow["id"]?.string ?? ""
     }
 
-    private func answer(_ id: String, _ body: String, _ house: SupabaseHouse) async -> House.Answer {
+    private func answer(_ id: String, _ body: String, _ house: SupabaseHouse) async -> APIHouse.Answer {
         await house.ask("POST", "/v1/flows/\(id)/verify", body)
     }
 

@@ -12,12 +12,12 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct `The records on the socket` {
     private let session = "/v1/accounts/work/session"
 
-    private func events(_ house: House, _ query: String = "") async -> [JSON] {
+    private func events(_ house: APIHouse, _ query: String = "") async -> [JSON] {
         await house.ask("GET", "/v1/audit\(query)")["entries"]?.array ?? []
     }
 
     @Test func `tell who took which token, on every way`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         try await house.signIn()
         let peer = Peer.local(uid: 1_000, pid: getpid())
         for _ in 0..<3 { await house.ask("GET", session, peer: peer) }
@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test func `record nothing for a token that was not issued`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         await house.ask("GET", session)
         try await house.signIn()
         await house.ask("GET", session, peer: .local(uid: 1_001, pid: 1))
@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test func `tell of sign-ins, sign-outs and changes of person, and of who asked`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         try await house.signIn()
         try await house.signIn("work", as: "bob", #"{"switch_subject":true}"#)
         await house.ask("DELETE", session)
@@ -78,7 +78,7 @@ import Testing
     }
 
     @Test func `tell of everything that root asks for`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         await house.ask("GET", "/v1/accounts", peer: .local(uid: 0, pid: 1))
         await house.ask("GET", "/v1/accounts", peer: .local(uid: 1_000, pid: 1))
         let all = await events(house).filter { $0["route"] == "GET /v1/accounts" }
@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test func `tell no more of an owner who is root than of another`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         let api = SocketAPI(
             broker: house.broker, policy: Policy(owner: 0), daemon: house.api.daemon, records: house.records, owner: 0)
         for method in ["GET", "POST"] {
@@ -100,7 +100,7 @@ import Testing
     }
 
     @Test func `hold no secret`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         try await house.signIn()
         await house.ask("GET", session + "?include=user,id_token")
         await house.ask("POST", "/v1/accounts/work/refresh", #"{"force":true}"#)
@@ -114,7 +114,7 @@ import Testing
     }
 
     @Test func `are asked for by time, account and number`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         for number in 0..<5 {
             house.records.audit.write(
                 "signed_out", JSONObject([.init("account", .string("a\(number)"))]))
@@ -134,7 +134,7 @@ import Testing
     }
 
     @Test func `are numbers for a monitor`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         try await house.signIn()
         await house.ask("GET", session)
         await house.ask("GET", session, immediate: false)
@@ -152,7 +152,7 @@ import Testing
     }
 
     @Test func `are missing where none are kept, and that is said`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         let bare = SocketAPI(broker: house.broker, policy: house.api.policy, daemon: house.api.daemon)
         for target in ["/v1/audit", "/v1/metrics"] {
             let request = ServerRequest(

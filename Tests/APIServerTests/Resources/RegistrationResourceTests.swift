@@ -9,12 +9,12 @@ import Testing
 @Suite struct `Registrations over the API` {
     private let wish = #"{"account":"play","issuer":"https://id.example"}"#
 
-    private func asks(_ house: House, _ members: String) async -> House.Answer {
+    private func asks(_ house: APIHouse, _ members: String) async -> APIHouse.Answer {
         await house.ask("POST", "/v1/registrations", "{\(members)}")
     }
 
     @Test func `give the client, and nothing that is secret`() async throws {
-        let house = try await House(vault: LockingVault())
+        let house = try await APIHouse(vault: LockingVault())
         house.provider.registersClients()
         let answer = await house.ask(
             "POST", "/v1/registrations",
@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test func `need a name, an issuer and values that can be`() async throws {
-        let house = try await House(vault: LockingVault())
+        let house = try await APIHouse(vault: LockingVault())
         let issuer = #""issuer":"https://id.example""#
         for members in [
             "", #""account":"play""#, issuer, #""account":"Play",\#(issuer)"#, #""account":7,\#(issuer)"#,
@@ -61,15 +61,15 @@ import Testing
     }
 
     @Test func `are refused for an account that is there, and without a vault that lasts`() async throws {
-        let lasting = try await House(vault: LockingVault())
+        let lasting = try await APIHouse(vault: LockingVault())
         let there = await asks(lasting, #""account":"work","issuer":"https://id.example""#)
         #expect(there.status == 409 && there.code == "state_conflict")
-        let answer = await (try House()).ask("POST", "/v1/registrations", wish)
+        let answer = await (try APIHouse()).ask("POST", "/v1/registrations", wish)
         #expect(answer.status == 409 && answer["detail"]?.string?.contains("in memory") == true, "\(answer.text)")
     }
 
     @Test func `say why there is no client`() async throws {
-        let house = try await House(vault: LockingVault())
+        let house = try await APIHouse(vault: LockingVault())
         let none = await house.ask("POST", "/v1/registrations", wish)
         #expect(none.status == 400 && none.code == "invalid_configuration", "\(none.text)")
         house.provider.goAway()
@@ -83,7 +83,7 @@ import Testing
 
 @Suite struct `A sign-out that asks for the page at the provider` {
     @Test func `gets it with the ID token, which the audit log tells of`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         house.provider.endsSessions()
         try await house.signIn()
         let answer = await house.ask("DELETE", "/v1/accounts/work/session?end_session=true")
@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test func `gets it without a hint, or not at all, as it likes`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         house.provider.endsSessions()
         try await house.signIn()
         let plain = await house.ask("DELETE", "/v1/accounts/work/session?end_session=plain")
@@ -111,12 +111,12 @@ import Testing
     }
 
     @Test func `is a sign-out all the same where there is no page, or nobody to ask`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         try await house.signIn()
         let answer = await house.ask("DELETE", "/v1/accounts/work/session?end_session=true")
         #expect(answer.status == 200 && answer["state"] == "unauthenticated")
         #expect(answer["end_session_url"] == nil && answer["end_session_error"] == nil)
-        let away = try await House()
+        let away = try await APIHouse()
         away.provider.goAway()
         let other = await away.ask("DELETE", "/v1/accounts/work/session?end_session=true")
         #expect(other.status == 200 && other["end_session_error"]?["code"] == "provider_unreachable", "\(other.text)")

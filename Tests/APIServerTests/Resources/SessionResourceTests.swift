@@ -11,8 +11,8 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct `Sessions on the socket` {
     private let target = "/v1/accounts/work/session"
 
-    private func house() async throws -> House {
-        let house = try await House()
+    private func house() async throws -> APIHouse {
+        let house = try await APIHouse()
         try await house.signIn()
         return house
     }
@@ -101,7 +101,7 @@ import Testing
         let house = try await house()
         #expect(await house.ask("GET", "/v1/session").code == "validation_failed")
         #expect(await house.ask("GET", "/v1/session?issuer=https://other.example").code == "account_not_found")
-        try await house.configure([try House.account("work"), try House.account("second")])
+        try await house.configure([try APIHouse.account("work"), try APIHouse.account("second")])
         let several = await house.ask("GET", "/v1/session?issuer=https://id.example")
         #expect(several.status == 409)
         #expect(several["detail"]?.string?.contains("second, work") == true)
@@ -116,16 +116,16 @@ import Testing
     // MARK: What goes wrong at the provider
 
     @Test(arguments: [
-        (FakeProvider.Turn(status: 500), 503, "provider_unreachable", "retry"),
-        (FakeProvider.Turn(status: 503, retryAfter: 9), 503, "provider_unreachable", "retry"),
-        (FakeProvider.Turn(status: 429, retryAfter: 9), 429, "rate_limited", "retry"),
-        (FakeProvider.Turn(status: 200, body: "<html>"), 502, "invalid_provider_response", "retry"),
-        (FakeProvider.Turn(status: 302), 502, "invalid_provider_response", "retry"),
-        (FakeProvider.Turn(status: 400, body: #"{"error":"invalid_client"}"#), 422, "provider_error", "none"),
-        (FakeProvider.Turn(status: 400, body: #"{"error":"invalid_grant"}"#), 401, "session_expired", "sign_in"),
+        (CanaryProvider.Turn(status: 500), 503, "provider_unreachable", "retry"),
+        (CanaryProvider.Turn(status: 503, retryAfter: 9), 503, "provider_unreachable", "retry"),
+        (CanaryProvider.Turn(status: 429, retryAfter: 9), 429, "rate_limited", "retry"),
+        (CanaryProvider.Turn(status: 200, body: "<html>"), 502, "invalid_provider_response", "retry"),
+        (CanaryProvider.Turn(status: 302), 502, "invalid_provider_response", "retry"),
+        (CanaryProvider.Turn(status: 400, body: #"{"error":"invalid_client"}"#), 422, "provider_error", "none"),
+        (CanaryProvider.Turn(status: 400, body: #"{"error":"invalid_grant"}"#), 401, "session_expired", "sign_in"),
     ])
     func `each failure has its code, its status and its remedy`(
-        turn: FakeProvider.Turn, status: Int, code: String, recovery: String
+        turn: CanaryProvider.Turn, status: Int, code: String, recovery: String
     ) async throws {
         let house = try await house()
         house.clock.advance(by: 3_600)
@@ -173,7 +173,7 @@ import Testing
     }
 
     @Test func `a session that waits for a sign-in gets it`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         #expect(await house.ask("GET", target).code == "sign_in_required")
         let waiting = Task { await house.ask("GET", target + "?sign_in=wait") }
         #expect(await eventually { await house.broker.flows().count == 1 })
@@ -231,7 +231,7 @@ import Testing
     }
 
     @Test func `a refresh says what is wrong`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         let refresh = "/v1/accounts/work/refresh"
         #expect(await house.ask("POST", refresh).code == "sign_in_required")
         try await house.signIn()
@@ -246,8 +246,8 @@ import Testing
     }
 
     @Test func `a session without a refresh token cannot be refreshed`() async throws {
-        let house = try await House()
-        var account = try House.account("work")
+        let house = try await APIHouse()
+        var account = try APIHouse.account("work")
         account.scopes = ["email"]
         try await house.configure([account])
         house.provider.answerNext(.init(body: #"{"access_token":"a","token_type":"Bearer"}"#))

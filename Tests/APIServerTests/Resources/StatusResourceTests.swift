@@ -9,11 +9,11 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `The daemon on the socket` {
     @Test func `its status counts the accounts by state`() async throws {
-        let house = try await House()
-        try await house.configure([try House.account("work"), try House.account("second")])
+        let house = try await APIHouse()
+        try await house.configure([try APIHouse.account("work"), try APIHouse.account("second")])
         try await house.signIn()
         let status = await house.ask("GET", "/v1/status")
-        #expect(status["version"]?.string == House.version)
+        #expect(status["version"]?.string == APIHouse.version)
         #expect(status["build"] == "commit 1a2b3c4d5")
         #expect(status["pid"]?.integer == Int(getpid()))
         #expect(status["uptime"] == 0)
@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test func `the peer is told what is seen of it`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         let own = await house.ask("GET", "/v1/peer", peer: .local(uid: 1_000, pid: getpid()))
         #expect(own["uid"] == 1_000)
         #expect(own["pid"]?.integer == Int(getpid()))
@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test func `a reload answers with the accounts, or with every mistake`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         let good = await house.ask("POST", "/v1/reload")
         #expect(good.text == #"{"reloaded":true,"accounts":["work"]}"#)
         house.mistakes.ignore(["vault"])

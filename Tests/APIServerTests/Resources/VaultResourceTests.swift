@@ -11,8 +11,8 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct `The vault on the socket` {
     private let session = "/v1/accounts/work/session"
 
-    private func house() async throws -> House {
-        let house = try await House(vault: LockingVault())
+    private func house() async throws -> APIHouse {
+        let house = try await APIHouse(vault: LockingVault())
         try await house.signIn()
         return house
     }
@@ -88,7 +88,7 @@ import Testing
     @Test func `tells that a passphrase is to be chosen, and that the configuration names another source`() async throws
     {
         let vault = LockingVault()
-        let house = try await House(vault: vault)
+        let house = try await APIHouse(vault: vault)
         #expect(await house.ask("GET", "/v1/status")["vault"]?["needs_new_passphrase"] == nil)
         vault.becomeNew()
         #expect(await house.ask("POST", "/v1/vault/lock")["needs_new_passphrase"] == true)
@@ -101,14 +101,14 @@ import Testing
 
     @Test func `knows when a person asks for its key, and when the daemon does`() async throws {
         let vault = LockingVault()
-        let house = try await House(vault: vault)
+        let house = try await APIHouse(vault: vault)
         await house.ask("POST", "/v1/vault/lock")
         await house.ask("POST", "/v1/vault/unlock", #"{"passphrase":"canary-passphrase"}"#)
         #expect(vault.openings == [false, true])
     }
 
     @Test func `one that is in memory alone cannot be locked`() async throws {
-        let house = try await House()
+        let house = try await APIHouse()
         try await house.signIn()
         let answer = await house.ask("POST", "/v1/vault/lock")
         #expect(answer.status == 409 && answer.code == "state_conflict")

@@ -58,7 +58,7 @@ import Testing
 
     @Test func `every sign-in that starts ends once, however it ends`() async throws {
         let house = try await House()
-        // Completed, failed, refused by the person, withdrawn, expired, cancelled by a reload.
+        // Completed, failed, declined by the user, cancelled, expired, cancelled by a reload.
         try await house.signIn()
         // The code is sent once more after a failure that may pass.
         house.provider.script(.token, .status(500), .status(500))
@@ -67,8 +67,8 @@ import Testing
         let state = try #require(denied.authorizationURL.split(separator: "&").first { $0.contains("state=") })
         _ = await house.broker.receive(
             "\(denied.redirectURI)?error=access_denied&iss=https%3A%2F%2Fid.example&\(state.drop { $0 != "s" })")
-        let withdrawn = try await house.broker.signIn(House.name, SignInRequest()).flow
-        _ = try await house.broker.cancel(withdrawn.id, isForAll: true)
+        let cancelled = try await house.broker.signIn(House.name, SignInRequest()).flow
+        _ = try await house.broker.cancel(cancelled.id, isForAll: true)
         let late = try await house.broker.signIn(House.name, SignInRequest()).flow
         house.clock.advance(by: 700)
         #expect(

@@ -97,7 +97,7 @@ import Testing
         #expect(try await house.broker.signIn(names[16], SignInRequest()).isNew)
     }
 
-    @Test func `the last interest that is cancelled cancels, and withdrawing again changes nothing`() async throws {
+    @Test func `the last interest that is cancelled cancels, and cancelling again changes nothing`() async throws {
         let house = try await House()
         let id = try await house.broker.signIn(House.name, SignInRequest()).flow.id
         _ = try await house.broker.signIn(House.name, SignInRequest())
@@ -154,10 +154,10 @@ import Testing
         #expect(await error { () throws(BrokerError) in try await house.broker.flow(flow.id) } == .flowNotFound)
         #expect(await house.broker.flows().isEmpty)
         for id in ["", "nothing", flow.id] {
-            let withdrawal = await error { () throws(BrokerError) in
+            let again = await error { () throws(BrokerError) in
                 try await house.broker.cancel(id, isForAll: true)
             }
-            #expect(withdrawal == .flowNotFound)
+            #expect(again == .flowNotFound)
         }
     }
 

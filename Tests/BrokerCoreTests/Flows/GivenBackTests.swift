@@ -17,8 +17,8 @@ import Testing
         #expect(!house.provider.revoked.contains(held))
     }
 
-    /// Begins a sign-in and withdraws it while its code is redeemed.
-    private func withdraw(_ house: House, as subject: String) async throws {
+    /// Begins a sign-in and cancels it while its code is redeemed.
+    private func cancel(_ house: House, as subject: String) async throws {
         let flow = try await house.broker.signIn(House.name, SignInRequest(switchesSubject: true)).flow
         let callback = try house.provider.consent(flow.authorizationURL, as: subject)
         let count = house.provider.count(.token)
@@ -32,7 +32,7 @@ import Testing
 
     @Test func `is revoked if the sign-in was cancelled while its code was redeemed`() async throws {
         let house = try await House()
-        try await withdraw(house, as: "alice")
+        try await cancel(house, as: "alice")
         #expect(await eventually { house.provider.count(.revocation) == 2 })
         #expect(try await house.view.state == .unauthenticated)
     }
@@ -41,7 +41,7 @@ import Testing
     @Test func `is not revoked while the same user is signed in`() async throws {
         let house = try await House()
         try await house.signIn()
-        try await withdraw(house, as: "alice")
+        try await cancel(house, as: "alice")
         #expect(await eventually { house.work.count == 0 })
         #expect(house.provider.revoked.isEmpty)
         #expect(try await house.view.subject == "alice")

@@ -31,7 +31,7 @@ import Testing
         #expect(await wait(house, within: .milliseconds(10)) == .timedOut)
         #expect(wanted(house) == 0)
         _ = try await house.broker.cancel(flow.id, isForAll: true)
-        // Whoever withdrew it does not want to be asked.
+        // Whoever cancelled it does not want to be asked.
         #expect(await wait(house, within: .milliseconds(10)) == .signInRequired(House.name))
         #expect(wanted(house) == 0)
     }

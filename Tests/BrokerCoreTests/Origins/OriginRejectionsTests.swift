@@ -93,17 +93,17 @@ import Testing
 
     /// As for an exposed socket that gets a token with fewer scopes.
     @Test mutating func `stay refused whatever is given and refused of another key`() {
-        let narrow = TokenKey(scopes: ["read"])
+        let downscoped = TokenKey(scopes: ["read"])
         gave(first)
         #expect(reject(first) == .noted)
-        gave(second, narrow)
+        gave(second, downscoped)
         #expect(mustReplace(first) && rejections.hasGiven(first, at: nil, for: rule))
         // A rejection of the other key's token does not touch this one's.
         #expect(reject(second) == .noted)
-        #expect(mustReplace(second, narrow) && mustReplace(first))
-        gave(third, narrow, isReplacement: true)
+        #expect(mustReplace(second, downscoped) && mustReplace(first))
+        gave(third, downscoped, isReplacement: true)
         #expect(reject(third) == .repeated)
-        #expect(!mustReplace(third, narrow) && mustReplace(first))
+        #expect(!mustReplace(third, downscoped) && mustReplace(first))
     }
 
     /// A program behind an exposed socket that tells lies about the token that everybody gets.
@@ -123,11 +123,11 @@ import Testing
     }
 
     @Test mutating func `are refused of every key for which they were given`() {
-        let narrow = TokenKey(scopes: ["read"])
+        let downscoped = TokenKey(scopes: ["read"])
         gave(first)
-        gave(first, narrow)
+        gave(first, downscoped)
         #expect(reject(first) == .noted)
-        #expect(mustReplace(first) && mustReplace(first, narrow))
+        #expect(mustReplace(first) && mustReplace(first, downscoped))
         #expect(reject(first) == .ignored)
     }
 

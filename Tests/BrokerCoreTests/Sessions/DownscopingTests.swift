@@ -74,7 +74,7 @@ import Testing
 
     @Test func `and has shrunk the session: it is told, kept, and not done again`() async throws {
         let house = try await House()
-        house.provider.behave { $0.narrows = true }
+        house.provider.behave { $0.downscopesRefreshTokens = true }
         try await house.signIn()
         _ = try await house.broker.session(House.name, downscoped)
         #expect(refreshes(house) == ["refresh-2 email", "refresh-3 email openid", "refresh-3 -"])
@@ -101,7 +101,7 @@ import Testing
 
     @Test func `is found to be smaller after a restart, too`() async throws {
         let house = try await House()
-        house.provider.behave { $0.narrows = true }
+        house.provider.behave { $0.downscopesRefreshTokens = true }
         try await house.signIn()
         house.provider.script(.token, .setting("scope", "email"), .status(503))
         _ = try await house.broker.session(House.name, downscoped)

@@ -58,17 +58,17 @@ private func session(
     }
 
     @Test func `a downscoped token needs a refresh token, and a provider that takes no scopes away for it`() throws {
-        let narrow = query(nil, TokenKey(scopes: ["email"]))
+        let downscoped = query(nil, TokenKey(scopes: ["email"]))
         var refusing = session()
         refusing.refusesDownscoping = true
         for session in [refusing, session(refreshToken: nil)] {
             #expect {
-                try choice(session, narrow).beforeRefresh()
+                try choice(session, downscoped).beforeRefresh()
             } throws: {
                 if case .methodUnsupported? = $0 as? BrokerError { true } else { false }
             }
         }
-        #expect(try choice(session(), narrow).beforeRefresh() == nil)
+        #expect(try choice(session(), downscoped).beforeRefresh() == nil)
     }
 
     @Test func `a failed refresh leaves the held token, until it expires, to a caller who names no validity`() {

@@ -187,7 +187,7 @@ import Testing
         #expect(try await house.token() == own)
         #expect(house.provider.count(.token) == 2)
         #expect(house.provider.requests.last { $0.endpoint == .token }?.form["scope"] == "email")
-        // A refusal of a narrowed token says nothing about the session.
+        // A refusal of a downscoped token says nothing about the session.
         house.provider.script(.token, .status(400, #"{"error":"invalid_scope"}"#))
         query.key = TokenKey(scopes: ["admin"])
         let wanted = query

@@ -1,3 +1,4 @@
+import Glibc
 import StrictJSON
 import Testing
 
@@ -22,6 +23,47 @@ import Testing
             for entry in taken {
                 #expect(entry["verified"]?.bool == isProved, "\(entry)")
                 #expect(entry["executable"]?.string == Programs.path("ringback"), "\(entry)")
+            }
+        }
+    }
+
+    private static func resolved(_ path: String) -> String? {
+        guard let found = unsafe realpath(path, nil) else { return nil }
+        defer { unsafe free(found) }
+        return unsafe String(cString: found)
+    }
+
+    /// Gets a token, then becomes another program.
+    private static let becoming = """
+        import os, socket, sys
+        client = socket.socket(socket.AF_UNIX)
+        client.settimeout(20)
+        client.connect(sys.argv[1])
+        client.sendall(b"GET /v1/accounts/work/session HTTP/1.1\\r\\nHost: r\\r\\nConnection: close\\r\\n\\r\\n")
+        answer = b""
+        while piece := client.recv(65536):
+            answer += piece
+        assert b" 200 " in answer, answer
+        client.close()
+        os.execv(sys.argv[2], sys.argv[2:])
+        """
+
+    @Test func `is the one that it runs when it connects, though it was another one a moment ago`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            let python = try #require(Self.resolved("/usr/bin/python3"))
+            let ringback = Programs.path("ringback")
+            let isProved = try await stage.api("GET", "/v1/peer")["confidence"] == "verified"
+            for _ in 0..<3 {
+                let program = try stage.start(
+                    "/usr/bin/python3", ["-c", Self.becoming, stage.socket, ringback, "token", "work"])
+                let ended = try await program.end()
+                #expect(ended.status == 0 && !ended.out.isEmpty, "\(ended)")
+                let audit = try await stage.ringback("audit", "--json")
+                let entries = try audit.lines.map { try JSON(parsing: $0.utf8) }
+                let taken = entries.filter { $0["event"] == "issued_token" && $0["pid"]?.integer == Int(program.pid) }
+                #expect(taken.map { $0["executable"]?.string } == [python, ringback], "\(audit)")
+                #expect(taken.allSatisfy { $0["count"]?.integer == 1 && $0["verified"]?.bool == isProved }, "\(taken)")
             }
         }
     }

@@ -74,8 +74,9 @@ private func runs(_ arguments: [String]) -> Bool {
             let lines = inside.output.value.lines
             #expect(lines.contains("socket") && lines.contains("0") && lines.last == "ready", "\(inside.errors.value)")
             #expect(!lines.contains("ringback.sock") && !lines.contains("ringback"))
-            let narrow = try await stage.api("GET", "/v1/accounts/mail/session?scope=openid")["access_token"]?.string
-            #expect(lines.contains(narrow ?? "?"))
+            let downscoped = try await stage.api("GET", "/v1/accounts/mail/session?scope=openid")["access_token"]?
+                .string
+            #expect(lines.contains(downscoped ?? "?"))
             try await stage.stopDaemon()
             try await stage.startDaemon()
             // Waits for its reader, and lets it go on.

@@ -46,7 +46,7 @@ import Testing
             #expect(token.status == 0, "\(token)")
             let answer = try JSON(parsing: Array(token.out.utf8))
             #expect(answer["scope"] == "openid" && answer["account"] == "mail")
-            // Narrowed by the provider, not by words: it is not the token that the person's own programs get.
+            // Downscoped by the provider: it is not the token that the user's own programs get.
             #expect(try await stage.token("mail") != answer["access_token"]?.string)
             let again = try await remote(stage, exposed("ci", stage), "token", "mail")
             #expect(again.out == (answer["access_token"]?.string ?? "") + "\n")
@@ -106,7 +106,7 @@ import Testing
     }
 
     @Test(arguments: ["token_no_scope", "token_whole_scope"])
-    func `gives no token of which the provider does not say that it is narrow`(lie: String) async throws {
+    func `gives no token of which the provider does not say that it is downscoped`(lie: String) async throws {
         try await Stage.play(Self.accounts) { stage in
             try await stage.signIn("mail")
             try await stage.ringback("expose", "ci", "--account", "mail", "--scope", "openid")

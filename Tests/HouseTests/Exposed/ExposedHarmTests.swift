@@ -50,15 +50,15 @@ import Testing
             let first = try await lookup(owner)
             _ = try await lookup(owner, refused: first)
             // The program's token has fewer scopes: it is another one, for the same origin.
-            let narrow = try await lookup(program)
-            #expect(!narrow.isEmpty && narrow != first)
+            let downscoped = try await lookup(program)
+            #expect(!downscoped.isEmpty && downscoped != first)
             let second = try await lookup(owner)
             #expect(!second.isEmpty && second != first)
             // The program's own rejections have the effect that they have for the owner, and none on the owner's token.
-            _ = try await lookup(program, refused: narrow)
+            _ = try await lookup(program, refused: downscoped)
             #expect(try await lookup(owner) == second)
             let renewed = try await lookup(program)
-            #expect(!renewed.isEmpty && renewed != narrow)
+            #expect(!renewed.isEmpty && renewed != downscoped)
             // A token that the program was not given is not for it to refuse.
             _ = try await lookup(program, refused: second)
             #expect(try await lookup(program) == renewed)

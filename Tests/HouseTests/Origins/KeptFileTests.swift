@@ -94,9 +94,9 @@ extension Stage {
         try await Stage.play(Stage.twoAccounts + Self.table(path, "scope = \"email\"")) { stage in
             try await stage.signIn()
             try await stage.logged(Self.written(path))
-            let narrow = try await stage.api("GET", "/v1/accounts/work/session?scope=email")
-            #expect(FileTree.text(of: path) == narrow["access_token"]?.string)
-            #expect(try await stage.token() != narrow["access_token"]?.string)
+            let downscoped = try await stage.api("GET", "/v1/accounts/work/session?scope=email")
+            #expect(FileTree.text(of: path) == downscoped["access_token"]?.string)
+            #expect(try await stage.token() != downscoped["access_token"]?.string)
         }
     }
 

@@ -92,10 +92,10 @@ private final class Reader {
         try await reader.ask(flow, "none", status: 404)
         try await reader.ask("GET /v1/flows", status: 200)
         try await reader.ask("GET /v1/accounts", status: 200)
-        let withdraw = "DELETE /v1/flows/{flow}"
-        try await reader.ask(withdraw, "none", status: 404)
-        try await reader.ask(withdraw, id, query: "?all=maybe", status: 400)
-        try await reader.ask(withdraw, id, query: "?all=true", status: 200)
+        let cancel = "DELETE /v1/flows/{flow}"
+        try await reader.ask(cancel, "none", status: 404)
+        try await reader.ask(cancel, id, query: "?all=maybe", status: 400)
+        try await reader.ask(cancel, id, query: "?all=true", status: 200)
         try await reader.ask(flow, id, status: 200)
 
         let callbacks = "POST /v1/callbacks"

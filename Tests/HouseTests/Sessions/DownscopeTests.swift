@@ -18,10 +18,10 @@ import Testing
 
     @Test func `that lost scopes says so everywhere, and a sign-in brings them back`() async throws {
         try await Stage.play(Self.account) { stage in
-            try await stage.sandbox.control(["narrow_refresh_tokens": true])
+            try await stage.sandbox.control(["downscope_refresh_tokens": true])
             try await stage.signIn()
-            let narrow = try await stage.ringback("token", "work", "--scope", "email")
-            #expect(narrow.status == 0, "\(narrow)")
+            let downscoped = try await stage.ringback("token", "work", "--scope", "email")
+            #expect(downscoped.status == 0, "\(downscoped)")
             #expect(try await scopes(stage) == ["email", "email offline_access openid profile", nil])
             for isRestarted in [false, true] {
                 if isRestarted {

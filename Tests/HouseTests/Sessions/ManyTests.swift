@@ -171,8 +171,8 @@ import Testing
             let callers = try await callers(1_000, stage)
             try await stage.eventually("a flow") { try await stage.account()["flow"] != nil }
             let flow = try await stage.begin()
-            let withdrawn = try await stage.api("DELETE", "/v1/flows/\(flow.id)?all=true")
-            #expect(withdrawn["status"]?.string == "cancelled", "\(withdrawn)")
+            let cancelled = try await stage.api("DELETE", "/v1/flows/\(flow.id)?all=true")
+            #expect(cancelled["status"]?.string == "cancelled", "\(cancelled)")
             var codes: [String] = []
             for caller in callers { codes.append(try await caller.answer().code ?? "none") }
             // Whoever was read after the end is not let in; the others waited for what has ended.

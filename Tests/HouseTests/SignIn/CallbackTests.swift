@@ -200,7 +200,7 @@ private struct Forgery: Sendable, CustomTestStringConvertible {
         }
     }
 
-    @Test func `of a withdrawn flow is nobody's`() async throws {
+    @Test func `of a cancelled flow belongs to no sign-in`() async throws {
         try await Stage.play { stage in
             let flow = try await stage.begin()
             let callback = try await Browser.signIn(at: flow.authorizationURL)

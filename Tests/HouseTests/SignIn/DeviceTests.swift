@@ -147,7 +147,7 @@ import Testing
         }
     }
 
-    @Test func `interrupted, withdraws`() async throws {
+    @Test func `interrupted, cancels its flow`() async throws {
         try await Stage.play { stage in
             let login = try stage.start("ringback", ["login", "work", "--method", "device"])
             _ = try await printed(by: login)

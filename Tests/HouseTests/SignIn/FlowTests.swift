@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test func `ends when the last who wanted it withdraws`() async throws {
+    @Test func `ends when the last caller who wanted it cancels`() async throws {
         try await Stage.play { stage in
             let flow = try await stage.begin()
             #expect(try await stage.begin().id == flow.id)

@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test func `that is interrupted withdraws`() async throws {
+    @Test func `that is interrupted cancels its flow`() async throws {
         try await Stage.play { stage in
             let login = try stage.start("ringback", ["login", "work", "--no-browser"])
             let callback = try await Browser.signIn(at: login.line())

@@ -18,7 +18,7 @@ import Testing
     @Test(arguments: [
         ["login", "work"], ["login", "work", "--no-browser", "--json"], ["token", "work", "--sign-in"],
     ])
-    func `interrupted before there is a flow, shows nothing and withdraws`(arguments: [String]) async throws {
+    func `interrupted before there is a flow, shows nothing and cancels its flow`(arguments: [String]) async throws {
         try await Stage.play { stage in
             let (browser, opened) = try stage.recordingBrowser()
             let login = try await startHeld(stage, arguments, browser: browser)
@@ -61,7 +61,7 @@ import Testing
             #expect(login.err.contains("was not finished within the 3 s of --timeout"), "\(login)")
             #expect(login.err.contains("A sign-in to work is in progress already, and this command has joined it, "))
             #expect(login.err.contains(" left. To begin another: ringback login work --replace"), "\(login)")
-            // The other's sign-in goes on, and the login's interest is gone: one more withdrawal is the last.
+            // The other's sign-in goes on, and the login's interest is gone: to cancel once more ends it.
             #expect(try await stage.api("GET", "/v1/flows/\(flow.id)")["status"]?.string == "pending")
             #expect(try await stage.api("DELETE", "/v1/flows/\(flow.id)")["status"]?.string == "cancelled")
         }
@@ -84,7 +84,7 @@ import Testing
             "/usr/bin/env", ["--\(hangup)-signal=HUP", Programs.path("ringback"), "login", "work", "--no-browser"])
     }
 
-    @Test func `ends with its terminal, which may hang up twice, and withdraws`() async throws {
+    @Test func `ends with its terminal, which may hang up twice, and cancels its flow`() async throws {
         try await Stage.play { stage in
             let login = try start(stage, hangup: "default")
             _ = try await login.line()

@@ -210,7 +210,7 @@ import Testing
         }
     }
 
-    @Test func `Ctrl-C still withdraws`() async throws {
+    @Test func `Ctrl-C still cancels the flow`() async throws {
         try await Stage.play { stage in
             let (login, flow) = try await begin(stage)
             login.send(SIGINT)

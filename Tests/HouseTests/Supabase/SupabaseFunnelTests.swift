@@ -172,7 +172,7 @@ import Testing
 }
 
 @Suite struct `What a sign-in is asked for` {
-    @Test func `is said on the command line, and withdrawn by one too`() async throws {
+    @Test func `is said on the command line, and cancelled by one too`() async throws {
         try await Stage.play { stage in
             let login = try stage.start(
                 "ringback",

@@ -235,7 +235,7 @@ import Testing
         }
     }
 
-    @Test func `ends the question when the link was opened, and withdraws when the person goes`() async throws {
+    @Test func `ends the question when the link was opened, and cancels when the user goes`() async throws {
         try await Stage.playProject { stage in
             let login = try stage.terminal("login", "app", "--method", "magic_link", "--email", "mira@example.org")
             try await login.shows("Its link finishes this too")

@@ -59,14 +59,14 @@ import Testing
         }
     }
 
-    @Test func `narrows the token as it is told`() async throws {
+    @Test func `downscopes the token as it is told`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             let script = "cat <&$RINGBACK_TOKEN_FD"
-            let narrowed = try await stage.run(
+            let downscoped = try await stage.run(
                 "ringback", ["exec", "work", "--scope", "openid", "--min-valid", "10", "--", "sh", "-c", script])
-            #expect(narrowed.status == 0 && narrowed.out.hasPrefix("at-"), "\(narrowed)")
-            #expect(narrowed.out != (try await stage.token()))
+            #expect(downscoped.status == 0 && downscoped.out.hasPrefix("at-"), "\(downscoped)")
+            #expect(downscoped.out != (try await stage.token()))
         }
     }
 

@@ -136,7 +136,7 @@ import Testing
         #expect(house.server.questions.count == 1)
     }
 
-    @Test func `a yes that comes after the withdrawal is given back`() async throws {
+    @Test func `an approval that comes after the flow was cancelled is revoked`() async throws {
         let house = try await DeviceHouse()
         house.server.script([.yes()])
         house.server.hold()

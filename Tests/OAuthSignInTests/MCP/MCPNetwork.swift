@@ -124,7 +124,9 @@ final class Ports: Sendable {
                 let template = template ?? "http://127.0.0.1:{port}/callback/\(account)"
                 guard template.contains("{port}") else {
                     let port = (try? WebURL(parsing: template))?.port ?? 0
-                    guard !state.withLock({ $0.taken.contains(port) }) else { throw .portInUse(port, reason: "taken") }
+                    guard !state.withLock({ $0.taken.contains(port) }) else {
+                        throw .portInUse(ListenerFailure(.portTaken(by: nil), port: port))
+                    }
                     return template
                 }
                 let port = state.withLock { state in

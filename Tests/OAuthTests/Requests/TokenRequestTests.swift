@@ -23,16 +23,16 @@ private let registration = ClientRegistration(clientID: "cli")
         #expect(request.limits == HTTPLimits(timeout: .seconds(20), maxBody: 262_144))
     }
 
-    @Test func `RT-01: a refresh names no scope unless it narrows`() {
+    @Test func `RT-01: a refresh names no scope unless it downscopes`() {
         let plain = TokenRequest.refresh(token: Secret("r1"), registration: registration, endpoint: endpoint)
         #expect(plain.body?.revealed() == "grant_type=refresh_token&refresh_token=r1&client_id=cli")
         let empty = TokenRequest.refresh(token: Secret("r1"), scope: [], registration: registration, endpoint: endpoint)
         #expect(empty.body == plain.body)
-        let narrow = TokenRequest.refresh(
+        let downscoped = TokenRequest.refresh(
             token: Secret("r1"), scope: ["email", "calendar"], audience: "api", resource: "https://api.example/",
             registration: registration, endpoint: endpoint)
         #expect(
-            narrow.body?.revealed()
+            downscoped.body?.revealed()
                 == "grant_type=refresh_token&refresh_token=r1&scope=email+calendar&audience=api"
                 + "&resource=https%3A%2F%2Fapi.example%2F&client_id=cli")
     }

@@ -27,7 +27,7 @@ private let keyID = String(repeating: "0a", count: 16)
 private let none = JSONObject()
 
 @Suite struct `A key in a file` {
-    private let house = House()
+    private let house = VaultHouse()
     private var source: KeyFileSource { house.keySource }
     private var file: String { "\(house.keys)/\(keyID).key" }
 
@@ -176,7 +176,7 @@ private let none = JSONObject()
 }
 
 @Suite struct `A key from a systemd credential` {
-    private let house = House()
+    private let house = VaultHouse()
     private var source: SystemdCredentialSource { SystemdCredentialSource(directory: house.path) }
 
     private func give(_ bytes: [UInt8]) { house.write(bytes, house.path + "/ringback-vault-key") }
@@ -277,7 +277,7 @@ private let none = JSONObject()
 
     @Test func `serves a vault over restarts`() async throws {
         let keyring = Keyring()
-        let house = House()
+        let house = VaultHouse()
         let sources: [any KeySource] = [keyring.source, house.keySource]
         let vault = try await house.opened(.auto, sources)
         #expect(vault.status.keySource == .secretService)

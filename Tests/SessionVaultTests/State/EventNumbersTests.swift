@@ -21,8 +21,19 @@ import Testing
         }
     }
 
-    @Test(arguments: ["", "x", "-5", "99999999999999999999999", "1152921504606846976", "18446744073709551615"])
+    @Test func `a number of up to 2^52 is followed by one that a double holds exactly`() throws {
+        let last = "4503599627370496"
+        let first = try firstNumber(after: last)
+        #expect(first == (1 << 52) + EventNumbers.room && first + EventNumbers.room < 1 << 53)
+    }
+
+    @Test(arguments: ["", "x", "-5", "99999999999999999999999", "4503599627370497", "18446744073709551615"])
     func `does not follow from a file that says nothing sensible`(text: String) throws {
+        #expect(try firstNumber(after: text) == 1_000)
+    }
+
+    /// The first number of a daemon that starts at 1,000, where the file has this text.
+    private func firstNumber(after text: String) throws -> UInt64 {
         var template = Array("/tmp/event-numbers.XXXXXX".utf8CString)
         try #require(unsafe mkdtemp(&template) != nil)
         let directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
@@ -34,7 +45,7 @@ import Testing
         let bytes = Array(text.utf8)
         #expect(unsafe write(descriptor, bytes, bytes.count) == bytes.count)
         close(descriptor)
-        #expect(EventNumbers.next(in: directory, now: 1_000) == 1_000)
+        return EventNumbers.next(in: directory, now: 1_000)
     }
 
     @Test func `is the clock's word where there is no place`() {

@@ -4,7 +4,7 @@ import Testing
 @testable import SessionVault
 
 @Suite struct `A small file in the state directory` {
-    private let house = House()
+    private let house = VaultHouse()
     private var file: StateFile { StateFile(directory: house.state, name: "small.json") }
 
     @Test func `has what was written last, closed to others, and nothing before that`() throws {

@@ -244,6 +244,22 @@ private let elsewhere = StateLease(host: "other-host", boot: "0000", pid: 4_711,
         #expect(throws: StateLockError.self) { try lock.renew() }
     }
 
+    @Test(arguments: ["", "laptop", "büro", "two words", "50%", String(repeating: "ü", count: 32)])
+    func `a lease is renewed whatever the host's name is`(name: String) throws {
+        var lease = ours
+        lease.host = StateLease.name(ofHost: Array(name.utf8), boot: ours.boot)
+        let lock = try StateLock(directory: scratch.state, lease: lease, usesKernelLock: true)
+        try lock.renew()
+        lock.release()
+    }
+
+    @Test func `hosts with different names, or without one, are not taken for each other`() {
+        func name(_ bytes: [UInt8], _ boot: String = "b-1") -> String { StateLease.name(ofHost: bytes, boot: boot) }
+        #expect(name(Array("laptop.example".utf8)) == "laptop.example")
+        #expect(name([0xFC]) == "%FC" && name([0xFE]) == "%FE" && name([0x61, 0x20, 0x25]) == "a%20%25")
+        #expect(name([]) == "unnamed-b-1" && name([], "b-2") == "unnamed-b-2")
+    }
+
     @Test func `a lease says who, and is read as it was written`() {
         #expect(StateLease(parsing: ours.serialized()) == ours)
         #expect(ours.serialized().count == StateLease.size)

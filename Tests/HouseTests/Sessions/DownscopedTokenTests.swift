@@ -1,8 +1,8 @@
 import StrictJSON
 import Testing
 
-/// Narrowed tokens (RFC 8707, RFC 6749 section 6) and ID tokens, as `ringback token` gets them.
-@Suite struct `A token that is asked for narrowly` {
+/// Downscoped tokens (RFC 8707, RFC 6749 section 6) and ID tokens, as `ringback token` gets them.
+@Suite struct `A downscoped token` {
     private static let account = """
         [accounts.work]
         issuer = "{sandbox}"
@@ -23,7 +23,7 @@ import Testing
             .filter { $0["grant_type"] == "refresh_token" }
     }
 
-    @Test func `NAT-28: is narrowed by the provider, and each narrowing is kept on its own`() async throws {
+    @Test func `NAT-28: is downscoped by the provider, and each one is kept on its own`() async throws {
         try await Stage.play(Self.account) { stage in
             try await stage.signIn()
             let own = try await answer(stage, "work")
@@ -64,7 +64,7 @@ import Testing
             let own = try await answer(stage, "work")
             try await stage.sandbox.control(["access_token_lifetime": 2])
             let first = try await answer(stage, "work", "--scope", "openid")
-            try await stage.eventually("another narrowed token") {
+            try await stage.eventually("another downscoped token") {
                 try await stage.api("GET", "/v1/accounts/work/session?scope=openid")["access_token"]
                     != first["access_token"]
             }
@@ -190,8 +190,8 @@ import Testing
             #expect(unknown.status == 64 && unknown.out.isEmpty)
             // The route itself, with everything that may stand beside it.
             let route = "/v1/session?issuer=\(stage.sandbox.origin)"
-            let narrow = try await stage.api("GET", "\(route)&scope=email&min_valid=30")
-            #expect(narrow.status == 200 && narrow["access_token"] == named["access_token"], "\(narrow)")
+            let downscoped = try await stage.api("GET", "\(route)&scope=email&min_valid=30")
+            #expect(downscoped.status == 200 && downscoped["access_token"] == named["access_token"], "\(downscoped)")
             let identity = try await stage.api("GET", "\(route)&kind=id_token")
             #expect(identity["id_token"] != nil && identity["access_token"] == nil, "\(identity)")
             #expect(try await stage.api("GET", "/v1/session").status == 400)

@@ -7,15 +7,15 @@ import Testing
 @testable import BrokerCore
 
 /// A restricted socket in a house where alice is signed in to two accounts and shows one.
-struct Narrow {
-    let house: House
+struct ExposedHouse {
+    let house: APIHouse
     let api: ExposedAPI
     let exposedSocket: ExposedSocket
 
     init(_ ceiling: [String]? = nil, lifetime: Int? = nil, signsIn: Bool = true) async throws {
-        house = try await House()
-        let hidden = try House.account("hidden")
-        try await house.configure([try House.account("work"), hidden])
+        house = try await APIHouse()
+        let hidden = try APIHouse.account("hidden")
+        try await house.configure([try APIHouse.account("work"), hidden])
         if signsIn { try await house.signIn() }
         exposedSocket = try await house.exposedSockets.add(
             ExposedSocket.Order(
@@ -27,7 +27,7 @@ struct Narrow {
     func ask(
         _ method: String, _ target: String, _ body: String? = nil, fields: [(String, String)] = [],
         uid: UInt32 = 1_000, memory: ConnectionMemory = ConnectionMemory()
-    ) async -> House.Answer {
+    ) async -> APIHouse.Answer {
         var fields = HTTPFields(fields)
         if body != nil { fields.append("Content-Type", "application/json") }
         let response = await api.respond(
@@ -37,6 +37,6 @@ struct Narrow {
         var text = ""
         if case .bytes(let bytes) = response.body { text = String(decoding: bytes, as: UTF8.self) }
         for secret in house.provider.secrets where text.contains(secret) { Issue.record("\(target) shows \(secret)") }
-        return House.Answer(response: response, text: text, json: (try? JSON(parsing: Array(text.utf8))) ?? .null)
+        return APIHouse.Answer(response: response, text: text, json: (try? JSON(parsing: Array(text.utf8))) ?? .null)
     }
 }

@@ -9,7 +9,7 @@ import Synchronization
 @testable import BrokerTestSupport
 
 /// A small honest OpenID provider with words that must never be seen on the socket. It lies only as scripted.
-final class FakeProvider: HTTPClient {
+final class CanaryProvider: HTTPClient {
     /// The next answer of the token endpoint.
     struct Turn: Sendable {
         var status = 200
@@ -48,12 +48,12 @@ final class FakeProvider: HTTPClient {
     func goAway(_ isDown: Bool = true) { state.withLock { $0.isDown = isDown } }
     func registersClients() {
         state.withLock { state in
-            state.offers.append(.init("registration_endpoint", .string("\(FakeProvider.origin)/register")))
+            state.offers.append(.init("registration_endpoint", .string("\(CanaryProvider.origin)/register")))
             state.secrets.formUnion(["canary-registered-secret", "canary-registration-token"])
         }
     }
     func endsSessions() {
-        state.withLock { $0.offers.append(.init("end_session_endpoint", .string("\(FakeProvider.origin)/logout"))) }
+        state.withLock { $0.offers.append(.init("end_session_endpoint", .string("\(CanaryProvider.origin)/logout"))) }
     }
     func hold() { state.withLock { $0.gate = Promise() } }
     func release() {
@@ -71,15 +71,15 @@ final class FakeProvider: HTTPClient {
             state.nonces["code"] = value("nonce")
             state.subject = subject
         }
-        let answer = [("code", "authorization-7"), ("state", value("state")), ("iss", FakeProvider.origin)]
+        let answer = [("code", "authorization-7"), ("state", value("state")), ("iss", CanaryProvider.origin)]
         return "\(value("redirect_uri"))?\(FormEncoding.encode(answer))"
     }
 
     func send(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {
         if state.withLock({ $0.isDown }) { throw .unreachable(host: "id.example", reason: "connection refused") }
-        switch request.url.dropFirst(FakeProvider.origin.count) {
+        switch request.url.dropFirst(CanaryProvider.origin.count) {
         case "/.well-known/openid-configuration":
-            let origin = FakeProvider.origin
+            let origin = CanaryProvider.origin
             let metadata: JSON = [
                 "issuer": .string(origin), "authorization_endpoint": .string("\(origin)/authorize"),
                 "token_endpoint": .string("\(origin)/token"), "jwks_uri": .string("\(origin)/keys"),
@@ -94,7 +94,7 @@ final class FakeProvider: HTTPClient {
                     "client_id": "c1", "client_secret": "canary-registered-secret",
                     "client_secret_expires_at": 1_900_000_000, "token_endpoint_auth_method": "client_secret_basic",
                     "registration_access_token": "canary-registration-token",
-                    "registration_client_uri": .string("\(FakeProvider.origin)/register/c1"),
+                    "registration_client_uri": .string("\(CanaryProvider.origin)/register/c1"),
                 ], status: 201)
         case "/register/c1": return answer([:], status: request.method == "DELETE" ? 204 : 405)
         case "/keys": return answer(["keys": [jwk]])
@@ -140,7 +140,7 @@ final class FakeProvider: HTTPClient {
 
     private func idToken(_ subject: String, _ nonce: String?) throws -> String {
         var claims = JSONObject([
-            .init("iss", .string(FakeProvider.origin)), .init("sub", .string(subject)), .init("aud", "ringback"),
+            .init("iss", .string(CanaryProvider.origin)), .init("sub", .string(subject)), .init("aud", "ringback"),
             .init("iat", .integer(clock.now)), .init("exp", .integer(clock.now + 3_600)),
             .init("email", .string("\(subject)@example.org")),
         ])

@@ -17,9 +17,9 @@ import Testing
 
 /// The socket API with everything behind it. Every answer is held against the OpenAPI document, and searched for what
 /// must never leave the daemon.
-struct House: Sendable {
+struct APIHouse: Sendable {
     let clock = TestClock()
-    let provider: FakeProvider
+    let provider: CanaryProvider
     let broker: Broker
     let api: SocketAPI
     let mistakes = Mistakes()
@@ -38,10 +38,14 @@ struct House: Sendable {
 
     /// - Parameter http: who is asked in the provider's place.
     init(vault: any Vault = MemoryVault(), http: (any HTTPClient)? = nil) async throws {
-        provider = try FakeProvider(clock: clock)
+        provider = try CanaryProvider(clock: clock)
         let callbackReceiver = CallbackReceiver(
             open: { template, account throws(BrokerError) in
-                if template == "http://127.0.0.1:1/" { throw .portInUse(1, reason: "another program has it.") }
+                if template == "http://127.0.0.1:1/" {
+                    throw .portInUse(
+                        ListenerFailure(
+                            .portTaken(by: 1_001), host: "127.0.0.1", port: 1, setting: "redirect_uri"))
+                }
                 return template ?? "http://127.0.0.1:4711/callback/\(account)"
             }, close: { _, _ in }, listeners: { ["127.0.0.1:4711"] })
         folder = try AuditFolder()
@@ -51,7 +55,7 @@ struct House: Sendable {
         broker = Broker(
             vault: vault, http: http ?? provider, callbackReceiver: callbackReceiver, clock: clock.clockWithoutWaking,
             record: records.note)
-        var account = try House.account("work")
+        var account = try APIHouse.account("work")
         account.oauth.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("canary-client-secret") }
         account.oauth.clientAuthentication = .clientSecretPost
         let mistakes = mistakes
@@ -63,7 +67,7 @@ struct House: Sendable {
                 return nil
             })
         var daemon = SocketAPI.Daemon(
-            version: House.version, build: "commit 1a2b3c4d5", clock: clock.clockWithoutWaking,
+            version: APIHouse.version, build: "commit 1a2b3c4d5", clock: clock.clockWithoutWaking,
             certificates: { path throws(UntrustedFile) in
                 guard path == "/ca.pem" else { throw UntrustedFile(reason: "the file \(path) does not exist") }
                 return ServerTrust(certificateAuthorities: Array("CA".utf8))
@@ -94,7 +98,7 @@ struct House: Sendable {
     static func account(_ name: String) throws -> Account {
         Account(
             name: try #require(AccountName(name)), provider: "oidc", source: "test",
-            kind: OAuthAccount(endpoints: .issuer(FakeProvider.origin)), clientID: "ringback",
+            kind: OAuthAccount(endpoints: .issuer(CanaryProvider.origin)), clientID: "ringback",
             scopes: ["openid", "email"])
     }
 
@@ -124,7 +128,7 @@ struct House: Sendable {
         guard let response else { return Answer(response: ServerResponse(status: 0), text: "", json: .null) }
         var text = ""
         if case .bytes(let bytes) = response.body { text = String(decoding: bytes, as: UTF8.self) }
-        let examiner = SchemaExaminer(document: OpenAPIDocument.document(version: House.version))
+        let examiner = SchemaExaminer(document: OpenAPIDocument.document(version: APIHouse.version))
         for mistake in examiner.mistakes(of: response, to: method, request.path) {
             Issue.record("\(method) \(target): \(mistake) in \(text)", sourceLocation: sourceLocation)
         }
