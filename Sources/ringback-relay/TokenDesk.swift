@@ -29,11 +29,14 @@ final class TokenDesk: Sendable {
     }
 
     private let daemon: String
+    private let application: String
     private let waker: CurlStreams.Waker
     private let ready = Mutex<[Answer]>([])
 
-    init(daemon: String, waker: CurlStreams.Waker) {
+    /// - Parameter application: for the audit log.
+    init(daemon: String, waker: CurlStreams.Waker, application: String = "ringback mcp") {
         self.daemon = daemon
+        self.application = application
         self.waker = waker
     }
 
@@ -62,7 +65,7 @@ final class TokenDesk: Sendable {
     }
 
     private func access(_ request: RelayRequest) -> Result<Access, RelayRefusal> {
-        let calls = BrokerCalls(socket: daemon, application: "ringback mcp")
+        let calls = BrokerCalls(socket: daemon, application: application)
         do throws(RingbackError) {
             let server = try calls.call(.getMCPServer, [request.account])
             if let rejected = request.rejected {
