@@ -102,7 +102,7 @@ let package = Package(
         // Level 4
         library(
             "Configuration",
-            ["OAuth", "SupabaseAuth", "Encodings", "FilePaths", "HTTPMessages", "Secrets", "StrictJSON"]
+            ["MCPBridge", "OAuth", "SupabaseAuth", "Encodings", "FilePaths", "HTTPMessages", "Secrets", "StrictJSON"]
         ),
         library(
             "BrokerCore",
@@ -147,8 +147,8 @@ let package = Package(
                 "Configuration",
                 "CurlTransport", "DeepLinks", "DesktopBus", "DesktopNotices", "FilePaths", "KeptFiles", "Launcher",
                 "OAuthSignIn", "SupabaseSignIn",
-                "LocalHTTP", "NetworkWatch", "OAuth", "Records", "SessionVault", "StrictJSON", "Secrets",
-                "HTTPMessages", "Terminal",
+                "LocalHTTP", "MCPBridge", "NetworkWatch", "OAuth", "Records", "RingbackClient", "SessionVault", "StrictJSON",
+                "Secrets", "HTTPMessages", "Terminal",
                 log, lifecycle, signals,
             ],
             swiftSettings: strict,

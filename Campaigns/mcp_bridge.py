@@ -26,12 +26,12 @@ BRIDGES = 50
 class Client:
     """A program that has started `ringback mcp`."""
 
-    def __init__(self, house, account=ACCOUNT):
+    def __init__(self, house, account=ACCOUNT, socket=None):
         self.errors = open(house.place("bridge.log"), "ab+")
         self.start = self.errors.tell()
         self.process = subprocess.Popen(
             [os.path.join(house.binaries, "ringback"), "mcp", account], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=self.errors, env=house.environment | {"RINGBACK_CONFIG": house.configuration})
+            stderr=self.errors, env=house.environment | {"RINGBACK_CONFIG": house.configuration} | ({"RINGBACK_SOCK": socket} if socket else {}))
         self.lines = queue.Queue()
         self.strays = []
         self.number = 0
@@ -104,8 +104,8 @@ class Client:
         return status
 
 
-def relays(house):
-    """The process numbers of a house's relays."""
+def relays(house, word="--socket"):
+    """The process numbers of a house's relays: those of its bridges, or of its exposed sockets (`--exposed`)."""
     found = []
     for name in os.listdir("/proc"):
         if not name.isdigit():
@@ -115,7 +115,7 @@ def relays(house):
                 words = file.read().split(b"\0")
         except OSError:
             continue
-        if words[0].endswith(b"ringback-relay") and house.socket.encode() in words:
+        if words[0].endswith(b"ringback-relay") and house.socket.encode() in words and word.encode() in words:
             found.append(int(name))
     return found
 
@@ -290,6 +290,52 @@ class Run:
         self.note(not client.strays, "nothing but messages is on standard output", client.strays)
         client.close()
 
+    def exposed(self):
+        """A socket of the configuration that serves two tools of the server, and no token."""
+        with open(self.house.configuration, "a") as file:
+            file.write(
+                f'\n[[expose]]\nname = "agent"\naccount = "{ACCOUNT}"\nmcp = true\ntools = ["slow", "tell_token"]\n')
+        ringback(self.house, "reload")
+        found = self.house.api("GET", "/v1/exposed-sockets/agent")[1]
+        socket = os.path.join(found.get("directory", ""), "socket")
+        self.server.has_sessions = True
+        client = Client(self.house, socket=socket)
+        found = client.begin()
+        self.note(found.get("result", {}).get("protocolVersion") == "2025-06-18", "an exposed socket: initialize", found)
+        found = client.ask("tools/list", modern=False)
+        self.note(found.get("result", {}).get("tools") == [], "a tool that is not allowed is not listed", found)
+        before = len(self.messages("tools/call"))
+        found = client.ask("tools/call", modern=False, name="add_numbers", arguments={"a": 1, "b": 2})
+        self.note(
+            found.get("error", {}).get("data", {}).get("code") == "policy_denied", "nor can it be called", found)
+        found = client.ask("resources/read", modern=False, uri="file:///")
+        self.note("error" in found, "a method that is not allowed is an error", found)
+        self.note(len(self.messages("tools/call")) == before, "neither was sent")
+        found = client.ask("tools/call", modern=False, name="slow", arguments={"a": 1, "b": 2})
+        self.note(
+            "result" in found and [seen.get("method") for seen in client.before] == ["notifications/progress"],
+            "a stream of an allowed tool is passed on", (client.before, found))
+        found = client.ask("tools/call", modern=False, name="tell_token", arguments={})
+        self.note(
+            found.get("error", {}).get("data", {}).get("code") == "response_withheld", "the token does not come back",
+            found)
+        before = len(self.messages("initialize"))
+        for relay in relays(self.house, "--exposed"):
+            os.kill(relay, signal.SIGKILL)
+        found = client.ask("tools/list", modern=False)
+        self.note(
+            "result" in found and len(self.messages("initialize")) == before + 1,
+            "its relay is killed: the next one begins the session again", found)
+        denied = [
+            entry for entry in self.house.api("GET", "/v1/audit")[1].get("entries", [])
+            if entry.get("event") == "mcp_message_denied" and entry.get("exposed_socket") == "agent"]
+        self.note(len(denied) == 2, "the audit log has both denials, with the socket's name", denied)
+        ringback(self.house, "expose", "revoke", "agent")
+        found = client.ask("tools/list", modern=False)
+        self.note("error" in found, "a revoked socket serves nothing", found)
+        client.close()
+        self.server.has_sessions = False
+
     # MARK: what ends in the middle
 
     def relay_memory(self):
@@ -339,6 +385,8 @@ class Run:
         self.sizes()
         progress("hostile")
         self.hostile()
+        progress("exposed")
+        self.exposed()
         progress("killed")
         self.killed()
         self.note(not [line for line in self.server.mistakes if "token" not in line], "no mistake at the server", self.server.mistakes)

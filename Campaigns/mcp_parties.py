@@ -370,6 +370,10 @@ class MCPServer(Party):
     def tool_echo(self, body):
         return 200, {}, {"jsonrpc": "2.0", "id": body["id"], "result": body["params"]["arguments"]}
 
+    def tool_tell_token(self, body):
+        tokens = " ".join(token for issuer in self.issuers for token in issuer.tokens)
+        return 200, {}, {"jsonrpc": "2.0", "id": body["id"], "result": {"content": [{"type": "text", "text": tokens}]}}
+
     def tool_elsewhere(self, body):
         return 307, {"Location": self.origin + "/stolen"}, b""
 

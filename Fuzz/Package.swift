@@ -38,7 +38,7 @@ let package = Package(
         library("SessionVault", ["CLinux", "Cryptography", "Encodings", "FilePaths", "Secrets", "StrictJSON"]),
         library(
             "Configuration",
-            ["OAuth", "SupabaseAuth", "Encodings", "FilePaths", "HTTPMessages", "Secrets", "StrictJSON"]
+            ["MCPBridge", "OAuth", "SupabaseAuth", "Encodings", "FilePaths", "HTTPMessages", "Secrets", "StrictJSON"]
         ),
         // Only what tells links from callbacks: the desk behind it needs the whole broker.
         library("DeepLinks", ["HTTPMessages"]),

@@ -52,6 +52,7 @@ public struct ExposedAPI: Sendable {
                     method: request.method, path: request.path),
                 let service = ExposedAPI.services[route.endpoint]
             else { throw denied("only status, accounts and access tokens are served") }
+            try refuseOtherKind(route.endpoint)
             // The timer that closes the socket may be a little late.
             guard !api.broker.isOver(exposedSocket) else { throw denied("its time is over, and nothing is served") }
             let facts = try facts(of: request, route.endpoint.operation, parameters["account"])
@@ -81,6 +82,7 @@ public struct ExposedAPI: Sendable {
             query: ["min_valid", "timeout", "scope", "subject", "kind", "issuer"],
             handler: ExposedAPI.getSessionByIssuer),
         .lookup: Service(query: [], handler: ExposedAPI.lookup),
+        .getMCPServer: Service(query: [], handler: ExposedAPI.mcpServer),
     ]
 
     private func getSession(_ call: Call) async throws(Problem) -> ServerResponse {
@@ -127,6 +129,7 @@ public struct ExposedAPI: Sendable {
         ])
         socket["scope"] = exposedSocket.ceiling.map { .string($0.joined(separator: " ")) }
         socket["expires_at"] = exposedSocket.expiry.map { .integer(api.broker.instant(of: $0).at.seconds) }
+        if let mcp = exposedSocket.order.mcp { socket["mcp"] = mcp.json }
         return ServerResponse(json: [
             "version": .string(api.daemon.version), "uptime": .integer(api.uptime),
             "vault": ["locked": .bool(api.broker.vault.status.isLocked)],

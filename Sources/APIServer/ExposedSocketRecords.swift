@@ -16,11 +16,37 @@ extension RecordKeeper {
     }
 
     /// A user who is not allowed connected.
-    func noteRefused(uid: UInt32, at exposedSocket: ExposedSocket) {
+    public func noteRefused(uid: UInt32, at exposedSocket: ExposedSocket) {
         let members: JSONObject = JSONObject([
             .init("exposed_socket", .string(exposedSocket.name)), .init("uid", .integer(Int(uid))),
         ])
         audit.write("exposed_socket_refused", members, at: exposedSocket.name)
+    }
+
+    /// A message that was not sent to the MCP server of a socket.
+    ///
+    /// - Parameters:
+    ///   - method: from outside, as `tool` is.
+    ///   - reason: a sentence.
+    @Sendable public func noteDenied(
+        method: String, tool: String?, reason: String, uid: Int?, pid: Int?, at exposedSocket: ExposedSocket
+    ) {
+        var members = JSONObject([.init("exposed_socket", .string(exposedSocket.name))])
+        members["account"] = exposedSocket.accounts.first.map { .string($0.rawValue) }
+        members["method"] = .string(RecordKeeper.bounded(method))
+        members["tool"] = tool.map { .string(RecordKeeper.bounded($0)) }
+        members["reason"] = .string(RecordKeeper.bounded(reason))
+        members["uid"] = uid.map { .integer($0) }
+        members["pid"] = pid.map { .integer($0) }
+        audit.write("mcp_message_denied", members, at: exposedSocket.name)
+    }
+
+    /// A message of the MCP server that was not passed on.
+    @Sendable public func noteWithheld(reason: String, at exposedSocket: ExposedSocket) {
+        var members = JSONObject([.init("exposed_socket", .string(exposedSocket.name))])
+        members["account"] = exposedSocket.accounts.first.map { .string($0.rawValue) }
+        members["reason"] = .string(RecordKeeper.bounded(reason))
+        audit.write("mcp_message_withheld", members, at: exposedSocket.name)
     }
 
     private func write(_ event: String, _ name: String?, reason: String? = nil, of exposedSocket: ExposedSocket? = nil)
@@ -35,6 +61,8 @@ extension RecordKeeper {
                 members["allow_uids"] = .array(order.allowedUIDs.map { .integer(Int($0)) })
             }
             members["flatpak"] = order.flatpak.map { .string($0) }
+            members["tools"] = order.mcp?.tools.map { .array($0.map { .string($0) }) }
+            members["methods"] = order.mcp.map { .array($0.methods.map { .string($0) }) }
             members["expires_at"] = exposedSocket?.expiry.map { .integer($0.at.seconds) }
         }
         audit.write(event, members)

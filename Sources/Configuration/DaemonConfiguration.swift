@@ -132,7 +132,7 @@ private struct ConfigurationLoader {
     /// Checks that each `[[expose]]` has a unique name and existing accounts. If there are other errors, accounts are
     /// not checked, because an account with an error would be reported as missing too.
     mutating func checkExposes() {
-        if errors.isEmpty { errors = exposes.flatMap { $0.mistakes(knowing: accounts.keys) } }
+        if errors.isEmpty { errors = exposes.flatMap { $0.mistakes(accounts) } }
         var names: Set<String> = []
         for (index, expose) in exposes.enumerated() {
             let isTaken = !names.insert(expose.name).inserted

@@ -1,4 +1,5 @@
 internal import HTTPMessages
+public import MCPBridge
 internal import OAuth
 internal import StrictJSON
 
@@ -13,6 +14,8 @@ public struct ExposeConfiguration: Sendable, Equatable {
     public let allowedUIDs: [UInt32]
     /// In seconds from when the daemon reads the table; nil for no limit.
     public let lifetime: Int?
+    /// What may be asked of the account's MCP server, if that is what is exposed.
+    public let mcp: MessageRule?
     public let source: ConfigurationSource
 
     static let most = 32
@@ -20,6 +23,7 @@ public struct ExposeConfiguration: Sendable, Equatable {
     private static let maxScopes = 64
     private static let maxUIDs = 16
     private static let longestLifetime = 31_536_000
+    private static let maxTools = 256
 }
 
 extension ExposeConfiguration {
@@ -33,8 +37,18 @@ extension ExposeConfiguration {
     }
 
     /// Reports accounts that are not configured. Called after all files were read.
-    func mistakes(knowing names: some Collection<String>) -> [ConfigurationError] {
-        accounts.filter { !names.contains($0) }.map { name in
+    func mistakes(_ known: [String: AccountConfiguration]) -> [ConfigurationError] {
+        let names = known.keys
+        if mcp != nil, let account = accounts.first.flatMap({ known[$0] }) {
+            guard case .mcp = account.provider else {
+                return [
+                    ConfigurationError(
+                        file: source.file, line: source.line, key: "expose.\(name)",
+                        message: "mcp needs an account at an MCP server, and \(account.name) is none")
+                ]
+            }
+        }
+        return accounts.filter { !names.contains($0) }.map { name in
             let nearest = NearestWord.find(for: name, among: names).map { "; did you mean \($0)?" } ?? ""
             return ConfigurationError(
                 file: source.file, line: source.line, key: "expose.\(self.name)",
@@ -72,7 +86,7 @@ extension ExposeConfiguration {
             }
             let expose = ExposeConfiguration(
                 name: name, accounts: readAccounts(), scopes: readScopes(), allowedUIDs: readUIDs(),
-                lifetime: readLifetime(), source: ConfigurationSource(file: check.file, line: node.line))
+                lifetime: readLifetime(), mcp: readMCP(), source: ConfigurationSource(file: check.file, line: node.line))
             return check.errors.count == before ? expose : nil
         }
 
@@ -121,6 +135,26 @@ extension ExposeConfiguration {
                     node, path + ["allow_uids"], "65534 is the uid of all users that this system does not know")
             }
             return uids.compactMap { UInt32(exactly: $0.number) }
+        }
+
+        private mutating func readMCP() -> MessageRule? {
+            let isMCP = table.boolean("mcp") ?? false
+            for key in ["tools", "methods"] where !isMCP && table.has(key) && !isMistaken("mcp") {
+                refuse(key, "belongs to mcp = true only")
+            }
+            guard isMCP else { return nil }
+            if table.has("scope") { refuse("scope", "cannot be combined with mcp: no token is served") }
+            if (table.strings("accounts") ?? []).count > 1 { refuse("accounts", "mcp is for one account") }
+            let tools = table.strings("tools")?.map(\.text)
+            if let tools, tools.count > maxTools || !tools.allSatisfy(MessageRule.isToolName) {
+                refuse("tools", "is up to \(maxTools) names of tools, without control characters")
+            }
+            let methods = table.strings("methods")?.map(\.text)
+            if let method = methods?.first(where: { !MessageRule.known.contains($0) }) {
+                let nearest = NearestWord.find(for: method, among: MessageRule.known)
+                refuse("methods", "names no method that a client may call\(nearest.map { "; did you mean \($0)?" } ?? "")")
+            }
+            return MessageRule(tools: tools, methods: methods)
         }
 
         private mutating func readLifetime() -> Int? {

@@ -16,6 +16,7 @@ enum Main {
         let options = Options.read(CommandLine.arguments)
         cleanEnvironment()
         _ = unsafe chdir("/")
+        if options.isExposed { serveExposedSocket(options) }
         // Of several that are started at once, one serves.
         let lock = unsafe open(options.socket + ".lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard lock >= 0 else { stop("cannot open \(options.socket).lock: \(reason(errno))", 1) }
@@ -29,6 +30,13 @@ enum Main {
         guard let server = RelayServer(listener, options) else { stop("libcurl cannot be loaded", 1) }
         // Who started it waits for this line.
         say("listening", STDOUT_FILENO)
+        server.run()
+        _exit(0)
+    }
+
+    /// The daemon started this for an exposed socket, and says at descriptor 3 which one.
+    private static func serveExposedSocket(_ options: Options) -> Never {
+        guard let server = RestrictedServer(options) else { exit(1) }
         server.run()
         _exit(0)
     }
@@ -61,6 +69,7 @@ struct Options {
     var daemon = ""
     /// How long it stays without a connection.
     var idle = Duration.seconds(60)
+    var isExposed = false
 
     static let usage = """
         Usage: ringback-relay --socket PATH --daemon PATH [--idle SECONDS]
@@ -70,6 +79,7 @@ struct Options {
           --socket PATH     where it listens
           --daemon PATH     the daemon's socket
           --idle SECONDS    how long it stays without a connection (60)
+          --exposed         for an exposed socket: ringbackd starts it so
           --version         print the version
           --help            print this text
         """
@@ -85,6 +95,7 @@ struct Options {
             case "--version":
                 print("ringback-relay \(Main.version) (\(unsafe String(cString: clinux_commit())))")
                 exit(0)
+            case "--exposed": options.isExposed = true
             case "--socket", "--daemon", "--idle":
                 guard let value = rest.popFirst(), !value.isEmpty else { Main.stop("\(word) needs a value", 64) }
                 switch word {
@@ -99,7 +110,7 @@ struct Options {
             default: Main.stop("unknown argument \(word); see --help", 64)
             }
         }
-        guard options.socket.hasPrefix("/"), options.daemon.hasPrefix("/") else {
+        guard options.isExposed || options.socket.hasPrefix("/"), options.daemon.hasPrefix("/") else {
             Main.stop("--socket and --daemon are needed, as absolute paths", 64)
         }
         return options

@@ -43,8 +43,9 @@ final class TokenDesk: Sendable {
     private let waker: CurlStreams.Waker
     private let ready = Mutex<[Answer]>([])
 
-    init(daemon: String, waker: CurlStreams.Waker) {
-        calls = BrokerCalls(socket: daemon, application: "ringback mcp")
+    /// - Parameter application: for the audit log.
+    init(daemon: String, waker: CurlStreams.Waker, application: String = "ringback mcp") {
+        calls = BrokerCalls(socket: daemon, application: application)
         self.waker = waker
     }
 

@@ -5,6 +5,7 @@ import APIServer
 import BrokerCore
 import FilePaths
 import Glibc
+import MCPBridge
 import Terminal
 
 /// `$XDG_RUNTIME_DIR/ringback/exposed` and what belongs to it; beside the daemon's socket where there is no such variable.
@@ -40,6 +41,12 @@ struct ExposedPlaces: Sendable {
     func sockets(of exposedSocket: ExposedSocket) -> [String] {
         let place = place(of: exposedSocket)
         return [place.socket, "\(place.directory)/socket"] + (place.flatpakSocket.map { [$0] } ?? [])
+    }
+
+    /// Where `ringback-relay` listens for a socket that serves an MCP server: beside each of its paths.
+    func relaySockets(of exposedSocket: ExposedSocket) -> [String] {
+        guard exposedSocket.order.mcp != nil else { return [] }
+        return sockets(of: exposedSocket).map(RelaySocket.path(beside:))
     }
 
     // MARK: Making
@@ -109,7 +116,11 @@ struct ExposedPlaces: Sendable {
             guard isDead, let apps else { continue }
             for id in Directory.names(in: apps) { _ = removeDead("\(apps)/\(id)/\(name)") }
         }
-        for name in Directory.names(in: "\(base)/mount") { _ = removeDead("\(base)/mount/\(name)/socket") }
+        for name in Directory.names(in: "\(base)/mount") {
+            let path = "\(base)/mount/\(name)/socket"
+            _ = removeDead(path)
+            _ = removeDead(RelaySocket.path(beside: path))
+        }
     }
 
     /// Removes the directories that are empty. To be called when every socket is open.

@@ -3,6 +3,7 @@ import BrokerCore
 import Configuration
 import LocalHTTP
 import Logging
+import MCPBridge
 import ServiceLifecycle
 import SessionVault
 import Synchronization
@@ -16,11 +17,19 @@ final class ExposedSocketServers: Service {
     private let api = OnceBox<SocketAPI>()
     private let sessionManager = OnceBox<ExposedSocketRegistry>()
     private let isEnding = OnceBox<Bool>()
+    private let daemon: String
+    private let records: RecordKeeper
     private let servers = Mutex<[String: HTTPServer]>([:])
+    private let relays = Mutex<[String: ExposedRelay]>([:])
+    /// The paths of the sockets that are open.
+    private let paths = Mutex<Set<String>>([])
     private let (started, starting) = AsyncStream<HTTPServer>.makeStream()
 
-    init(_ places: ExposedPlaces, logger: Logger) {
+    /// - Parameter daemon: the path of the daemon's own socket.
+    init(_ places: ExposedPlaces, daemon: String, records: RecordKeeper, logger: Logger) {
         self.places = places
+        self.daemon = daemon
+        self.records = records
         self.logger = logger
     }
 
@@ -50,6 +59,7 @@ final class ExposedSocketServers: Service {
         var made: [String] = []
         do throws(PlaceError) {
             try places.prepare(exposedSocket)
+            try refuseTaken(exposedSocket)
             for path in places.sockets(of: exposedSocket) {
                 try Places.refuseLiveSocket(at: path)
                 try ExposedSocketServers.listen(server, path, mode)
@@ -64,8 +74,31 @@ final class ExposedSocketServers: Service {
                 .stated("\(exposedSocket.name) cannot be exposed: \(error.reason)."), cause: cause)
         }
         servers.withLock { $0[exposedSocket.id] = server }
+        paths.withLock { $0.formUnion(allPaths(of: exposedSocket)) }
         starting.yield(server)
+        guard let rule = exposedSocket.order.mcp else { return }
+        let relay = ExposedRelay(
+            exposedSocket, rule, sockets: places.relaySockets(of: exposedSocket), mode: mode, daemon: daemon, records, logger)
+        relays.withLock { $0[exposedSocket.id] = relay }
+        relay.begin()
     }
+
+    private func allPaths(of exposedSocket: ExposedSocket) -> [String] {
+        places.sockets(of: exposedSocket) + places.relaySockets(of: exposedSocket)
+    }
+
+    /// The relay's socket of `ci` has the path that the socket of `ci-relay` has.
+    private func refuseTaken(_ exposedSocket: ExposedSocket) throws(PlaceError) {
+        for path in allPaths(of: exposedSocket) where paths.withLock({ $0.contains(path) }) {
+            throw PlaceError(reason: "another exposed socket has the path \(path). Choose another name")
+        }
+        for path in places.relaySockets(of: exposedSocket) where path.utf8.count > ExposedSocketServers.longestPath {
+            throw PlaceError(reason: "the relay's path is too long, choose a shorter name: \(path)")
+        }
+    }
+
+    /// Bytes of the address of a Unix socket.
+    private static let longestPath = 107
 
     private static func listen(_ server: HTTPServer, _ path: String, _ mode: UInt32) throws(PlaceError) {
         do throws(ServerError) {
@@ -81,7 +114,11 @@ final class ExposedSocketServers: Service {
 
     private func close(_ exposedSocket: ExposedSocket) {
         guard let server = servers.withLock({ $0.removeValue(forKey: exposedSocket.id) }) else { return }
-        places.remove(places.sockets(of: exposedSocket), of: exposedSocket, comesBack: isEnding.value == true)
+        let relay = relays.withLock { $0.removeValue(forKey: exposedSocket.id) }
+        relay?.end()
+        let ended = allPaths(of: exposedSocket)
+        paths.withLock { $0.subtract(ended) }
+        places.remove(ended, of: exposedSocket, comesBack: isEnding.value == true)
         server.close()
     }
 
@@ -144,6 +181,7 @@ extension ExposedSocket.Order {
         self.init(
             name: configuration.name, accounts: configuration.accounts.compactMap { AccountName($0) },
             ceiling: configuration.scopes, allowedUIDs: configuration.allowedUIDs,
-            lifetime: configuration.lifetime.map { .seconds($0) })
+            lifetime: configuration.lifetime.map { .seconds($0) },
+            mcp: configuration.mcp.map { .init(tools: $0.tools, methods: $0.methods) })
     }
 }

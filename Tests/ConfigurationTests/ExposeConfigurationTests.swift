@@ -146,3 +146,57 @@ import Testing
         #expect(throws: ConfigurationErrors.self) { try folder.load() }
     }
 }
+
+@Suite struct `MCP servers that restricted sockets expose` {
+    private func read(_ lines: String) throws -> ExposeConfiguration? {
+        let folder = try Folder()
+        try folder.write(
+            """
+            [accounts.mail]
+            issuer = "https://id.example.org"
+            client_id = "c"
+
+            [accounts.linear]
+            mcp = "https://mcp.example.org/mcp"
+
+            [[expose]]
+            name = "agent"
+            \(lines)
+            """)
+        return try folder.load().exposes.first
+    }
+
+    private func mistakes(_ lines: String) -> [String] {
+        do throws(any Error) {
+            _ = try read(lines)
+            return []
+        } catch let errors as ConfigurationErrors {
+            return errors.errors.map { "\($0.key ?? ""): \($0.message)" }
+        } catch {
+            return ["\(error)"]
+        }
+    }
+
+    @Test func `have the tools and methods that are named`() throws {
+        let all = try #require(try read("account = \"linear\"\nmcp = true")?.mcp)
+        #expect(all.tools == nil && all.methods == ["tools/list", "tools/call"])
+        let some = try #require(
+            try read("account = \"linear\"\nmcp = true\ntools = [\"a\"]\nmethods = [\"prompts/get\"]")?.mcp)
+        #expect(some.tools == ["a"] && some.methods == ["prompts/get"])
+        #expect(try read("account = \"linear\"")?.mcp == nil)
+        #expect(try read("account = \"linear\"\nmcp = true\ntools = []")?.mcp?.tools == [])
+    }
+
+    @Test(arguments: [
+        ("account = \"mail\"\nmcp = true", "mcp needs an account at an MCP server"),
+        ("accounts = [\"linear\", \"mail\"]\nmcp = true", "mcp is for one account"),
+        ("account = \"linear\"\nmcp = true\nscope = \"a\"", "no token is served"),
+        ("account = \"linear\"\ntools = [\"a\"]", "belongs to mcp = true only"),
+        ("account = \"linear\"\nmcp = false\nmethods = [\"ping\"]", "belongs to mcp = true only"),
+        ("account = \"linear\"\nmcp = true\ntools = [\"a\\u0000\"]", "names of tools"),
+        ("account = \"linear\"\nmcp = true\nmethods = [\"tools/cal\"]", "did you mean tools/call?"),
+    ])
+    func `have no mistakes that would open more than was meant`(lines: String, words: String) {
+        #expect(mistakes(lines).contains { $0.contains(words) }, "\(mistakes(lines))")
+    }
+}

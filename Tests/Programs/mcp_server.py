@@ -9,8 +9,8 @@ every other one. Prints its port, then a line for each request: method, path, "t
 message or the event that a stream is resumed after.
 
 For bridges, mcp.json may have: "session", the id of the only session that it knows; "refuse": true, the next token is
-refused from then on; "slash": true, /mcp redirects to /mcp/. The tools: `echo` gives its arguments back, `size` their size,
-`text` a text of as many characters;
+refused from then on; "tools": names of tools that it lists; "slash": true, /mcp redirects to /mcp/. The tools: `echo` gives its arguments back, `size` their size,
+`text` a text of as many characters; `headers` gives the request's Authorization back;
 `wait` says that it has begun and answers when `release` is called; `cut` breaks its stream after the first event, and
 answers when it is resumed.
 
@@ -71,6 +71,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(200, result | {"result": {"size": len(arguments["text"])}})
         if name == "text":
             return self.answer(200, result | {"result": {"text": "x" * arguments["size"]}})
+        if name == "headers":
+            return self.answer(200, result | {"result": {"text": self.headers.get("Authorization")}})
         if name == "release":
             released.set()
         if name == "wait":
@@ -108,13 +110,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if has_token and announced.get("slash") and self.path == "/mcp":
             return self.answer(307, {}, [("Location", "/mcp/")])
         if has_token:
-            return self.respond(request, announced.get("session"))
+            return self.respond(request, announced.get("session"), announced.get("tools", []))
         challenge = f'Bearer resource_metadata="{origin()}/.well-known/oauth-protected-resource/mcp"'
         if "challenge" in announced:
             challenge += f', scope="{announced["challenge"]}"'
         self.answer(401, {"error": "invalid_token"}, [("WWW-Authenticate", challenge)])
 
-    def respond(self, request, session):
+    def respond(self, request, session, tools):
         if request.get("method") == "initialize":
             fields = [("Mcp-Session-Id", session)] if session else []
             result = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "t", "version": "1"}}
@@ -125,7 +127,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(202, {})
         if request["method"] == "tools/call":
             return self.call(request)
-        self.answer(200, {"jsonrpc": "2.0", "id": request["id"], "result": {"tools": []}})
+        self.answer(200, {"jsonrpc": "2.0", "id": request["id"], "result": {"tools": [{"name": name} for name in tools]}})
 
 
 def origin():

@@ -126,6 +126,7 @@ struct ExposedSocketResource: Resource {
         object["scope"] = order.ceiling.map { .string($0.joined(separator: " ")) }
         object["allow_uids"] = .array(order.allowedUIDs.map { .integer(Int($0)) })
         object["flatpak"] = order.flatpak.map { .string($0) }
+        object["mcp"] = order.mcp?.json
         object["created_at"] = .integer(exposedSocket.createdAt.seconds)
         if let expiry = exposedSocket.expiry {
             let (at, remaining) = broker.instant(of: expiry)
@@ -203,5 +204,8 @@ extension Component {
             .required("created_at", .integer), .optional("expires_at", .integer), .optional("expires_in", .integer),
             .required("source", .string), .optional("socket", .string), .optional("directory", .string),
             .optional("flatpak_socket", .string), .optional("notes", .array(.string)),
+            .optional(
+                "mcp", .object([.required("methods", .array(.string)), .optional("tools", .array(.string))]),
+                "It serves the account's MCP server, and no token"),
         ])
 }

@@ -61,7 +61,8 @@ extension Component {
     ]
     private static let others: [Member] = [
         .optional("verified", .boolean), .optional("inferred", .boolean), .optional("accounts", .array(.string)),
-        .optional("allow_uids", .array(.integer)),
+        .optional("allow_uids", .array(.integer)), .optional("tools", .array(.string)),
+        .optional("methods", .array(.string)),
     ]
     private static let texts: [Member] = [
         "account", "subject", "former_subject", "operation", "route", "scope", "audience", "resource", "executable",

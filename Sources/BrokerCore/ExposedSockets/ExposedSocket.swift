@@ -23,11 +23,13 @@ public struct ExposedSocket: Sendable, Equatable {
         public var flatpak: String?
         /// How long it is open; nil for no bound. Whole seconds.
         public var lifetime: Duration?
+        /// It serves the MCP server of its account, and no token.
+        public var mcp: MCPAccess?
 
         /// Lists are sorted and without duplicates, so that equal orders compare equal.
         public init(
             name: String, accounts: [AccountName], ceiling: [String]? = nil, allowedUIDs: [UInt32] = [],
-            flatpak: String? = nil, lifetime: Duration? = nil
+            flatpak: String? = nil, lifetime: Duration? = nil, mcp: MCPAccess? = nil
         ) {
             self.name = name
             self.accounts = Array(Set(accounts)).sorted()
@@ -35,6 +37,21 @@ public struct ExposedSocket: Sendable, Equatable {
             self.allowedUIDs = Array(Set(allowedUIDs)).sorted()
             self.flatpak = flatpak
             self.lifetime = lifetime
+            self.mcp = mcp
+        }
+    }
+
+    /// What may be asked of an MCP server.
+    public struct MCPAccess: Sendable, Equatable {
+        /// The tools that are listed and may be called; nil for all of them.
+        public let tools: [String]?
+        /// The methods that may be used beside those that every session needs.
+        public let methods: [String]
+
+        /// Lists are sorted and without duplicates.
+        public init(tools: [String]?, methods: [String]) {
+            self.tools = tools.map { Array(Set($0)).sorted() }
+            self.methods = Array(Set(methods)).sorted()
         }
     }
 

@@ -58,6 +58,11 @@ struct ExposedSocketRecord: Equatable {
         if !order.allowedUIDs.isEmpty { object["allow_uids"] = .array(order.allowedUIDs.map { .integer(Int($0)) }) }
         object["flatpak"] = order.flatpak.map { .string($0) }
         object["ttl"] = order.lifetime.map { .integer($0.wholeSeconds) }
+        if let mcp = order.mcp {
+            var members = JSONObject([.init("methods", .array(mcp.methods.map { .string($0) }))])
+            members["tools"] = mcp.tools.map { .array($0.map { .string($0) }) }
+            object["mcp"] = .object(members)
+        }
         return object
     }
 
@@ -103,7 +108,7 @@ struct ExposedSocketRecord: Equatable {
         let scopes = names(entry["scope"])
         let uids = (entry["allow_uids"]?.array ?? []).map { $0.integer.flatMap { UInt32(exactly: $0) } }
         // A member that is there and cannot be read may have been a restriction.
-        guard accounts.count == entry["accounts"]?.array?.count, (scopes == nil) == (entry["scope"] == nil),
+        guard entry["mcp"] == nil, accounts.count == entry["accounts"]?.array?.count, (scopes == nil) == (entry["scope"] == nil),
             !uids.contains(nil), (entry["ttl"] == nil) == (entry["expiry"] == nil)
         else { return nil }
         let order = ExposedSocket.Order(

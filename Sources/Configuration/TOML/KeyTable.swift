@@ -188,6 +188,9 @@ struct Key {
         Key(.expose, "accounts", .strings, "the accounts to expose"),
         Key(.expose, "scope", .string, "the maximum scopes of a token, separated by spaces"),
         Key(.expose, "allow_uids", .integers(0...4_294_967_294), "other users who may connect"),
+        Key(.expose, "mcp", .boolean, "expose the account's MCP server, and no token"),
+        Key(.expose, "tools", .strings, "mcp: the tools that are listed and may be called; without it all of them"),
+        Key(.expose, "methods", .strings, "mcp: the methods that may be used; without it those for tools"),
         Key(.expose, "ttl", .span, "how long the socket stays open; seconds, or as \"8h\""),
 
         Key(.origin, "url", .string, "where the token may be sent: https://HOST/*, https://HOST/PATH/*"),

@@ -39,7 +39,8 @@ struct ServeMCP: ParsableCommand {
         try present(account: account.contains("://") ? nil : account) { () throws(RingbackError) in
             let calls = try daemon.calls()
             let name = try ServeMCP.name(of: account, calls)
-            let relay = try RelayPlace(daemon: calls.socket)
+            let isExposed = try calls.call(.getMCPServer, [name])["exposed_socket"] != nil
+            let relay = try RelayPlace(daemon: calls.socket, isExposed: isExposed)
             let bridge = Bridge(account: name) { scope in
                 "ringback login \(name)" + (scope.map { " --scopes \"\($0)\"" } ?? "")
             }
@@ -52,10 +53,7 @@ struct ServeMCP: ParsableCommand {
     ///
     /// - Throws: `account_not_found`, `method_unsupported` for an account that is not at an MCP server.
     private static func name(of text: String, _ calls: BrokerCalls) throws(RingbackError) -> String {
-        guard text.contains("://") else {
-            _ = try calls.call(.getMCPServer, [text])
-            return text
-        }
+        guard text.contains("://") else { return text }
         let wanted = try? WebURL(parsing: text)
         for entry in try calls.call(.listAccounts)["accounts"]?.array ?? [] where entry["provider"]?.string == "mcp" {
             guard let name = entry["name"]?.string,

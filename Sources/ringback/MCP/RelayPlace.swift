@@ -1,26 +1,25 @@
 import Glibc
+import MCPBridge
 import RingbackClient
 
 /// Where `ringback-relay` listens, beside the daemon's socket. It is started when nobody listens there.
 final class RelayPlace {
     private let daemon: String
     private let socket: String
+    /// On an exposed socket the daemon starts the relay, on its own machine.
+    private let isExposed: Bool
 
     /// How long its start may take.
     private static let startBound = Duration.seconds(5)
 
-    init(daemon: String) throws(RingbackError) {
+    init(daemon: String, isExposed: Bool = false) throws(RingbackError) {
+        self.isExposed = isExposed
         // The relay has another working directory.
         guard let path = RelayPlace.absolute(daemon) else {
             throw RingbackError(.noDaemon, "The path of the daemon's socket is too long: \(daemon)")
         }
         self.daemon = path
-        socket = RelayPlace.path(beside: path)
-    }
-
-    /// `ringback.sock` has `ringback-relay.sock` beside it.
-    static func path(beside daemon: String) -> String {
-        (daemon.hasSuffix(".sock") ? String(daemon.dropLast(5)) : daemon) + "-relay.sock"
+        socket = RelaySocket.path(beside: path)
     }
 
     private static func absolute(_ path: String) -> String? {
@@ -43,7 +42,9 @@ final class RelayPlace {
             } catch {
                 guard error.kind == .noDaemon, ContinuousClock.now < end else { throw error }
             }
-            if !isStarted {
+            if isExposed {
+                poll(nil, 0, 20)
+            } else if !isStarted {
                 try start(until: end)
                 isStarted = true
             } else {

@@ -14,6 +14,7 @@ enum Elsewhere {
         let scope = grant?["scope"]?.string.map { " for at most “\($0)”" } ?? ""
         let end = grant?["expires_at"]?.integer
         let validity = end.map { ", valid \(TimeText.validity(until: $0, now: TimeText.now()))" } ?? ""
-        return "\(name): tokens of \(accounts)\(scope)\(validity)"
+        let what = grant?["mcp"] == nil ? "tokens" : "the MCP server"
+        return "\(name): \(what) of \(accounts)\(scope)\(validity)"
     }
 }

@@ -55,6 +55,7 @@ public struct FuzzTarget: Sendable {
         FuzzTarget(name: "mcp-message", check: MCPMessageLaw.check),
         FuzzTarget(name: "mcp-relay", check: MCPRelayLaw.check),
         FuzzTarget(name: "mcp-tools", check: MCPToolsLaw.check),
+        FuzzTarget(name: "mcp-rule", check: MCPRuleLaw.check),
         FuzzTarget(name: "accept-language", check: AcceptLanguageLaw.check),
     ]
 }

@@ -1,0 +1,122 @@
+internal import RingbackClient
+
+/// The response to a request of an exposed socket's program on its way back: bytes of the server in, bytes for the program
+/// out. Each message is judged and written anew, in JSON and in streams alike.
+public struct RestrictedResponse: Sendable {
+    private enum Body: Sendable {
+        case json([UInt8])
+        case events(ServerSentEvents)
+        /// Not passed on.
+        case none
+    }
+
+    private let rule: ResponseRule
+    private let ids: BoundIDs
+    private let request: MessageID?
+    private var body = Body.none
+    private var isError = false
+    private var lastID: String?
+    private var retry: Int?
+    private var withheld: [ResponseRule.Reason] = []
+
+    /// - Parameter request: the request that waits for it.
+    public init(_ rule: ResponseRule, _ ids: BoundIDs, request: MessageID?) {
+        self.rule = rule
+        self.ids = ids
+        self.request = request
+    }
+
+    /// The head that is passed on. No field of the server is but these three.
+    public mutating func head(status: Int, contentType: String?, session: String?, retryAfter: String?) -> RelayHead {
+        var head = RelayHead(status: status)
+        let type = (contentType ?? "").lowercased()
+        isError = !(200..<300).contains(status)
+        if type.hasPrefix("text/event-stream"), !isError {
+            body = .events(ServerSentEvents(limit: MessageRule.limit))
+            head.fields.append(.init("Content-Type", "text/event-stream"))
+        } else if type.hasPrefix("application/json") {
+            body = .json([])
+            head.fields.append(.init("Content-Type", "application/json"))
+        }
+        if let session, rule.allows(text: session), let bound = ids.bind(session, .session) {
+            head.fields.append(.init("Mcp-Session-Id", bound))
+        }
+        if let retryAfter, (1...6).contains(retryAfter.utf8.count),
+            retryAfter.utf8.allSatisfy({ (0x30...0x39).contains($0) })
+        {
+            head.fields.append(.init("Retry-After", retryAfter))
+        }
+        return head
+    }
+
+    /// Takes bytes of the body, and gives what is passed on. Nil if the server sends what has no end.
+    public mutating func take(_ bytes: [UInt8]) -> [UInt8]? {
+        switch body {
+        case .none: return []
+        case .json(var held):
+            // The only reference, so that the bytes are not copied for each piece.
+            body = .none
+            held += bytes
+            // One byte more than can be read.
+            if held.count > MessageRule.limit { held.removeLast(held.count - MessageRule.limit - 1) }
+            body = .json(held)
+            return []
+        case .events(var events):
+            body = .none
+            guard let found = try? events.append(bytes) else { return nil }
+            defer { body = .events(events) }
+            var output = found.flatMap { event($0) }
+            if events.retry != retry, let milliseconds = events.retry {
+                retry = milliseconds
+                output = Array("retry: \(milliseconds)\n".utf8) + output
+            }
+            if events.lastID != lastID { output += idLine(events.lastID) + [10] }
+            return output
+        }
+    }
+
+    /// Why messages were withheld since the last call.
+    public mutating func takeWithheld() -> [ResponseRule.Reason] {
+        defer { withheld = [] }
+        return withheld
+    }
+
+    /// True for a text that may be passed on.
+    public func allows(text: String) -> Bool { rule.allows(text: text) }
+
+    /// The body is whole: gives what is passed on at its end.
+    public mutating func finish() -> [UInt8] {
+        guard case .json(let held) = body, !held.isEmpty else { return [] }
+        return judged(held) ?? []
+    }
+
+    private mutating func event(_ event: ServerSentEvents.Event) -> [UInt8] {
+        var output = idLine(event.id)
+        if event.name != "message", rule.allows(text: event.name) { output += Array("event: \(event.name)\n".utf8) }
+        if event.data.isEmpty { return output + Array("data:\n\n".utf8) }
+        guard let message = judged(Array(event.data.utf8)) else { return output + [10] }
+        return output + Array("data: ".utf8) + message + [10, 10]
+    }
+
+    private mutating func idLine(_ id: String?) -> [UInt8] {
+        guard let id, id != lastID else { return [] }
+        lastID = id
+        guard rule.allows(text: id), let bound = ids.bind(id, .event) else { return Array("id:\n".utf8) }
+        return Array("id: \(bound)\n".utf8)
+    }
+
+    private mutating func judged(_ bytes: [UInt8]) -> [UInt8]? {
+        switch rule.judge(bytes) {
+        case .message(let message): return message
+        case .withheld(let reason, let id):
+            // The body of an HTTP error is often no message.
+            if isError, reason == .unreadable { return nil }
+            withheld.append(reason)
+            // In a stream another event may still be the response.
+            guard let id = id ?? (isJSON ? request : nil) else { return nil }
+            return ResponseRule.error(reason, for: id)
+        }
+    }
+
+    private var isJSON: Bool { if case .json = body { true } else { false } }
+}

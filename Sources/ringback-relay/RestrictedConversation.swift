@@ -1,0 +1,296 @@
+import CurlTransport
+import Glibc
+import HTTPMessages
+import MCPBridge
+import Secrets
+
+/// A connection of an exposed socket's program: one request and its response. The whole message is there before anything is
+/// sent, and only what was judged is.
+final class RestrictedConversation {
+    private enum State {
+        /// The line of the request is awaited.
+        case line
+        case body(RelayRequest)
+        /// The daemon is asked for a token.
+        case token(RestrictedRequest, togglesSlash: Bool)
+        case streaming(StreamTransfer, TokenDesk.Access, RestrictedResponse)
+        /// What is left is sent, then the connection is closed.
+        case closing
+    }
+
+    private static let window = 1 << 20
+    /// How long a program may take to send its request.
+    private static let patience = Duration.seconds(60)
+
+    let number: Int
+    let descriptor: Int32
+    let peer: (uid: Int, pid: Int)
+    private let orders: RestrictedOrders
+    private let ids: BoundIDs
+    private let refused: RefusedTokens
+    private var state = State.line
+    private var input: [UInt8] = []
+    private var output = ByteQueue()
+    private var hasHead = false
+    private var denials: [MessageRule.Refusal] = []
+    private var withheld: [ResponseRule.Reason] = []
+    private let begin = ContinuousClock.now
+    private(set) var isOver = false
+
+    init(
+        _ descriptor: Int32, number: Int, peer: (uid: Int, pid: Int), _ orders: RestrictedOrders, _ ids: BoundIDs,
+        _ refused: RefusedTokens
+    ) {
+        self.descriptor = descriptor
+        self.number = number
+        self.peer = peer
+        self.orders = orders
+        self.ids = ids
+        self.refused = refused
+    }
+
+    var wantsOutput: Bool { !isOver && !output.isEmpty }
+
+    /// Input is also the way to learn that the program has gone.
+    var wantsInput: Bool {
+        if case .closing = state { false } else { true }
+    }
+
+    /// Bytes of the request that are held or awaited.
+    var held: Int {
+        if case .body(let request) = state { request.length } else { input.count }
+    }
+
+    /// True if the request does not come.
+    var isLate: Bool {
+        switch state {
+        case .line, .body: ContinuousClock.now - begin > RestrictedConversation.patience
+        default: false
+        }
+    }
+
+    /// What was not sent since the last call.
+    func takeDenials() -> [MessageRule.Refusal] {
+        defer { denials = [] }
+        return denials
+    }
+
+    /// What was not passed on since the last call.
+    func takeWithheld() -> [ResponseRule.Reason] {
+        defer { withheld = [] }
+        return withheld
+    }
+
+    // MARK: From the program
+
+    func read(_ desk: TokenDesk, room: Int) {
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        let count = unsafe recv(descriptor, &buffer, buffer.count, 0)
+        guard count > 0 else {
+            if count == 0 || (errno != EAGAIN && errno != EINTR) { isOver = true }
+            return
+        }
+        // Nothing follows the request.
+        guard isReading else { return }
+        input += buffer[..<count]
+        if case .line = state { readLine(room) }
+        guard case .body(let asked) = state, input.count >= asked.length else { return }
+        let body = Array(input[..<asked.length])
+        input = []
+        judge(asked, body, desk)
+    }
+
+    private var isReading: Bool {
+        switch state {
+        case .line, .body: true
+        default: false
+        }
+    }
+
+    private func readLine(_ room: Int) {
+        guard let end = input.firstIndex(of: 10) else {
+            if input.count > RelayRequest.maxLine { refuse("invalid_request", "The request has no end.") }
+            return
+        }
+        guard let asked = RelayRequest(parsing: Array(input[..<end])) else {
+            return refuse("invalid_request", "The request is not one that ringback-relay sends.")
+        }
+        input.removeFirst(end + 1)
+        guard asked.account == orders.account else {
+            let sentence = "This exposed socket does not show this account."
+            denials.append(.init(sentence, method: asked.method))
+            return refuse("policy_denied", sentence)
+        }
+        guard asked.length <= MessageRule.limit else {
+            return refuse(
+                "invalid_request", "A message may have \(MessageRule.limit >> 20) MiB on an exposed socket.")
+        }
+        guard asked.length <= room else {
+            return refuse("invalid_request", "This exposed socket has too many large messages. Try again later.")
+        }
+        state = .body(asked)
+    }
+
+    private func judge(_ asked: RelayRequest, _ body: [UInt8], _ desk: TokenDesk) {
+        do throws(RestrictedRequest.Refusal) {
+            let request = try RestrictedRequest(asked, body: body, orders.rule, ids)
+            var question = RelayRequest(account: orders.account, method: request.method)
+            // Only what the server itself refused. Nobody is asked to sign in from here.
+            question.rejected = asked.rejected.flatMap { refused.contains($0) ? $0 : nil }
+            state = .token(request, togglesSlash: asked.togglesSlash)
+            desk.ask(question, for: number)
+        } catch {
+            switch error {
+            case .rule(let refusal):
+                if refusal.isDenial { denials.append(refusal) }
+                refuse(refusal.isDenial ? "policy_denied" : "invalid_request", refusal.sentence)
+            case .unknownSession: answer(404)
+            case .noStream: answer(405)
+            }
+        }
+    }
+
+    // MARK: From the daemon
+
+    func take(_ answer: TokenDesk.Answer, _ streams: CurlStreams) {
+        guard case .token(let request, let togglesSlash) = state, !isOver else { return }
+        switch answer.result {
+        case .failure(let refusal):
+            // The daemon's sentence may name files of its machine.
+            let detail =
+                refusal.needsSignIn
+                ? "\(orders.account) is not signed in on the machine that runs the daemon."
+                : "The daemon has no token for \(orders.account) now (\(refusal.code))."
+            refuse(RelayRefusal(code: refusal.code, detail: detail, needsSignIn: refusal.needsSignIn))
+        case .success(let access): start(request, togglesSlash, access, streams)
+        }
+    }
+
+    private func start(
+        _ request: RestrictedRequest, _ togglesSlash: Bool, _ access: TokenDesk.Access, _ streams: CurlStreams
+    ) {
+        var access = access
+        if togglesSlash { access.server.url = RedirectRule.toggled(access.server.url) ?? access.server.url }
+        let server = access.server
+        var fields = HTTPFields()
+        for (name, value) in server.headers { fields.set(name, value) }
+        for field in request.fields { fields.set(field.name, field.value) }
+        let sent = HTTPRequest(
+            method: request.method, url: server.url.text, fields: fields, authorization: access.authorization,
+            trust: server.trust)
+        // The bridge has to know before the server may get anything: it does not send the request again from here on.
+        output.append(RelayReply.sending.bytes)
+        _ = flush()
+        guard !isOver,
+            let transfer = streams.start(
+                sent, length: request.method == "POST" ? request.body.count : nil, proxy: server.proxy)
+        else { return refuse("server_unreachable", "The MCP server cannot be asked.") }
+        if !request.body.isEmpty { transfer.give(request.body) }
+        let token = access.authorization.revealed().split(separator: " ").last.map { String($0) } ?? ""
+        let secrets = [token] + server.headers.map(\.1)
+        let response = RestrictedResponse(ResponseRule(orders.rule, secrets: secrets), ids, request: request.id)
+        state = .streaming(transfer, access, response)
+    }
+
+    // MARK: From the server
+
+    /// Passes on what has come, as far as the program takes it. True if there was something.
+    func pump() -> Bool {
+        var (moves, hasMoved) = (true, false)
+        while moves, !isOver {
+            moves = collect()
+            if flush() { moves = true }
+            hasMoved = hasMoved || moves
+        }
+        return hasMoved
+    }
+
+    /// True if something was taken from the server.
+    private func collect() -> Bool {
+        guard case .streaming(let transfer, let access, var response) = state else { return false }
+        // The only reference: what the response holds is not copied for each piece.
+        state = .closing
+        var hasMoved = false
+        if !hasHead, let (status, fields) = transfer.response {
+            hasHead = true
+            hasMoved = true
+            output.append(RelayReply.head(RestrictedHead.make(status, fields, access, &response, refused)).bytes)
+        }
+        while hasHead, output.count < RestrictedConversation.window {
+            let piece = transfer.take(atMost: RelayReply.maxPiece)
+            guard !piece.isEmpty else { break }
+            hasMoved = true
+            guard let passed = response.take(piece) else {
+                // The bridge sees that the response is not whole.
+                isOver = true
+                break
+            }
+            send(passed)
+        }
+        withheld += response.takeWithheld()
+        guard let outcome = transfer.outcome, transfer.isEmpty, !isOver else {
+            state = .streaming(transfer, access, response)
+            return hasMoved
+        }
+        switch outcome {
+        case .whole:
+            send(response.finish())
+            withheld += response.takeWithheld()
+            output.append(RelayReply.end.bytes)
+        case .notSent where !hasHead: refuse("server_unreachable", "The MCP server cannot be reached.")
+        case .notSent, .broken: break
+        }
+        return true
+    }
+
+    private func send(_ bytes: [UInt8]) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            output.append(RelayReply.piece(Array(rest.prefix(RelayReply.maxPiece))).bytes)
+            rest = rest.dropFirst(RelayReply.maxPiece)
+        }
+    }
+
+    // MARK: To the program
+
+    /// A response of HTTP without a body.
+    private func answer(_ status: Int) {
+        state = .closing
+        output.append(RelayReply.head(RelayHead(status: status)).bytes)
+        output.append(RelayReply.end.bytes)
+    }
+
+    private func refuse(_ code: String, _ detail: String) {
+        refuse(RelayRefusal(code: code, detail: "\(detail) (exposed socket \(orders.name))"))
+    }
+
+    private func refuse(_ refusal: RelayRefusal) {
+        state = .closing
+        output.append(RelayReply.refusal(refusal).bytes)
+    }
+
+    /// Sends what the socket takes now. True if it took something.
+    private func flush() -> Bool {
+        var hasMoved = false
+        while !output.isEmpty {
+            let count = unsafe output.waiting.withUnsafeBytes { buffer in
+                unsafe Glibc.send(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_NOSIGNAL))
+            }
+            guard count > 0 else {
+                if errno == EINTR { continue }
+                if errno != EAGAIN { isOver = true }
+                return hasMoved
+            }
+            output.drop(count)
+            hasMoved = true
+        }
+        if case .closing = state { isOver = true }
+        return hasMoved
+    }
+
+    /// Closes the connection, and ends the transfer.
+    func end(_ streams: CurlStreams) {
+        if case .streaming(let transfer, _, _) = state { streams.cancel(transfer) }
+        close(descriptor)
+    }
+}

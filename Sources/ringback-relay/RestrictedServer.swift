@@ -1,0 +1,129 @@
+import CLinux
+import Cryptography
+import CurlTransport
+import Glibc
+import LocalHTTP
+import MCPBridge
+import StrictJSON
+
+/// The relay of one exposed socket, with one thread for all its connections. It ends when the daemon closes descriptor 3.
+final class RestrictedServer {
+    /// As many as the exposed socket itself serves.
+    private static let mostConversations = 64
+    /// Bytes of the bodies that are held at a time.
+    private static let mostHeld = 32 << 20
+
+    private let orders: RestrictedOrders
+    private let listeners: [Int32]
+    private let streams: CurlStreams
+    private let desk: TokenDesk
+    private let ids: BoundIDs
+    private let refused = RefusedTokens()
+    private var conversations: [Int32: RestrictedConversation] = [:]
+    private var nextNumber = 1
+    /// Users who were turned away, each told once.
+    private var strangers: Set<uid_t> = []
+
+    /// Nil if it cannot serve. The daemon is told why.
+    init?(_ options: Options) {
+        guard let orders = RestrictedOrders.read() else { return nil }
+        guard let streams = CurlStreams(version: Main.version) else {
+            RestrictedServer.tell("failed", "libcurl cannot be loaded")
+            return nil
+        }
+        var listeners: [Int32] = []
+        for path in orders.sockets {
+            do throws(ServerError) {
+                listeners.append(try ListeningSocket.open(.unix(path: path, mode: orders.mode)).release())
+            } catch {
+                RestrictedServer.tell("failed", .string("cannot listen at \(path): \(error)"))
+                return nil
+            }
+        }
+        self.orders = orders
+        self.listeners = listeners
+        self.streams = streams
+        desk = TokenDesk(
+            daemon: options.daemon, waker: streams.waker, application: "ringback mcp, exposed socket \(orders.name)")
+        // New for each process: after a restart the bridges begin their sessions again.
+        let key = RandomToken.bytes(32)
+        ids = BoundIDs { text in
+            Digest.hex(Digest.sha256(key + Digest.sha256(key + Array(text.utf8))))
+        }
+    }
+
+    func run() {
+        var hasMoved = false
+        while true {
+            var watched = conversations.values.map {
+                CurlStreams.Watched($0.descriptor, input: $0.wantsInput, output: $0.wantsOutput)
+            }
+            watched.append(CurlStreams.Watched(RestrictedOrders.descriptor))
+            let takesMore = conversations.count < RestrictedServer.mostConversations
+            watched += listeners.map { CurlStreams.Watched($0, input: takesMore) }
+            streams.wait(&watched, atMost: hasMoved ? 0 : 10_000)
+            for entry in watched where entry.hasInput {
+                if entry.descriptor == RestrictedOrders.descriptor { return }
+                if listeners.contains(entry.descriptor) {
+                    accept(entry.descriptor)
+                } else if let conversation = conversations[entry.descriptor] {
+                    let held = conversations.values.reduce(0) { $0 + $1.held }
+                    conversation.read(desk, room: RestrictedServer.mostHeld - held)
+                }
+            }
+            for answer in desk.answers() {
+                conversations.values.first { $0.number == answer.conversation }?.take(answer, streams)
+            }
+            streams.advance()
+            hasMoved = false
+            for conversation in Array(conversations.values) {
+                if conversation.pump() { hasMoved = true }
+                report(conversation)
+                guard conversation.isOver || conversation.isLate else { continue }
+                conversation.end(streams)
+                conversations[conversation.descriptor] = nil
+            }
+        }
+    }
+
+    private func accept(_ listener: Int32) {
+        while conversations.count < RestrictedServer.mostConversations {
+            let descriptor = clinux_accept(listener)
+            guard descriptor >= 0 else { return }
+            var (pid, uid, gid): (pid_t, uid_t, gid_t) = (0, 0, 0)
+            let isKnown = unsafe clinux_peer_credentials(descriptor, &pid, &uid, &gid) == 0
+            guard isKnown, orders.admits(uid) else {
+                close(descriptor)
+                if isKnown, strangers.count < 64, strangers.insert(uid).inserted {
+                    RestrictedServer.tell("refused_uid", .integer(Int(uid)))
+                }
+                continue
+            }
+            conversations[descriptor] = RestrictedConversation(
+                descriptor, number: nextNumber, peer: (Int(uid), Int(pid)), orders, ids, refused)
+            nextNumber += 1
+        }
+    }
+
+    /// Tells the daemon what was not let through, for the audit log.
+    private func report(_ conversation: RestrictedConversation) {
+        for denial in conversation.takeDenials() {
+            var members = JSONObject([
+                .init("method", .string(RestrictedServer.bounded(denial.method ?? ""))),
+                .init("reason", .string(denial.sentence)), .init("uid", .integer(conversation.peer.uid)),
+                .init("pid", .integer(conversation.peer.pid)),
+            ])
+            members["tool"] = denial.tool.map { .string(RestrictedServer.bounded($0)) }
+            RestrictedServer.tell("denied", .object(members))
+        }
+        for reason in conversation.takeWithheld() { RestrictedServer.tell("withheld", .string(reason.rawValue)) }
+    }
+
+    private static func bounded(_ text: String) -> String { String(text.unicodeScalars.prefix(300)) }
+
+    /// What the daemon does not take at once is lost: the log must not stop the messages.
+    private static func tell(_ name: String, _ value: JSON) {
+        let line = JSON.object(JSONObject([.init(name, value)])).serialized() + [10]
+        _ = unsafe send(RestrictedOrders.descriptor, line, line.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+    }
+}

@@ -1,0 +1,132 @@
+import APIServer
+import BrokerCore
+import Glibc
+import Launcher
+import Logging
+import RingbackClient
+import StrictJSON
+import Synchronization
+
+/// The `ringback-relay` of an exposed socket that serves an MCP server: a process of its own, so that programs of a
+/// container share nothing with the user's bridges. It runs as long as the socket is open, and is started again if it
+/// ends before. It says what it did not let through, for the audit log.
+final class ExposedRelay: Sendable {
+    private let exposedSocket: ExposedSocket
+    private let orders: [UInt8]
+    private let daemon: String
+    private let records: RecordKeeper
+    private let logger: Logger
+    private let interruption = try? Interruption()
+    /// The process; nil when none runs.
+    private let state = Mutex<(relay: Companion?, isOver: Bool)>((nil, false))
+
+    private static let shortestPause = Duration.milliseconds(200)
+    private static let longestPause = Duration.seconds(30)
+    private static let maxLine = 65_536
+
+    init(
+        _ exposedSocket: ExposedSocket, _ access: ExposedSocket.MCPAccess, sockets: [String], mode: UInt32,
+        daemon: String, _ records: RecordKeeper, _ logger: Logger
+    ) {
+        self.exposedSocket = exposedSocket
+        self.daemon = daemon
+        self.records = records
+        self.logger = logger
+        var object = JSONObject([
+            .init("name", .string(exposedSocket.name)),
+            .init("account", .string(exposedSocket.accounts.first?.rawValue ?? "")),
+            .init("sockets", .array(sockets.map { .string($0) })), .init("mode", .integer(Int(mode))),
+            .init("allow_uids", .array(exposedSocket.order.allowedUIDs.map { .integer(Int($0)) })),
+            .init("methods", .array(access.methods.map { .string($0) })),
+        ])
+        object["tools"] = access.tools.map { .array($0.map { .string($0) }) }
+        orders = JSON.object(object).serialized() + [10]
+    }
+
+    /// Starts it. What follows happens on a thread of its own.
+    func begin() {
+        let failure = Blocking.start { [self] in keep() }
+        if failure != 0 { logger.error("\(exposedSocket.name): no thread for its relay") }
+    }
+
+    /// Ends it, with its connections.
+    func end() {
+        state.withLock { state in
+            state.isOver = true
+            guard let relay = state.relay else { return }
+            // It must not listen any more when this returns. The thread closes the socket and reaps the process.
+            kill(relay.process, SIGKILL)
+            shutdown(relay.socket, Int32(SHUT_RDWR))
+        }
+        interruption?.interrupt()
+    }
+
+    private func keep() {
+        var pause = ExposedRelay.shortestPause
+        while !state.withLock({ $0.isOver }) {
+            let begin = ContinuousClock.now
+            do throws(HelperError) {
+                let relay = try Companion.start(
+                    ExposedRelay.program, ["--exposed", "--daemon", daemon])
+                let isWanted = state.withLock { state in
+                    if !state.isOver { state.relay = relay }
+                    return !state.isOver
+                }
+                if isWanted { listen(to: relay.socket) }
+                state.withLock { $0.relay = nil }
+                relay.end()
+            } catch {
+                logger.error("ringback-relay of the exposed socket \(exposedSocket.name): \(error)")
+            }
+            guard !state.withLock({ $0.isOver }) else { return }
+            logger.warning("ringback-relay of the exposed socket \(exposedSocket.name) has ended, and is started again")
+            // One that ends at once is not started all the time.
+            let hasServed = ContinuousClock.now - begin > .seconds(60)
+            pause = hasServed ? ExposedRelay.shortestPause : min(pause * 2, ExposedRelay.longestPause)
+            guard let interruption, !interruption.wait(atMost: pause) else { return }
+        }
+    }
+
+    private func listen(to socket: Int32) {
+        guard unsafe send(socket, orders, orders.count, Int32(MSG_NOSIGNAL)) == orders.count else { return }
+        var lines = [UInt8]()
+        var buffer = [UInt8](repeating: 0, count: 16_384)
+        while true {
+            let count = unsafe recv(socket, &buffer, buffer.count, 0)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return }
+            lines += buffer[..<count]
+            while let end = lines.firstIndex(of: 10) {
+                take(Array(lines[..<end]))
+                lines.removeFirst(end + 1)
+            }
+            guard lines.count <= ExposedRelay.maxLine else { return }
+        }
+    }
+
+    private func take(_ line: [UInt8]) {
+        guard let json = try? JSON(parsing: line) else { return }
+        if let denied = json["denied"], let method = denied["method"]?.string {
+            records.noteDenied(
+                method: method, tool: denied["tool"]?.string, reason: denied["reason"]?.string ?? "",
+                uid: denied["uid"]?.integer, pid: denied["pid"]?.integer, at: exposedSocket)
+        }
+        if let reason = json["withheld"]?.string { records.noteWithheld(reason: reason, at: exposedSocket) }
+        if let uid = json["refused_uid"]?.integer.flatMap({ UInt32(exactly: $0) }) {
+            records.noteRefused(uid: uid, at: exposedSocket)
+        }
+        if let reason = json["failed"]?.string {
+            logger.error("The MCP server of \(exposedSocket.name) is not exposed: \(reason)")
+        }
+    }
+
+    /// Beside this program's file, or in PATH.
+    private static var program: String {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let count = unsafe readlink("/proc/self/exe", &buffer, buffer.count)
+        guard count > 0 else { return "ringback-relay" }
+        let own = String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let sibling = "\(own[..<(own.lastIndex(of: "/") ?? own.startIndex)])/ringback-relay"
+        return unsafe access(sibling, X_OK) == 0 ? sibling : "ringback-relay"
+    }
+}

@@ -1,0 +1,120 @@
+import StrictJSON
+import Testing
+
+/// An exposed socket with an account's MCP server behind it, through the real executables.
+@Suite struct `An exposed MCP server` {
+    private static let begin = [
+        #"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}"#,
+        #"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+    ]
+
+    private static func call(_ id: Int, _ tool: String, _ arguments: String = "{}") -> String {
+        #"{"jsonrpc":"2.0","id":\#(id),"method":"tools/call","params":{"name":"\#(tool)","arguments":\#(arguments)}}"#
+    }
+
+    private func socket(_ stage: Stage) -> String { "\(stage.directory)/run/ringback/mount/agent/socket" }
+
+    /// A stage with the socket `agent`, which allows the tools `echo` and `headers`.
+    private func play(_ test: (Stage, Program) async throws -> Void) async throws {
+        try await Stage.play("") { stage in
+            let announced = #"{"issuers":["\#(stage.sandbox.origin)"],"session":"s1","tools":["echo","size","headers"]}"#
+            try stage.write(announced, to: "\(stage.directory)/mcp.json")
+            let server = try stage.start(
+                "/usr/bin/env", ["python3", "-B", "\(Document.root)/Tests/Programs/mcp_server.py", stage.directory])
+            let url = "http://127.0.0.1:\(try await server.line("the port of the MCP server"))/mcp"
+            try stage.write(
+                configuration: """
+                    [accounts.linear]
+                    mcp = "\(url)"
+
+                    [[expose]]
+                    name = "agent"
+                    account = "linear"
+                    mcp = true
+                    tools = ["echo", "headers"]
+
+                    """)
+            let reloaded = try await stage.ringback("reload")
+            #expect(reloaded.status == 0, "\(reloaded)")
+            try await stage.signIn("linear")
+            try await test(stage, server)
+        }
+    }
+
+    /// Runs a bridge at the exposed socket to the end of its input. Gives what it wrote, by id.
+    private func bridge(_ stage: Stage, _ lines: [String]) async throws -> (output: Output, answers: [Int: JSON]) {
+        let program = try Program(
+            "ringback", ["mcp", "linear"], environment: stage.environment.merging(["RINGBACK_SOCK": socket(stage)]) { $1 },
+            stdin: lines.joined(separator: "\n") + "\n")
+        let output = try await program.end()
+        var answers: [Int: JSON] = [:]
+        for line in output.lines {
+            let json = try JSON(parsing: Array(line.utf8))
+            if let id = json["id"]?.integer { answers[id] = json }
+        }
+        return (output, answers)
+    }
+
+    @Test func `serves the tools that are listed, and no token`() async throws {
+        try await play { stage, server in
+            let token = try await stage.token("linear")
+            let (output, answers) = try await bridge(
+                stage,
+                Self.begin + [
+                    #"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#, Self.call(2, "echo", #"{"a":"ü"}"#),
+                    Self.call(3, "size", #"{"text":"x"}"#), Self.call(4, "headers"),
+                    #"{"jsonrpc":"2.0","id":5,"method":"resources/read","params":{"uri":"file:///"}}"#,
+                ])
+            #expect(output.status == 0, "\(output)")
+            let listed = answers[1]?["result"]?["tools"]?.array?.compactMap { $0["name"]?.string }
+            #expect(listed == ["echo", "headers"], "\(output)")
+            #expect(answers[2]?["result"]?["a"] == "ü")
+            #expect(answers[3]?["error"]?["data"]?["code"] == "policy_denied")
+            #expect(answers[4]?["error"]?["data"]?["code"] == "response_withheld")
+            #expect(answers[5]?["error"]?["data"]?["code"] == "policy_denied")
+            #expect(!output.out.contains(token) && !output.err.contains(token))
+            // What was denied was not sent.
+            let sent = server.output.value.text
+            #expect(sent.components(of: "tools/call") == 2 && !sent.contains("resources/read"), "\(sent)")
+            try await stage.eventually("the denials in the audit log") {
+                let entries = try await stage.api("GET", "/v1/audit")["entries"]?.array ?? []
+                let denied = entries.filter { $0["event"] == "mcp_message_denied" && $0["exposed_socket"] == "agent" }
+                return denied.contains { $0["tool"] == "size" && $0["account"] == "linear" }
+                    && denied.contains { $0["method"] == "resources/read" }
+                    && entries.contains { $0["event"] == "mcp_message_withheld" && $0["reason"] == "secret" }
+            }
+            let refused = try await stage.run(
+                "ringback", ["token", "linear"], environment: ["RINGBACK_SOCK": socket(stage)])
+            #expect(refused.status != 0 && !refused.out.contains(token), "\(refused)")
+        }
+    }
+
+    @Test func `takes no session of another socket, and says nothing of how the server is reached`() async throws {
+        try await play { stage, server in
+            let path = "\(stage.directory)/run/ringback/mount/agent/socket-relay.sock"
+            try await stage.eventually("the relay") { (try? Connection(to: .unix(path))) != nil }
+            let body = #"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#
+            let ask = { (line: String) async throws -> String in
+                let connection = try Connection(to: .unix(path))
+                await connection.send(line + "\n" + body)
+                return try await connection.readToEnd()
+            }
+            let fields = #""fields":[["Mcp-Session-Id","s1"]],"length":\#(body.utf8.count)}"#
+            let forged = try await ask(#"{"account":"linear","method":"POST",\#(fields)"#)
+            #expect(forged.contains(#""status":404"#), "\(forged)")
+            let other = try await ask(#"{"account":"work","method":"POST",\#(fields)"#)
+            #expect(other.contains("policy_denied"), "\(other)")
+            #expect(!server.output.value.text.contains("tools/list"))
+            let found = try Connection(to: .unix(socket(stage)))
+            await found.send(Stage.request("GET", "/v1/accounts/linear/mcp-server"))
+            let answer = try await found.answer()
+            #expect(answer.status == 200 && answer["exposed_socket"] == "agent", "\(answer)")
+            #expect(answer["proxy"] == nil && answer["headers"] == nil)
+        }
+    }
+}
+
+extension String {
+    /// How often the text occurs.
+    fileprivate func components(of text: String) -> Int { ranges(of: text).count }
+}
