@@ -1,3 +1,5 @@
+import RingbackAPI
+import StrictJSON
 import Testing
 
 @testable import RingbackClient
