@@ -49,7 +49,19 @@ import Testing
     /// Where the signal's handler writes.
     private static let bell = Atomic<Int32>(-1)
 
-    @Test func `a signal while its writer is slow does not end the reading`() throws {
+    private struct Reading {
+        var wasWaiting = false
+        var wasInterrupted = false
+        var read: Result<String, CredentialDescriptor.Failure>?
+    }
+
+    @Test func `a signal while its writer is slow does not end the reading`() async throws {
+        let reading = try await onThread { try interruptedReading() }
+        #expect(reading.wasWaiting && reading.wasInterrupted)
+        #expect(try reading.read?.get() == "late")
+    }
+
+    private func interruptedReading() throws -> Reading {
         let (ends, bell) = (try pair(), try pair())
         Self.bell.store(bell.write, ordering: .sequentiallyConsistent)
         var (action, former) = (sigaction(), sigaction())
@@ -65,25 +77,27 @@ import Testing
         let started = Mutex<(thread: pthread_t, place: String)?>(nil)
         let result = Mutex<Result<String, CredentialDescriptor.Failure>?>(nil)
         let reader = Thread {
+            CurrentThread.unblock(SIGURG)
             started.withLock { $0 = (pthread_self(), CurrentThread.place()) }
             let read = Result { () throws(CredentialDescriptor.Failure) in
                 try CredentialDescriptor.read(ends.read).revealed()
             }
             result.withLock { $0 = read }
         }
-        var isWaiting = false
-        for _ in 0..<1_000_000 where !isWaiting {
-            isWaiting = started.withLock { $0 }.map { isAsleep($0.place) } ?? false
+        var reading = Reading()
+        for _ in 0..<1_000_000 where !reading.wasWaiting {
+            reading.wasWaiting = started.withLock { $0 }.map { isAsleep($0.place) } ?? false
             sched_yield()
         }
-        #expect(isWaiting)
         if let thread = started.withLock({ $0?.thread }) { pthread_kill(thread, SIGURG) }
         var entry = pollfd(fd: bell.read, events: Int16(POLLIN), revents: 0)
-        #expect(unsafe poll(&entry, 1, 20_000) == 1)
-        write("late\n", to: ends.write)
+        reading.wasInterrupted = unsafe poll(&entry, 1, 5_000) == 1
+        let bytes = Array("late\n".utf8)
+        _ = unsafe Glibc.write(ends.write, bytes, bytes.count)
         close(ends.write)
         reader.join()
-        #expect(try result.withLock { $0 }?.get() == "late")
+        reading.read = result.withLock { $0 }
+        return reading
     }
 
     /// True if a thread of this process sleeps in the kernel.
@@ -99,6 +113,14 @@ import Testing
 }
 
 private enum CurrentThread {
+    /// Threads of the shared pool block all signals, and the threads that they start do, too.
+    static func unblock(_ signal: Int32) {
+        var signals = sigset_t()
+        unsafe sigemptyset(&signals)
+        unsafe sigaddset(&signals, signal)
+        unsafe pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+    }
+
     /// Below `/proc`: `PID/task/TID`.
     static func place() -> String {
         var buffer = [CChar](repeating: 0, count: 64)

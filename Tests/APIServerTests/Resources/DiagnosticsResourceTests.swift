@@ -38,7 +38,9 @@ import Testing
         try await house.configure([account])
         let checks = await house.ask("GET", "/v1/diagnostics")["checks"]?.array ?? []
         let redirect = try #require(checks.first { $0["check"] == "redirect" })
-        #expect(redirect["level"] == "wrong" && redirect["message"]?.string?.contains("another program") == true)
+        #expect(
+            redirect["level"] == "wrong"
+                && redirect["message"]?.string?.contains("port 1 is in use by uid 1001") == true)
     }
 
     @Test func `a scheme that is not configured has no link: what went round would be refused`() async throws {
