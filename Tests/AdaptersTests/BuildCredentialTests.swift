@@ -78,6 +78,29 @@ private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8
 
 @Suite struct `The executable of Google's external accounts` {
     private static let jwt = "urn:ietf:params:oauth:token-type:jwt"
+    private static let cases = AdapterCase.all(in: "google-credential")
+
+    @Test func `has cases`() { #expect(Self.cases.count >= 35) }
+
+    @Test(arguments: cases) func `answers as its case says`(_ example: AdapterCase) throws {
+        guard example.head["refused"] != "type" else {
+            #expect(throws: AdapterFailure.self) { try GoogleCredential(type: example.head["type"]) }
+            return
+        }
+        let asked = try GoogleCredential(type: example.head["type"])
+        let token = AdapterCredential.bearer(text(example.input), expiresAt: 1_800_000_000)
+        guard let answer = example.head["answer"] else {
+            #expect(throws: AdapterFailure.self) { try asked.answer(token) }
+            return
+        }
+        #expect(try text(asked.answer(token)) == answer + "\n")
+    }
+
+    @Test func `a token of any length is given`() throws {
+        let part = String(repeating: "a", count: 1 << 18)
+        let json = try JSON(parsing: GoogleCredential(type: nil).answer(.bearer("\(part).\(part).\(part)")))
+        #expect(json["id_token"]?.string?.utf8.count == 3 << 18 | 2)
+    }
 
     @Test(arguments: [nil, "urn:ietf:params:oauth:token-type:id_token", jwt])
     func `gives an ID token of the type that is expected`(type: String?) throws {

@@ -70,4 +70,27 @@ import Testing
         let text = String(decoding: try OIDCToken(["-oA", "-eB", "work"]).answer(facts), as: UTF8.self)
         #expect(text == "A='a'\\''$(b)'; export A;\nB=0; export B;\n")
     }
+
+    private static let cases = AdapterCase.all(in: "oidc-token")
+
+    @Test func `has cases`() { #expect(Self.cases.count >= 50) }
+
+    @Test(arguments: cases) func `is read as its case says`(_ example: AdapterCase) throws {
+        let words = example.input.split(separator: 0x0A, omittingEmptySubsequences: false)
+            .map { String(decoding: $0, as: UTF8.self) }
+        guard example.head["refused"] == nil else {
+            let error = try #require(throws: AdapterFailure.self) { try OIDCToken(words) }
+            // What is said on a terminal has nothing of the arguments.
+            #expect(error.reason.utf8.allSatisfy { (0x20...0x7E).contains($0) } && error.reason.utf8.count < 100)
+            return
+        }
+        let read = try OIDCToken(words)
+        let account: OIDCToken.Account? =
+            example.head["account"].map { .name($0) } ?? example.head["issuer"].map { .issuer($0) }
+        #expect(read.account == account && read.scope == example.head["scope"])
+        #expect(read.audience == example.head["audience"] && read.minValid == example.head["min"].flatMap { Int($0) })
+        let facts = OIDCToken.Facts(token: "t0ken", issuer: "https://id.example.org", expiresAt: 1_800_000_000)
+        let answer = try #require(example.head["answer"]?.replacing("|", with: "\n"))
+        #expect(String(decoding: try read.answer(facts), as: UTF8.self) == answer + "\n")
+    }
 }

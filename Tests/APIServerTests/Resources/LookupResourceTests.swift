@@ -184,6 +184,47 @@ import Testing
         #expect(house.provider.tokenRequests == 2)
     }
 
+    @Test func `of a held token are answered at once, and no others`() async throws {
+        let house = try await house([
+            try origin("https://git.example.org/*"), try origin("https://proof.example/*", kind: .idToken),
+            try origin("https://narrow.example/*", key: TokenKey(scopes: ["email"])),
+        ])
+        func isImmediate(_ url: String, _ more: [(String, JSON)] = [], fields: [(String, String)] = []) -> Bool {
+            var body = JSONObject([.init("url", .string(url))])
+            for (name, value) in more { body[name] = value }
+            let request = ServerRequest(
+                method: "POST", target: "/v1/lookup",
+                fields: HTTPFields([("Content-Type", "application/json")] + fields),
+                body: JSON.object(body).serialized(), peer: .local(uid: 1_000, pid: 4_711))
+            return house.api.immediate(request) != nil
+        }
+        let git = "https://git.example.org/team/a"
+        #expect(isImmediate(git) && isImmediate(git, [("interactive", true)]))
+        #expect(isImmediate(git, [("username", "ada")]))
+        for url in ["https://proof.example/", "https://narrow.example/", "https://other.example/", "git"] {
+            #expect(!isImmediate(url), "\(url)")
+        }
+        #expect(!isImmediate(git, [("other", 1)]) && !isImmediate(git, fields: [("Origin", "https://evil.example")]))
+        let rejection = ("rejected_sha256", JSON.string(Digest.hex(Digest.sha256("access-1"))))
+        #expect(!isImmediate(git, [rejection]))
+        _ = await reject(house, "access-1")
+        #expect(!isImmediate(git))
+        #expect(await look(house)["secret"] == "access-2")
+        #expect(isImmediate(git))
+        house.clock.advance(by: 3_600)
+        #expect(!isImmediate(git))
+    }
+
+    @Test func `are the same whether they are answered at once or not`() async throws {
+        let house = try await house()
+        let body = #"{"url":"https://git.example.org/team/a","username":"ada"}"#
+        let first = await house.ask("POST", "/v1/lookup", body, immediate: false)
+        let second = await house.ask("POST", "/v1/lookup", body)
+        #expect(first.status == 200 && first.text == second.text)
+        let lists = [first, second].map { $0.response.fields.lines.map { "\($0.name): \($0.value)" } }
+        #expect(lists[0] == lists[1])
+    }
+
     @Test func `are in the audit log with origin and tool`() async throws {
         let house = try await house()
         await look(house, tool: "git\u{1B}[31m")

@@ -2,8 +2,9 @@ import Adapters
 import HTTPMessages
 import StrictJSON
 
-/// What cargo, go, Bazel, Terraform, pnpm, and pip and uv give the programs that they ask for tokens. The first line is the
-/// tool's name, the second the user name or the argument, the rest the tool's input.
+/// What cargo, go, Bazel, Terraform, pnpm, pip and uv, and Google's libraries give the programs that they ask for tokens. The
+/// first line is the tool's name, the second the user name or the argument, the rest the tool's input; for `google` it is the
+/// token.
 enum ToolRequestLaw {
     static func check(_ bytes: [UInt8]) throws {
         let (tool, rest) = bytes.headLineAndRest
@@ -33,6 +34,8 @@ enum ToolRequestLaw {
         case "pnpm":
             guard let read = try? PnpmToken(program: word) else { return }
             try checkLookup(read.request)
+        case "google":
+            try checkGoogle(type: word, token: String(decoding: input, as: UTF8.self))
         case "keyring":
             let arguments = input.split(separator: 0x0A, omittingEmptySubsequences: false)
             guard let read = KeyringCommand(arguments.map { String(decoding: $0, as: UTF8.self) }) else { return }
@@ -42,6 +45,19 @@ enum ToolRequestLaw {
             try hold("an answer has at most two lines", answer.count { $0 == 0x0A } <= 2)
         default: break
         }
+    }
+
+    /// An empty type stands for a variable that is not set.
+    private static func checkGoogle(type: String, token: String) throws {
+        let failure = GoogleCredential.failure(code: type, message: token)
+        try checkLine(failure, has: ["message"], token)
+        let found = AdapterCredential(headers: [], username: nil, secret: token, expiresAt: type.utf8.count)
+        guard let asked = try? GoogleCredential(type: type.isEmpty ? nil : type), let answer = try? asked.answer(found)
+        else { return }
+        try checkLine(answer, has: ["id_token"], token)
+        try hold("a token is printable ASCII", token.utf8.allSatisfy { (0x21...0x7E).contains($0) })
+        let kind = try JSON(parsing: answer)["token_type"]?.string
+        try hold("the type is the one that was asked for", type.isEmpty || kind == type)
     }
 
     private static func credential(_ username: String) -> AdapterCredential {
