@@ -15,6 +15,10 @@ struct GoogleCredentialVerb: ParsableCommand {
     /// Where the libraries exchange the token. They do not tell the executable.
     private static let service = "https://sts.googleapis.com/v1/token"
 
+    private static let noOrigin =
+        "There is no origin for Google's token service. Run: "
+        + "ringback origin add https://sts.googleapis.com --account ACCOUNT --kind id_token"
+
     @Option(help: "The account, instead of the origin of https://sts.googleapis.com.", completion: Completions.accounts)
     var account: String?
 
@@ -32,8 +36,10 @@ struct GoogleCredentialVerb: ParsableCommand {
             do throws(RingbackError) {
                 found = try find()
             } catch {
-                return GoogleCredential.failure(
-                    code: error.kind.rawValue, message: AdapterCalls.failure(error).lines.joined(separator: " "))
+                let lines =
+                    error.kind == .notFound && account == nil
+                    ? [GoogleCredentialVerb.noOrigin] : AdapterCalls.failure(error).lines
+                return GoogleCredential.failure(code: error.kind.rawValue, message: lines.joined(separator: " "))
             }
             return try asked.answer(found)
         } catch {

@@ -48,7 +48,13 @@ struct KeyringRun {
         let next = folders.map { "\($0)/keyring" }.first { path in
             unsafe access(path, X_OK) == 0 && !Programs.isSelf(path)
         }
-        guard let next else { return ExitStatus.failed }
+        guard let next else {
+            // pip and uv ask for many services, and show what is written to standard error.
+            if !arguments.contains("get") {
+                AdapterCalls.note("There is no other keyring in PATH, and this one has nothing but “get”.")
+            }
+            return ExitStatus.failed
+        }
         let failure = Replacement.run([next] + arguments)
         AdapterCalls.note("\(next) cannot be started.")
         return failure.status

@@ -171,7 +171,9 @@ import Testing
             let nobody = try await stage.run(
                 "\(own)/keyring", ["get", "https://other.example.org/", "bob"],
                 environment: ["PATH": "\(own):/nowhere"])
-            #expect(nobody.status == 1 && nobody.out.isEmpty, "\(nobody)")
+            #expect(nobody.status == 1 && nobody.out.isEmpty && nobody.err.isEmpty, "\(nobody)")
+            let helpless = try await stage.run("\(own)/keyring", ["--help"], environment: ["PATH": "\(own):/nowhere"])
+            #expect(helpless.status == 1 && helpless.err.contains("no other keyring in PATH"), "\(helpless)")
             try stage.write(
                 "#!/bin/sh\nprintf '<%s>' \"$@\"\nexit 7\n", to: "\(stage.directory)/bin/keyring", mode: 0o700)
             for arguments in [
@@ -207,6 +209,12 @@ import Testing
                 environment: ["GOOGLE_EXTERNAL_ACCOUNT_TOKEN_TYPE": "urn:ietf:params:oauth:token-type:saml2"])
             let refusal = try JSON(parsing: wrong.out.utf8)
             #expect(wrong.status == 0 && refusal["success"] == false, "\(wrong)")
+        }
+        try await Stage.play { stage in
+            try await stage.signIn()
+            let nowhere = try await stage.ringback("google-credential")
+            let message = try JSON(parsing: nowhere.out.utf8)["message"]?.string ?? ""
+            #expect(message.contains("ringback origin add https://sts.googleapis.com"), "\(nowhere)")
         }
     }
 
