@@ -152,7 +152,8 @@ extension ExposeConfiguration {
             let methods = table.strings("methods")?.map(\.text)
             if let method = methods?.first(where: { !MessageRule.known.contains($0) }) {
                 let nearest = NearestWord.find(for: method, among: MessageRule.known)
-                refuse("methods", "names no method that a client may call\(nearest.map { "; did you mean \($0)?" } ?? "")")
+                let hint = nearest.map { "; did you mean \($0)?" } ?? ""
+                refuse("methods", "names no method that a client may call\(hint)")
             }
             return MessageRule(tools: tools, methods: methods)
         }
