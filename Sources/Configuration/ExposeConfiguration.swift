@@ -86,7 +86,8 @@ extension ExposeConfiguration {
             }
             let expose = ExposeConfiguration(
                 name: name, accounts: readAccounts(), scopes: readScopes(), allowedUIDs: readUIDs(),
-                lifetime: readLifetime(), mcp: readMCP(), source: ConfigurationSource(file: check.file, line: node.line))
+                lifetime: readLifetime(), mcp: readMCP(), source: ConfigurationSource(file: check.file, line: node.line)
+            )
             return check.errors.count == before ? expose : nil
         }
 
