@@ -245,7 +245,10 @@ let package = Package(
         tests("SessionVaultTests", ["SessionVault", "Cryptography", "Secrets", "StrictJSON", "CLinux"]),
         tests(
             "ConfigurationTests",
-            ["Configuration", "SupabaseAuth", "FilePaths", "HTTPMessages", "OAuth", "Secrets", "StrictJSON"]
+            [
+                "Configuration", "MCPBridge", "SupabaseAuth", "FilePaths", "HTTPMessages", "OAuth", "Secrets",
+                "StrictJSON",
+            ]
         ),
         // A broker with a fake provider, vault and clock, for the tests of what stands on it. It has no tests.
         tests(
