@@ -147,8 +147,8 @@ let package = Package(
                 "Configuration",
                 "CurlTransport", "DeepLinks", "DesktopBus", "DesktopNotices", "FilePaths", "KeptFiles", "Launcher",
                 "OAuthSignIn", "SupabaseSignIn",
-                "LocalHTTP", "MCPBridge", "NetworkWatch", "OAuth", "Records", "RingbackClient", "SessionVault", "StrictJSON",
-                "Secrets", "HTTPMessages", "Terminal",
+                "LocalHTTP", "MCPBridge", "NetworkWatch", "OAuth", "Records", "RingbackClient", "SessionVault",
+                "StrictJSON", "Secrets", "HTTPMessages", "Terminal",
                 log, lifecycle, signals,
             ],
             swiftSettings: strict,
@@ -246,7 +246,8 @@ let package = Package(
         tests(
             "ConfigurationTests",
             [
-                "TestSupport", "Configuration", "SupabaseAuth", "FilePaths", "HTTPMessages", "OAuth", "Secrets",
+                "TestSupport", "Configuration", "MCPBridge", "SupabaseAuth", "FilePaths", "HTTPMessages", "OAuth",
+                "Secrets",
                 "StrictJSON",
             ]
         ),

@@ -31,7 +31,8 @@ class Client:
         self.start = self.errors.tell()
         self.process = subprocess.Popen(
             [os.path.join(house.binaries, "ringback"), "mcp", account], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=self.errors, env=house.environment | {"RINGBACK_CONFIG": house.configuration} | ({"RINGBACK_SOCK": socket} if socket else {}))
+            stderr=self.errors, env=house.environment | {
+                "RINGBACK_CONFIG": house.configuration, "RINGBACK_SOCK": socket or house.socket})
         self.lines = queue.Queue()
         self.strays = []
         self.number = 0

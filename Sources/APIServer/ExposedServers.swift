@@ -12,7 +12,7 @@ extension ExposedAPI {
     func refuseOtherKind(_ endpoint: Endpoint) throws(Problem) {
         let isForTokens = [.getSession, .getSessionByIssuer, .lookup].contains(endpoint)
         if exposedSocket.order.mcp != nil, isForTokens {
-            throw denied("no token is served, only the account's MCP server, to ringback mcp,")
+            throw denied("no token is served, only the account's MCP server,")
         }
         if exposedSocket.order.mcp == nil, endpoint == .getMCPServer { throw denied("no MCP server is served") }
     }

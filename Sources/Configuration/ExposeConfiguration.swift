@@ -86,7 +86,8 @@ extension ExposeConfiguration {
             }
             let expose = ExposeConfiguration(
                 name: name, accounts: readAccounts(), scopes: readScopes(), allowedUIDs: readUIDs(),
-                lifetime: readLifetime(), mcp: readMCP(), source: ConfigurationSource(file: check.file, line: node.line))
+                lifetime: readLifetime(), mcp: readMCP(), source: ConfigurationSource(file: check.file, line: node.line)
+            )
             return check.errors.count == before ? expose : nil
         }
 
@@ -152,7 +153,8 @@ extension ExposeConfiguration {
             let methods = table.strings("methods")?.map(\.text)
             if let method = methods?.first(where: { !MessageRule.known.contains($0) }) {
                 let nearest = NearestWord.find(for: method, among: MessageRule.known)
-                refuse("methods", "names no method that a client may call\(nearest.map { "; did you mean \($0)?" } ?? "")")
+                let hint = nearest.map { "; did you mean \($0)?" } ?? ""
+                refuse("methods", "names no method that a client may call\(hint)")
             }
             return MessageRule(tools: tools, methods: methods)
         }

@@ -44,7 +44,7 @@ final class RestrictedServer {
         self.listeners = listeners
         self.streams = streams
         desk = TokenDesk(
-            daemon: options.daemon, waker: streams.waker, application: "ringback mcp, exposed socket \(orders.name)")
+            daemon: options.daemon, waker: streams.waker, application: "exposed socket \(orders.name)")
         // New for each process: after a restart the bridges begin their sessions again.
         let key = RandomToken.bytes(32)
         ids = BoundIDs { text in

@@ -1,4 +1,5 @@
 import Configuration
+import MCPBridge
 import Testing
 
 @Suite struct `Restricted sockets in the configuration` {

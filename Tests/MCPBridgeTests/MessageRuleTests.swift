@@ -37,7 +37,8 @@ import Testing
     }
 
     @Test func `is written anew`() throws {
-        let text = "{ \"jsonrpc\" : \"2.0\",\"id\":7, \"method\":\"tools\\u002fcall\", \"params\":{\"n\\u0061me\":\"list\\u005fissues\"}}"
+        let text =
+            "{ \"jsonrpc\" : \"2.0\",\"id\":7, \"method\":\"tools\\u002fcall\", \"params\":{\"n\\u0061me\":\"list\\u005fissues\"}}"
         let judged = try judge(text)
         let wanted = #"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"list_issues"}}"#
         #expect(String(decoding: judged.message.bytes, as: UTF8.self) == wanted)
@@ -175,7 +176,11 @@ import Testing
     private let ids = BoundIDs { "m\($0.utf8.count)" }
 
     private func passed(_ text: String) -> String? {
-        if case .message(let bytes) = rule.judge(Array(text.utf8)) { String(decoding: bytes, as: UTF8.self) } else { nil }
+        if case .message(let bytes) = rule.judge(Array(text.utf8)) {
+            String(decoding: bytes, as: UTF8.self)
+        } else {
+            nil
+        }
     }
 
     @Test func `is a list of the tools that are allowed`() {
@@ -211,12 +216,15 @@ import Testing
     @Test func `is judged in JSON and in streams alike`() throws {
         let list = #"{"id":5,"result":{"tools":[{"name":"b"},{"name":"a"}]}}"#
         let wanted = #"{"id":5,"result":{"tools":[{"name":"a"}]}}"#
-        let (head, json) = try response("application/json; charset=utf-8", [String(list.prefix(9)), String(list.dropFirst(9))])
+        let (head, json) = try response(
+            "application/json; charset=utf-8", [String(list.prefix(9)), String(list.dropFirst(9))])
         #expect(json == wanted && head.field("mcp-session-id") == "m9.s" && head.field("retry-after") == nil)
         let (_, events) = try response(
-            "text/event-stream", ["id: e1\r\nretry: 5\r\nevent: x\ndata: \(list)\n", "\n: c\n\ndata: secret-token-\"1\n\n"])
+            "text/event-stream",
+            ["id: e1\r\nretry: 5\r\nevent: x\ndata: \(list)\n", "\n: c\n\ndata: secret-token-\"1\n\n"])
         #expect(events == "retry: 5\nid: m8.e1\nevent: x\ndata: \(wanted)\n\n\n")
-        let (_, primed) = try response("text/event-stream", ["id: e1\ndata:\n\nid: secret-token-\"1\ndata: {\"a\":1}\n\n"])
+        let (_, primed) = try response(
+            "text/event-stream", ["id: e1\ndata:\n\nid: secret-token-\"1\ndata: {\"a\":1}\n\n"])
         #expect(primed == "id: m8.e1\ndata:\n\nid:\ndata: {\"a\":1}\n\n")
     }
 

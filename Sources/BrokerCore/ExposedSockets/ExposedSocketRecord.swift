@@ -108,7 +108,8 @@ struct ExposedSocketRecord: Equatable {
         let scopes = names(entry["scope"])
         let uids = (entry["allow_uids"]?.array ?? []).map { $0.integer.flatMap { UInt32(exactly: $0) } }
         // A member that is there and cannot be read may have been a restriction.
-        guard entry["mcp"] == nil, accounts.count == entry["accounts"]?.array?.count, (scopes == nil) == (entry["scope"] == nil),
+        guard entry["mcp"] == nil, accounts.count == entry["accounts"]?.array?.count,
+            (scopes == nil) == (entry["scope"] == nil),
             !uids.contains(nil), (entry["ttl"] == nil) == (entry["expiry"] == nil)
         else { return nil }
         let order = ExposedSocket.Order(

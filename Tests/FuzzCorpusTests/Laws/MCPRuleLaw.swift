@@ -30,7 +30,9 @@ enum MCPRuleLaw {
         try hold("it is one message", json.object != nil && json["jsonrpc"]?.string == "2.0")
         try hold("it is one line", !sent.contains(10) && !sent.contains(13))
         let names = json.object?.names ?? []
-        try hold("it has only members of MCP", names.allSatisfy(["jsonrpc", "id", "method", "params", "result", "error"].contains))
+        try hold(
+            "it has only members of MCP",
+            names.allSatisfy(["jsonrpc", "id", "method", "params", "result", "error"].contains))
         if let method = json["method"] {
             let allowed = MessageRule.basic + MessageRule.standard
             try hold("its method is allowed", method.string.map { same($0, allowed) } ?? false)
@@ -53,5 +55,7 @@ enum MCPRuleLaw {
         }
     }
 
-    private static func same(_ text: String, _ list: [String]) -> Bool { list.contains { $0.utf8.elementsEqual(text.utf8) } }
+    private static func same(_ text: String, _ list: [String]) -> Bool {
+        list.contains { $0.utf8.elementsEqual(text.utf8) }
+    }
 }

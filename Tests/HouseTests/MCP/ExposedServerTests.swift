@@ -17,7 +17,8 @@ import Testing
     /// A stage with the socket `agent`, which allows the tools `echo` and `headers`.
     private func play(_ test: (Stage, Program) async throws -> Void) async throws {
         try await Stage.play("") { stage in
-            let announced = #"{"issuers":["\#(stage.sandbox.origin)"],"session":"s1","tools":["echo","size","headers"]}"#
+            let announced =
+                #"{"issuers":["\#(stage.sandbox.origin)"],"session":"s1","tools":["echo","size","headers"]}"#
             try stage.write(announced, to: "\(stage.directory)/mcp.json")
             let server = try stage.start(
                 "/usr/bin/env", ["python3", "-B", "\(Document.root)/Tests/Programs/mcp_server.py", stage.directory])
@@ -44,7 +45,8 @@ import Testing
     /// Runs a bridge at the exposed socket to the end of its input. Gives what it wrote, by id.
     private func bridge(_ stage: Stage, _ lines: [String]) async throws -> (output: Output, answers: [Int: JSON]) {
         let program = try Program(
-            "ringback", ["mcp", "linear"], environment: stage.environment.merging(["RINGBACK_SOCK": socket(stage)]) { $1 },
+            "ringback", ["mcp", "linear"],
+            environment: stage.environment.merging(["RINGBACK_SOCK": socket(stage)]) { $1 },
             stdin: lines.joined(separator: "\n") + "\n")
         let output = try await program.end()
         var answers: [Int: JSON] = [:]

@@ -24,7 +24,7 @@ private let allowed: [String: Set<String>] = [
     "Records": ["Encodings", "StrictJSON"],
     "NetworkWatch": ["CLinux"],
     "Configuration": [
-        "OAuth", "SupabaseAuth", "Encodings", "FilePaths", "HTTPMessages", "Secrets", "StrictJSON",
+        "MCPBridge", "OAuth", "SupabaseAuth", "Encodings", "FilePaths", "HTTPMessages", "Secrets", "StrictJSON",
     ],
     "BrokerCore": ["SessionVault", "Cryptography", "FilePaths", "HTTPMessages", "Secrets", "StrictJSON"],
     "OAuthSignIn": ["BrokerCore", "OAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"],

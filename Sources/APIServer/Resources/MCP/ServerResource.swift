@@ -91,6 +91,7 @@ extension Component {
             .optional(
                 "proxy",
                 .object([.required("url", .string), .optional("user", .string), .optional("password", .string)])),
-            .optional("exposed_socket", .string, "On an exposed socket: its name. Only `account` and `url` are beside it"),
+            .optional(
+                "exposed_socket", .string, "On an exposed socket: its name. Only `account` and `url` are beside it"),
         ])
 }

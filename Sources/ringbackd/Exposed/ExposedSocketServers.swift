@@ -78,7 +78,8 @@ final class ExposedSocketServers: Service {
         starting.yield(server)
         guard let rule = exposedSocket.order.mcp else { return }
         let relay = ExposedRelay(
-            exposedSocket, rule, sockets: places.relaySockets(of: exposedSocket), mode: mode, daemon: daemon, records, logger)
+            exposedSocket, rule, sockets: places.relaySockets(of: exposedSocket), mode: mode, daemon: daemon, records,
+            logger)
         relays.withLock { $0[exposedSocket.id] = relay }
         relay.begin()
     }
