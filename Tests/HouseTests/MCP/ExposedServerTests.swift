@@ -1,4 +1,5 @@
 import StrictJSON
+import TestSupport
 import Testing
 
 /// An exposed socket with an account's MCP server behind it, through the real executables.
@@ -59,7 +60,7 @@ import Testing
 
     @Test func `serves the tools that are listed, and no token`() async throws {
         try await play { stage, server in
-            let token = try await stage.token("linear")
+            let token = try #require(try await stage.token("linear"))
             let (output, answers) = try await bridge(
                 stage,
                 Self.begin + [
