@@ -194,7 +194,7 @@ import Testing
         ("account = \"linear\"\nmcp = true\nscope = \"a\"", "no token is served"),
         ("account = \"linear\"\ntools = [\"a\"]", "belongs to mcp = true only"),
         ("account = \"linear\"\nmcp = false\nmethods = [\"ping\"]", "belongs to mcp = true only"),
-        ("account = \"linear\"\nmcp = true\ntools = [\"a\\u0000\"]", "names of tools"),
+        ("account = \"linear\"\nmcp = true\ntools = [\"a\\u0007\"]", "names of tools"),
         ("account = \"linear\"\nmcp = true\nmethods = [\"tools/cal\"]", "did you mean tools/call?"),
     ])
     func `have no mistakes that would open more than was meant`(lines: String, words: String) {
