@@ -90,9 +90,12 @@ final class DaemonLines {
     /// Reads what has come. False for a descriptor that is none of these connections.
     func read(_ descriptor: Int32) -> Bool {
         if let place = idle.firstIndex(where: { $0.descriptor == descriptor }) {
-            idle.remove(at: place)
-            // A daemon may close it for other reasons, too.
-            hasLostDaemon = (try? KeptConnection(calls)) == nil
+            let closed = idle.remove(at: place)
+            // A daemon may close it for other reasons, too. One that is ending may still accept a connection, whose end is
+            // then the sign.
+            let next = try? KeptConnection(calls)
+            hasLostDaemon = next == nil
+            if let next, closed.hasServed { idle.append(next) }
             return true
         }
         guard let line = busy[descriptor] else { return false }

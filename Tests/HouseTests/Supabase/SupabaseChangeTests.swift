@@ -152,7 +152,7 @@ import Testing
             #expect(other.status == 0, "\(other)")
             #expect(try await stage.ringback("logout", "app").status == 0)
             let none = try await stage.ringback("verify", "app", stdin: "123456\n")
-            #expect(none.status == 1 && none.err.contains("waits for a code"), "\(none)")
+            #expect(none.status == 1 && none.err.contains("is waiting for a code"), "\(none)")
         }
     }
 

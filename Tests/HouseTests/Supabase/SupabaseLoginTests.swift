@@ -71,7 +71,7 @@ import Testing
             #expect(try await login.end().out == right.out)
             for verb in ["verify", "resend"] {
                 let none = try await stage.ringback(verb, "app")
-                #expect(none.status == 1 && none.err.contains("No sign-in of app waits for a code."), "\(none)")
+                #expect(none.status == 1 && none.err.contains("No sign-in for app is waiting for a code."), "\(none)")
             }
         }
     }
