@@ -135,8 +135,8 @@ let package = Package(
             "APIServer",
             [
                 "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "KeptFiles", "CloudCredentials", "Adapters",
-                "SupabaseAuth", "Records", "RingbackAPI", "LocalHTTP", "SessionVault", "Encodings", "FilePaths",
-                "HTTPMessages", "Secrets", "StrictJSON",
+                "MCPBridge", "SupabaseAuth", "Records", "RingbackAPI", "LocalHTTP", "SessionVault", "Encodings",
+                "FilePaths", "HTTPMessages", "Secrets", "StrictJSON",
             ]
         ),
         // Level 7: the executables, the only places where parts are joined.

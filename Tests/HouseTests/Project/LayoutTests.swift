@@ -41,7 +41,7 @@ private let allowed: [String: Set<String>] = [
     "CloudCredentials": ["BrokerCore", "Adapters", "Cryptography", "HTTPMessages", "Secrets"],
     "APIServer": [
         "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "KeptFiles", "CloudCredentials", "Adapters",
-        "SupabaseAuth", "Records", "RingbackAPI", "LocalHTTP", "SessionVault", "Encodings", "FilePaths",
+        "MCPBridge", "SupabaseAuth", "Records", "RingbackAPI", "LocalHTTP", "SessionVault", "Encodings", "FilePaths",
         "HTTPMessages", "Secrets", "StrictJSON",
     ],
     "ringback": [
