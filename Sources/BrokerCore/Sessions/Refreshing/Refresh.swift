@@ -94,6 +94,7 @@ struct Refresh: Sendable {
         case .dead(let code) where key == .own:
             if await turn.provesEnd(by: manager) { return await manager.end(lane, code) }
             error = .vaultFailed(.session(.endUncertain(name)))
+            await turn.settle(by: manager)
         case .dead:
             // Some providers send this error for a scope without consent. A refresh of the session's own token
             // shows whether the session has ended.
