@@ -99,6 +99,7 @@ let package = Package(
         library("SessionVault", ["Cryptography", "Encodings", "FilePaths", "Secrets", "StrictJSON"]),
         // Level 3
         library("SupabaseAuth", ["OAuth", "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
+        library("SharedVault", ["SessionVault", "Cryptography", "Secrets", "StrictJSON"]),
         // Level 4
         library(
             "Configuration",
@@ -241,6 +242,13 @@ let package = Package(
         tests(
             "SandboxTests",
             ["Sandbox", "LocalHTTP", "HTTPMessages", "Cryptography", "Encodings", "Secrets", "StrictJSON"]
+        ),
+        tests(
+            "SharedVaultTests",
+            [
+                "TestSupport", "BrokerTestSupport", "SharedVault", "SessionVault", "BrokerCore", "OAuthSignIn",
+                "Cryptography", "HTTPMessages", "Secrets", "StrictJSON",
+            ]
         ),
         tests("SessionVaultTests", ["SessionVault", "Cryptography", "Secrets", "StrictJSON", "CLinux"]),
         tests(

@@ -56,6 +56,7 @@ public struct Broker: Sendable {
     /// Refreshes sessions before they expire and runs every other scheduled task, until it is cancelled.
     public func keepFresh() async {
         _ = await sessionManager.firstOpening.wait()
+        work.startTimer { for await slot in vault.changes { await sessionManager.changedElsewhere(slot) } }
         while !Task.isCancelled {
             let (pause, signal) = await sessionManager.runDueTasks()
             let rest = await revocations.runDue()

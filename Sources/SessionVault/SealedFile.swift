@@ -1,7 +1,8 @@
 // The format of all sealed files, of sessions as well as of the vault's key:
 //
 //     bytes  0 to  7   "ringback"
-//            8         kind: 'S' session, 'R' client registration, 'P' known users, 'K' the vault's key
+//            8         kind: 'S' session, 'R' client registration, 'P' known users, 'H' the data key of shared
+//                      rows, 'K' the vault's key
 //            9         format version, 1
 //           10 to 25   check value of the key that sealed it
 //           26 to 29   length of the header, big-endian
@@ -41,6 +42,7 @@ struct SealedFile: Sendable, Equatable {
         case session = 0x53
         case registration = 0x52
         case people = 0x50
+        case hostsKey = 0x48
         case vaultKey = 0x4B
     }
 

@@ -138,7 +138,8 @@ public actor SealedFileVault: Vault {
             case .wrongPassphrase:
                 (status.reason == .notOpened ? .needsPassphrase : status.reason, status.obstacle)
             case .locked(let reason, let obstacle), .refused(let reason, let obstacle): (reason, obstacle)
-            case .unwritable(let reason), .damaged(let reason), .newer(let reason): (reason, nil)
+            case .unwritable(let reason), .damaged(let reason), .newer(let reason), .unreachable(let reason):
+                (reason, nil)
             }
         snapshot.withLock { status in
             status.isLocked = true

@@ -3,12 +3,13 @@
 //     ACCOUNT+HASH.sealed                     a session
 //     ACCOUNT+HASH.registration               a client registration
 //     ACCOUNT+HASH.people                     the known users who have signed in
+//     ACCOUNT+HASH.hostskey                   the data key of rows that hosts share
 //     ACCOUNT+HASH.sealed.next                a change is announced; the file has reserved space for it
 //     ACCOUNT+HASH.sealed.tmp                 being written
 //     ACCOUNT+HASH.sealed.damaged-N           could not be read, and was renamed
 //     retired-NUMBER+ACCOUNT+HASH.sealed      a retired session; numbers increase
 //
-// The endings `.next`, `.tmp` and `.damaged-N` are also used with `.registration` and `.people`.
+// The endings `.next`, `.tmp` and `.damaged-N` are also used with the endings of the other kinds.
 
 internal import Cryptography
 internal import StrictJSON
@@ -21,6 +22,7 @@ struct SlotFiles: Equatable {
 
     private static let suffixes: [(kind: SealedFile.Kind, text: String)] = [
         (.session, sealedSuffix), (.registration, ".registration"), (.people, ".people"),
+        (.hostsKey, ".hostskey"),
     ]
     private static let sealedSuffix = ".sealed"
     private static let nextSuffix = ".next"
@@ -123,6 +125,7 @@ extension SealedFile.Kind {
         case .session: self = .session
         case .registration: self = .registration
         case .people: self = .people
+        case .hostsKey: self = .hostsKey
         }
     }
 }
@@ -134,6 +137,7 @@ extension VaultSlot.Kind {
         case .session: self = .session
         case .registration: self = .registration
         case .people: self = .people
+        case .hostsKey: self = .hostsKey
         case .vaultKey: return nil
         }
     }

@@ -22,8 +22,25 @@ public protocol Vault: Sendable {
     /// space for it. Until the next `store`, `replace`, `settle`, `retire` or `remove`, `load` reports the
     /// announcement, also after a crash. Throws `unwritable` if there is no space.
     func announce(_ slot: VaultSlot) async throws(VaultError)
+    /// The same for a vault that several hosts may share: asks whether the request may be sent now. `token` is the
+    /// refresh token that will be presented; nil if it is not one of the slot's. `accessTokenLeft` is how long the
+    /// access token is valid; nil if that is not known.
+    func announce(
+        _ slot: VaultSlot, presenting token: Secret?, accessTokenLeft: Duration?
+    ) async throws(VaultError) -> Announcement
+    /// To be called right before each request of an announced change: how long the request may take at most. Nil if
+    /// the vault sets no bound. Throws if the request must not be sent any more.
+    func requestBound(_ slot: VaultSlot) async throws(VaultError) -> Duration?
+    /// The provider has refused every refresh token of an announced change. False if another host may have received a
+    /// newer one.
+    func provesEnd(_ slot: VaultSlot) async -> Bool
+    /// The slots whose content another host has changed; nil for any of them.
+    var changes: AsyncStream<VaultSlot?> { get }
     /// Replaces the slot's content. Throws `unwritable`, and `refused` for a text of more than 1 MiB.
     func store(_ text: Secret, in slot: VaultSlot) async throws(VaultError)
+    /// The same, with what is written: where several hosts share the vault, it decides what is done if another host
+    /// has changed the slot.
+    func store(_ text: Secret, in slot: VaultSlot, as write: VaultWrite) async throws(VaultError)
     /// Ends an announcement without a change.
     func settle(_ slot: VaultSlot) async throws(VaultError)
     /// Empties the slot. An empty slot is no error.
@@ -48,6 +65,52 @@ public protocol Vault: Sendable {
 
     /// The vault's part of `GET /v1/status`.
     var status: VaultStatus { get }
+}
+
+/// What the vault says of a request that may change the slot's content.
+public enum Announcement: Sendable, Equatable {
+    /// It may be sent. The texts are what other hosts received and what is not in the slot, the newest first: `newer`
+    /// came after the slot's own text, so its refresh tokens are presented first.
+    case granted(newer: [Secret] = [], older: [Secret] = [])
+    /// Another host has changed the slot. This is its content now; nil if it is empty.
+    case changed(VaultEntry?)
+    /// Another host is sending such a request, or may have sent one. To be announced again when ``Vault/changes`` names
+    /// the slot, at the latest after this time.
+    case wait(Duration)
+}
+
+/// What is written to a slot.
+public enum VaultWrite: Sendable, Equatable {
+    /// A response to an announced request that is not validated yet: another write follows.
+    case received
+    /// The result of an announced request.
+    case result
+    /// The provider has ended the session.
+    case end
+    /// A change without a request to the provider.
+    case edit
+    /// What the user did on this host, such as a sign-in: it replaces whatever other hosts have written.
+    case replacement
+}
+
+/// A vault that one host uses alone grants every request.
+extension Vault {
+    public func announce(
+        _ slot: VaultSlot, presenting token: Secret?, accessTokenLeft: Duration?
+    ) async throws(VaultError) -> Announcement {
+        try await announce(slot)
+        return .granted()
+    }
+
+    public func requestBound(_ slot: VaultSlot) async throws(VaultError) -> Duration? { nil }
+
+    public func provesEnd(_ slot: VaultSlot) async -> Bool { true }
+
+    public var changes: AsyncStream<VaultSlot?> { AsyncStream { $0.finish() } }
+
+    public func store(_ text: Secret, in slot: VaultSlot, as write: VaultWrite) async throws(VaultError) {
+        try await store(text, in: slot)
+    }
 }
 
 extension Vault {
@@ -76,6 +139,8 @@ public struct VaultSlot: Hashable, Sendable {
         /// The known users who have signed in. They are never retired. If the vault's key is lost, they need not be
         /// recovered, because they are collected again.
         case people
+        /// The data key of a vault that hosts share.
+        case hostsKey
     }
 
     public let account: String
@@ -127,6 +192,8 @@ public enum VaultError: Error, Sendable, Equatable {
     case damaged(VaultReason)
     /// The file was written by a newer version and was not changed.
     case newer(VaultReason)
+    /// The database that hosts share, or the row of the slot in it, cannot be used now. What is in memory still can.
+    case unreachable(VaultReason)
     /// The operation is not possible for this vault, or not now.
     case refused(VaultReason, obstacle: VaultObstacle? = nil)
 }

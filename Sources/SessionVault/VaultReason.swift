@@ -58,6 +58,23 @@ public indirect enum VaultReason: Sendable, Equatable {
     /// A vault in memory has no key that could be moved.
     case noKeyInMemory
 
+    // MARK: A vault that hosts share
+
+    case databaseAway(DatabaseReason)
+    case databaseRefused(DatabaseReason)
+    /// This host has no data key of the vault's rows.
+    case noHostsKey
+    /// Another host is changing the slot.
+    case heldElsewhere
+    /// Another host has changed the slot.
+    case changedElsewhere
+    /// The right to send a request was over before it was sent.
+    case leaseOver
+    /// The row is older than one that this host has seen, and this host does not have that one's content.
+    case olderRow
+    /// The row does not open with the hosts' key: it was sealed with another one, is of another place, or was changed.
+    case foreignRow
+
     // MARK: Slots
 
     case notAnAccountName(String)

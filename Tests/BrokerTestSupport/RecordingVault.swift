@@ -21,6 +21,10 @@ actor RecordingVault: Vault {
     private var openingGate: Promise<Void>?
     private var isClosed = true
     private var openings = 0
+    /// What the next announcements get; without any they are granted.
+    private var announcements: [Announcement] = []
+    private var provesEnds = true
+    private let othersChanges = AsyncStream.makeStream(of: VaultSlot?.self)
 
     func fail(with error: VaultError?) { failure = error }
     /// Only `announce` fails.
@@ -36,6 +40,16 @@ actor RecordingVault: Vault {
     func release() {
         gate?.fulfil(())
         gate = nil
+    }
+
+    /// Other hosts share the vault: what the next announcements get.
+    func answer(_ announcements: Announcement...) { self.announcements += announcements }
+    /// Whether an end that the provider tells is proven.
+    func setProvesEnds(_ provesEnds: Bool) { self.provesEnds = provesEnds }
+    /// Another host stores a session, or empties the slot.
+    func change(_ slot: VaultSlot, to text: Secret?) {
+        texts[slot] = text
+        othersChanges.continuation.yield(slot)
     }
 
     func holdOpening() { openingGate = Promise() }
@@ -81,6 +95,23 @@ actor RecordingVault: Vault {
         try await enter()
         announced.insert(slot)
     }
+
+    func announce(
+        _ slot: VaultSlot, presenting token: Secret?, accessTokenLeft: Duration?
+    ) async throws(VaultError) -> Announcement {
+        if !announcements.isEmpty {
+            let announcement = announcements.removeFirst()
+            guard case .granted = announcement else { return announcement }
+            try await announce(slot)
+            return announcement
+        }
+        try await announce(slot)
+        return .granted()
+    }
+
+    func provesEnd(_ slot: VaultSlot) async -> Bool { provesEnds }
+
+    nonisolated var changes: AsyncStream<VaultSlot?> { othersChanges.stream }
 
     func store(_ text: Secret, in slot: VaultSlot) async throws(VaultError) {
         let session = try? SessionRecord.decode(text, by: .system)

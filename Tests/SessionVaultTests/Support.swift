@@ -176,7 +176,7 @@ extension VaultError {
     var reason: VaultReason? {
         switch self {
         case .locked(let reason, _), .refused(let reason, _): reason
-        case .unwritable(let reason), .damaged(let reason), .newer(let reason): reason
+        case .unwritable(let reason), .damaged(let reason), .newer(let reason), .unreachable(let reason): reason
         case .wrongPassphrase: nil
         }
     }

@@ -20,6 +20,12 @@ extension SessionReason: Sentence {
             "The session of \(name) was sealed by a newer version of Ringback. It was not touched."
         case .noRoom(let cause):
             "The session was not refreshed, since a new refresh token could not be kept safe: \(cause.sentence)"
+        case .heldElsewhere(let name, let wait):
+            "Another host that shares the vault refreshes the session of \(name), or may have done so. "
+                + "It is looked at again in \(wait.components.seconds) seconds at the latest."
+        case .endUncertain(let name):
+            "The provider refused the refresh tokens of \(name), but another host may have received a newer one. "
+                + "It is asked again later. If no other host is left, sign in again."
         case .notRefreshable(let name, let advice):
             "The provider gave \(name) no refresh token. Sign in again when the session ends."
                 + SessionReason.suffix(advice)

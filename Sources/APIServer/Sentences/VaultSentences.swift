@@ -5,7 +5,8 @@ extension VaultError: Sentence {
     var sentence: String {
         switch self {
         case .locked(let reason, _), .refused(let reason, _): reason.sentence
-        case .unwritable(let reason), .damaged(let reason), .newer(let reason): reason.sentence
+        case .unwritable(let reason), .damaged(let reason), .newer(let reason), .unreachable(let reason):
+            reason.sentence
         case .wrongPassphrase: "The passphrase does not open the vault."
         }
     }
@@ -63,6 +64,14 @@ extension VaultReason: Sentence {
         case .otherVaultsKey(let path):
             "\(path) was sealed with another vault's key and was left as it is. Restore the vault.key that belongs to "
                 + "it, or move the file away and sign in again."
+        case .databaseAway(let reason): "The vault's database cannot be reached: \(reason.sentence)"
+        case .databaseRefused(let reason): "The vault's database did not do what was asked: \(reason.sentence)"
+        case .noHostsKey: "This host does not have the key of the vault that hosts share."
+        case .heldElsewhere: "Another host is changing this at the moment."
+        case .changedElsewhere: "Another host has changed this meanwhile."
+        case .leaseOver: "The request was not sent, since this host's turn was over before."
+        case .olderRow: "The vault's database has an older record than this host has seen. It was not used."
+        case .foreignRow: "The vault's database has a record that was not sealed for this place. It was not used."
         case .damaged(let path, let damage, let kind, let place):
             "\(path) cannot be read: \(damage.sentence). It was renamed to \(place); \(kind.remedy)."
         case .damagedInPlace(let path, let damage, let failure):
@@ -77,6 +86,7 @@ extension VaultSlot.Kind {
         case .session: "session"
         case .registration: "registration"
         case .people: "people"
+        case .hostsKey: "hostskey"
         }
     }
 
@@ -86,6 +96,7 @@ extension VaultSlot.Kind {
         case .session: "sign in again"
         case .registration: "register again"
         case .people: "it is written again"
+        case .hostsKey: "get the key from another host again"
         }
     }
 }

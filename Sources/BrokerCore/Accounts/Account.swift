@@ -123,10 +123,17 @@ extension Account {
         request.refusesInsideAddresses = isStrange
         request.refusesPrivateAddresses = isPublic
         for (name, value) in headers { request.fields.set(name, value) }
+        if let bound = try await Account.requestGate?() { request.limits.timeout = min(request.limits.timeout, bound) }
         do {
             return try await http.send(request)
         } catch {
             throw BrokerError(error)
         }
     }
+
+    /// Asked before each request of a refresh.
+    @TaskLocal static var requestGate: RequestGate?
 }
+
+/// Throws if a request must not be sent any more. Returns how long it may take at most; nil for no bound.
+typealias RequestGate = @Sendable () async throws(BrokerError) -> Duration?

@@ -16,6 +16,11 @@ public enum SessionReason: Sendable, Equatable {
     case newer(AccountName)
     /// The refresh was not made, since the vault has no room for a new refresh token.
     case noRoom(cause: VaultReason)
+    /// Another host that shares the vault refreshes the session, or may have done so. It is looked at again after this
+    /// time at the latest.
+    case heldElsewhere(AccountName, wait: Duration)
+    /// The provider refused every refresh token, but another host may have received a newer one.
+    case endUncertain(AccountName)
     /// There is no refresh token to renew the session with. `advice` says how to get one.
     case notRefreshable(AccountName, advice: Reason?)
     /// There is no refresh token to request a downscoped token with. `advice` says how to get one.

@@ -19,15 +19,20 @@ extension SessionManager {
         for account: Account, isEphemeral: Bool, subject: String?,
         made make: @escaping @Sendable () async throws(BrokerError) -> (Session, SessionOpening)
     ) async throws(BrokerError) {
-        try await inTurn(account.name) { sessionManager throws(BrokerError) in
-            let lane = try await sessionManager.laneForOpening(account)
+        try await inTurns(account.name) { sessionManager throws(BrokerError) in
+            var lane = try await sessionManager.laneForOpening(account)
             try Replacement.check(subject, in: lane)
-            if !isEphemeral { try await sessionManager.store.announce(account.slot, isNeeded: true) }
+            if !isEphemeral {
+                while try await RefreshTurn(lane: lane).announceSignIn(by: sessionManager) == nil {
+                    lane = try await sessionManager.laneForOpening(account)
+                    try Replacement.check(subject, in: lane)
+                }
+            }
             let (session, opening): (Session, SessionOpening)
             do throws(BrokerError) {
                 (session, opening) = try await make()
             } catch {
-                await sessionManager.settle(lane)
+                await RefreshTurn(lane: lane).settle(by: sessionManager)
                 throw error
             }
             try await sessionManager.openInTurn(session, lane, opening)
@@ -75,7 +80,7 @@ extension SessionManager {
         }
         // If the vault cannot be written, a restart finds the former session. So it is ended at the provider only when
         // the vault holds this one.
-        let error = await save(next.session, account)
+        let error = await save(next.session, account, as: .replacement)
         let held = HeldSession(next.session, isUnsaved: error != nil)
         guard take(.opened(held, opening.event, error ?? opening.notice), lane.id) else {
             throw .flowCancelled(.flow(.configurationChanged(account.name)))
@@ -116,7 +121,9 @@ extension SessionManager {
             return nil
         }
         // What the vault keeps until the provider has been told must hold the newest tokens, and `endsAll`.
-        if lane.state.isUnsaved || endsAll { _ = await save(session, account, endingAll: endsAll) }
+        if lane.state.isUnsaved || endsAll {
+            _ = await save(session, account, as: .replacement, endingAll: endsAll)
+        }
         await observer(of: account)?.leaving(session, of: account)
         // If this session could not be written, the record is of one that it replaced.
         let keepsOther = residue.replaced(in: account.slot).holdsStored
@@ -138,7 +145,7 @@ extension SessionManager {
             var session = held
             try edit(&session)
             guard session != held else { return }
-            if let error = await sessionManager.save(session, lane.account) { throw error }
+            if let error = await sessionManager.save(session, lane.account, as: .edit) { throw error }
             guard sessionManager.take(.changed(session, nil, nil), id) else { throw .signInRequired(name) }
         }
     }
@@ -241,7 +248,7 @@ extension BrokerError {
         switch error {
         case .locked(_, let obstacle): self = .vaultLocked(.vault(error), obstacle: obstacle)
         case .wrongPassphrase: self = .wrongPassphrase
-        case .unwritable, .damaged, .newer: self = .vaultFailed(.vault(error))
+        case .unwritable, .damaged, .newer, .unreachable: self = .vaultFailed(.vault(error))
         case .refused(_, let obstacle): self = .conflict(.vault(error), cause: obstacle.map { .vault($0) })
         }
     }
@@ -263,7 +270,7 @@ extension BrokerError {
         case .wrongPassphrase: self = .wrongPassphrase
         case .locked(_, let obstacle), .refused(_, let obstacle):
             self = .vaultLocked(.vault(error), obstacle: obstacle)
-        case .unwritable, .damaged, .newer: self = .vaultLocked(.vault(error))
+        case .unwritable, .damaged, .newer, .unreachable: self = .vaultLocked(.vault(error))
         }
     }
 }

@@ -20,6 +20,7 @@ extension SessionManager {
             post(.sessionEnding, name, session: session, endsAt: end.wall(by: clock))
             record(.sessionEnding(name, at: end.wall(by: clock)))
         case .refresh(let name): refreshInTime(name, at: now)
+        case .resume(let name): resume(name)
         }
     }
 
@@ -29,7 +30,8 @@ extension SessionManager {
         let provider = lane.account.binding.provider
         guard schedule.mayBegin(name, at: provider) else { return }
         let refresh = startRefresh(of: name, .own, for: .scheduled)
-        work.start {
+        // A refresh that waits for another host must not delay the daemon's end.
+        work.startTimer {
             _ = await refresh.wait()
             await self.refreshEnded(at: provider)
         }

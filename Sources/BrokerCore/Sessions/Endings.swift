@@ -30,6 +30,17 @@ extension Broker {
 }
 
 extension SessionManager {
+    /// The provider has proven that the session has ended. It is removed, and a record that says so takes its place.
+    ///
+    /// - Parameter code: the provider's own code for the cause, where it has more than one.
+    func end(_ lane: Lane, _ code: String?) async -> BrokerError {
+        // If nothing of the session may be written, its end is not recorded either.
+        if lane.state.session?.isEphemeral != true { await store.recordEnd(code, in: lane.account.slot) }
+        residue.settle(lane.account.slot)
+        take(.dead(code: code), lane.id)
+        return .sessionExpired(lane.account.name, word: code)
+    }
+
     func takeOrphans() -> [Closed] { residue.takeEnded() }
 
     /// Replaced sessions that are to be ended at their providers now.

@@ -121,22 +121,16 @@ extension SessionManager {
             return none
         }
         if let running = lane.state.renewal.running[key] { return running }
-        let id = lane.id
-        let seen = lane.state.session?.tokens[key]?.value
-        let refresh = enqueue(name) { sessionManager in
-            let result =
-                sessionManager.hasOther(than: seen, key, id)
-                ? .success(()) : await sessionManager.renew(id, key, for: reason)
-            sessionManager.take(.refreshEnded(key, result.failure), id)
-            return result
-        }
-        take(.refreshBegan(key, refresh), id)
-        return refresh
+        let refresh = QueuedRefresh(
+            id: lane.id, key: key, reason: reason, seen: lane.state.session?.tokens[key])
+        queue(refresh)
+        take(.refreshBegan(key, refresh.promise), lane.id)
+        return refresh.promise
     }
 
-    /// True if an earlier change in the lane (a second factor, a change of the user) has already brought another valid
-    /// token, so that the refresh is not needed.
-    private func hasOther(than seen: Secret?, _ key: TokenKey, _ id: LaneID) -> Bool {
+    /// True if an earlier change in the lane (a second factor, a change of the user) or another host has already brought
+    /// another valid token, so that the refresh is not needed.
+    func hasOther(than seen: Secret?, _ key: TokenKey, _ id: LaneID) -> Bool {
         guard key == .own, let seen, lockError == nil, let session = lane(id)?.state.visible,
             session.unvalidated == nil, let token = session.tokens[.own]
         else { return false }

@@ -13,6 +13,8 @@ extension LaneState {
         /// `isAfterReload`: a reload of the configuration brought the account back, so that listeners get a `signed_in`
         /// event.
         case loaded(Loaded, isAfterReload: Bool)
+        /// Another host that shares the vault has changed the slot. This is what the vault has now.
+        case changedElsewhere(Loaded)
         /// A sign-in yielded a session. The error is shown for the account, such as that the session could not be
         /// saved.
         case opened(HeldSession, BrokerEvent.Kind, BrokerError?)

@@ -96,6 +96,7 @@ extension LaneState {
     mutating func take(_ outcome: Outcome, of name: AccountName, at now: BootInstant) -> [Effect] {
         switch outcome {
         case .loaded(let loaded, let isAfterReload): return load(loaded, isAfterReload, name)
+        case .changedElsewhere(let loaded): return takeUp(loaded, name)
         case .opened(let held, let kind, let error): return open(held, kind, error, name)
         case .rotated, .renewed, .changed, .failed, .dead, .saved, .notSaved, .becameUrgent:
             guard let held else { return [] }
@@ -186,6 +187,29 @@ extension LaneState {
             return [.retryLoading, .wake]
         }
         return [.wake, .post(.initialSession, nil, error(of: name))]
+    }
+
+    /// Takes up what another host has stored. What is not to be written to the vault, or could not be, stays.
+    private mutating func takeUp(_ loaded: Loaded, _ name: AccountName) -> [Effect] {
+        guard isLoaded, !isUnsaved, session?.isEphemeral != true else { return [] }
+        let former = session
+        switch loaded {
+        case .session(let held):
+            guard held.session != former else { return [] }
+            let isSame = former?.signedInAt == held.session.signedInAt && former?.isSameUser(as: held.session) == true
+            presence = .held((self.held ?? held).changed(to: held.session, isUnsaved: false, isUrgent: held.isUrgent))
+            renewal.succeeded()
+            problem = nil
+            return [.publish, .schedule, .post(isSame ? .tokenRefreshed : .signedIn, held.session)]
+        case .absent(let absence):
+            guard presence != .absent(absence) else { return [] }
+            presence = .absent(absence)
+            guard let former else { return [] }
+            problem = nil
+            renewal.sessionEnded()
+            return [.publish, .schedule, .post(.signedOut, former, self.absence(of: name))]
+        case .untouchable, .failed: return []
+        }
     }
 
     private mutating func open(

@@ -8,6 +8,8 @@ enum ScheduledTask: Hashable, Sendable {
     /// Warn this long before the session ends.
     case warn(AccountName, before: Duration)
     case openVault
+    /// Ask the vault again for a refresh that waits for another host.
+    case resume(AccountName)
 }
 
 /// Refreshes before expiry, and all other tasks that no caller asks for, with the instant at which each is due.

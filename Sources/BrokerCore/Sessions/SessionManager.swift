@@ -37,6 +37,7 @@ actor SessionManager {
     private(set) var vaultTurn: Promise<Void>?
     /// What is to be done without being asked, and when.
     var schedule = Schedule()
+    var refreshWaits = RefreshWaits()
     let bus: EventBus
     let tools: ProviderTools
     /// For readers that must not wait.
@@ -108,6 +109,7 @@ actor SessionManager {
         schedule.remove(.load(name))
         let effects = lane.state.take(.replaced, of: name, at: clock.bootInstant)
         for effect in effects { perform(effect, lane) }
+        resume(name)
         observer(of: lane.account)?.forget(name)
     }
 
@@ -183,57 +185,6 @@ actor SessionManager {
 
     func observer(of account: Account) -> (any SessionObserver)? { account.kind.observer(with: tools) }
 
-    /// Writes to the vault. If that fails, memory still holds the session, the write is repeated until it succeeds, and
-    /// the error is shown. Returns the error.
-    func save(_ session: Session, _ account: Account, endingAll: Bool = false) async -> BrokerError? {
-        guard !session.isEphemeral else {
-            // The lane may have been set aside. Then the copy that is kept there is updated.
-            residue.update(session, of: account)
-            return nil
-        }
-        do throws(BrokerError) {
-            try await write(session, in: account.slot, endingAll: endingAll)
-            return nil
-        } catch {
-            if lanes[account.name]?.account.slot != account.slot || lanes[account.name]?.state.isLoaded != true {
-                // No lane has it any more: the lane was set aside meanwhile. A lane that has taken its place has not
-                // been loaded yet, and takes the session up from here.
-                residue.keep(unwritten: session, in: account.slot)
-                schedule.set(.save(account.name), at: clock.bootInstant + Schedule.saveRetryInterval)
-            }
-            return error
-        }
-    }
-
-    /// If the session replaces another one, the vault keeps that one until its provider has been told.
-    func write(_ session: Session, in slot: VaultSlot, endingAll: Bool = false) async throws(BrokerError) {
-        let isReplacing = residue.replaced(in: slot).holdsStored
-        var retired: RetiredEntry?
-        do throws(BrokerError) {
-            retired = try await store.write(session, in: slot, isReplacing: isReplacing, endingAll: endingAll)
-        } catch {
-            guard isReplacing, isOpen else { throw error }
-            // Keeping the former record needs more room than storing the session alone. The session matters more.
-            try await store.write(session, in: slot, endingAll: endingAll)
-        }
-        residue.settle(slot, retirement: await retirement(of: retired, in: slot))
-    }
-
-    /// The vault's identifier of the session that was replaced.
-    ///
-    /// A write that failed may have taken effect all the same. Then the next one retires a record of the session in
-    /// use, which must not be ended.
-    private func retirement(of entry: RetiredEntry?, in slot: VaultSlot) async -> String? {
-        guard let entry else { return nil }
-        if let former = try? SessionRecord.decode(entry.text, by: clock),
-            residue.replaced(in: slot).isStored(former, with: tools)
-        {
-            return entry.id
-        }
-        try? await vault.discard(entry.id)
-        return nil
-    }
-
     /// Runs a change that may fail when its turn in the account's lane comes, and waits for it. It goes on if the
     /// caller disconnects.
     func inTurn<Value: Sendable>(
@@ -248,6 +199,24 @@ actor SessionManager {
             }
         }
         return try await turn.get()
+    }
+
+    /// The same for a change that throws while another host is at the session. It has further turns until that host is
+    /// ready, or half a minute has passed.
+    func inTurns<Value: Sendable>(
+        _ name: AccountName,
+        _ change: @escaping @Sendable (isolated SessionManager) async throws(BrokerError) -> Value
+    ) async throws(BrokerError) -> Value {
+        var turns = 0
+        while true {
+            do throws(BrokerError) {
+                return try await inTurn(name, change)
+            } catch {
+                guard let wait = error.waitForOtherHost, turns < 30 else { throw error }
+                turns += 1
+                do { try await clock.sleep(min(wait, .seconds(1))) } catch { throw .cancelled }
+            }
+        }
     }
 
     /// Puts a change at the end of the account's lane. The change reads the lane when its turn comes, not before.

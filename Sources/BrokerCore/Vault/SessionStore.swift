@@ -1,3 +1,4 @@
+internal import Secrets
 internal import SessionVault
 
 /// The sessions in the vault, each as the record in its account's slot. This is a value that holds nothing: which
@@ -33,20 +34,21 @@ struct SessionStore: Sendable {
     ///   it is over. Then the vault's entry of that session is returned.
     @discardableResult
     func write(
-        _ session: Session, in slot: VaultSlot, isReplacing: Bool = false, endingAll: Bool = false
+        _ session: Session, in slot: VaultSlot, as write: VaultWrite = .result, isReplacing: Bool = false,
+        endingAll: Bool = false
     ) async throws(BrokerError) -> RetiredEntry? {
         let text = SessionRecord.encode(session, bootID: clock.bootID, endsAll: endingAll)
         do throws(VaultError) {
             if isReplacing { return try await vault.replace(text, in: slot) }
-            try await vault.store(text, in: slot)
+            try await vault.store(text, in: slot, as: write)
             return nil
         } catch {
             guard case .refused = error, session.tokens.count > 1 else { throw BrokerError(error) }
         }
         // The record is too large. It is stored without downscoped tokens: they can be requested again, the refresh
         // token cannot.
-        return try await write(
-            session.withoutDownscopedTokens, in: slot, isReplacing: isReplacing, endingAll: endingAll)
+        return try await self.write(
+            session.withoutDownscopedTokens, in: slot, as: write, isReplacing: isReplacing, endingAll: endingAll)
     }
 
     /// Keeps a session that has ended until its provider has been told.
@@ -64,15 +66,25 @@ struct SessionStore: Sendable {
     /// Marks that the provider is about to be asked, and reserves room for its response: a rotated refresh token must
     /// not be lost for lack of space.
     ///
-    /// - Parameter isNeeded: false where the provider is known not to rotate. Then a failure is ignored.
-    func announce(_ slot: VaultSlot, isNeeded: Bool) async throws(BrokerError) {
+    /// - Parameters:
+    ///   - token: the refresh token that will be presented, if it is one of the slot's session.
+    ///   - accessTokenLeft: how long the session's access token is valid.
+    ///   - isNeeded: false where the provider is known not to rotate. Then a failure is ignored.
+    func announce(
+        _ slot: VaultSlot, presenting token: Secret?, accessTokenLeft: Duration?, isNeeded: Bool
+    ) async throws(BrokerError) -> Announcement {
         do throws(VaultError) {
-            try await vault.announce(slot)
+            return try await vault.announce(slot, presenting: token, accessTokenLeft: accessTokenLeft)
         } catch {
             guard case .unwritable(let reason) = error else { throw BrokerError(error) }
-            guard isNeeded else { return }
+            guard isNeeded else { return .granted() }
             throw .vaultFailed(.session(.noRoom(cause: reason)))
         }
+    }
+
+    /// The refresh tokens of a vault's text, the newest first; none if it is no session.
+    func refreshTokens(in text: Secret) -> [Secret] {
+        (try? SessionRecord.decode(text, by: clock))?.refreshTokens ?? []
     }
 
     /// Writes that the provider has ended the session. Where that cannot be written, the slot is emptied.
@@ -80,7 +92,7 @@ struct SessionStore: Sendable {
     /// - Parameter code: the provider's own code for the cause, where it has more than one.
     func recordEnd(_ code: String?, in slot: VaultSlot) async {
         do throws(VaultError) {
-            try await vault.store(SessionRecord.ended(code), in: slot)
+            try await vault.store(SessionRecord.ended(code), in: slot, as: .end)
         } catch {
             try? await vault.remove(slot)
         }

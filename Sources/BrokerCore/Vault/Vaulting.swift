@@ -117,6 +117,7 @@ extension SessionManager {
         take(.locked, lane.id)
         expectLoading(name)
         schedule.remove(.load(name))
+        resume(name)
     }
 
     /// Refuses a sign-in whose session could not be stored, before the user is asked for anything.

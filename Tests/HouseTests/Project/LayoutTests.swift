@@ -21,6 +21,7 @@ private let allowed: [String: Set<String>] = [
     ],
     "Sandbox": ["LocalHTTP", "HTTPMessages", "Cryptography", "Encodings", "Secrets", "StrictJSON", "Terminal"],
     "SessionVault": ["Cryptography", "Encodings", "FilePaths", "Secrets", "StrictJSON"],
+    "SharedVault": ["SessionVault", "Cryptography", "Secrets", "StrictJSON"],
     "Records": ["Encodings", "StrictJSON"],
     "NetworkWatch": ["CLinux"],
     "Configuration": [
@@ -66,7 +67,7 @@ private let layers: [Set<String>] = [
     ["APIServer"],
     ["OAuthSignIn", "SupabaseSignIn"],
     ["CloudCredentials", "DeepLinks", "DesktopNotices", "KeptFiles"],
-    ["BrokerCore", "Configuration"],
+    ["BrokerCore", "Configuration", "SharedVault"],
     ["OAuth", "SupabaseAuth", "SessionVault", "Records", "Sandbox", "MCPBridge"],
     [
         "CurlTransport", "LocalHTTP", "CallbackListener", "SignInPage", "Cryptography", "RingbackClient", "Launcher",

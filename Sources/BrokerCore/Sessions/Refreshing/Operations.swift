@@ -1,5 +1,6 @@
 public import HTTPMessages
 public import Secrets
+internal import SessionVault
 
 /// A request to a provider with a session's access token, and what its response changes in the session.
 public struct SessionOperation: Sendable {
@@ -62,7 +63,7 @@ extension SessionManager {
     func change(_ name: AccountName, _ operation: SessionOperation) async throws(BrokerError) -> HTTPResponse {
         try await ready(name)
         let id = try holding(name).lane.id
-        return try await inTurn(name) { sessionManager throws(BrokerError) in
+        return try await inTurns(name) { sessionManager throws(BrokerError) in
             sessionManager.take(.changeBegan, id)
             defer { sessionManager.take(.changeEnded, id) }
             return try await OperationTurn(id: id, operation: operation).run(by: sessionManager)
@@ -102,7 +103,7 @@ struct OperationTurn: Sendable {
                 guard case .tokenRefused = operation.meaning(error) else { throw error }
             }
             // The error is the same for an expired and for a forged token. One refresh shows which it was.
-            try await manager.renew(id, .own, for: .change).get()
+            try await Refresh(id: id, key: .own, reason: .change).run(by: manager).get()
             return try await send(by: manager)
         } catch {
             if case .dead(let code) = operation.meaning(error), let lane = manager.lane(id) {
@@ -121,7 +122,7 @@ struct OperationTurn: Sendable {
             remaining < OperationTurn.margin
         else { return }
         do throws(BrokerError) {
-            try await manager.renew(id, .own, for: .change).get()
+            try await Refresh(id: id, key: .own, reason: .change).run(by: manager).get()
         } catch {
             // The present token has not expired and may be enough.
             guard remaining > .zero, error.isTransient else { throw error }
@@ -135,14 +136,19 @@ struct OperationTurn: Sendable {
             throw .signInRequired(id.account)
         }
         let sending = try operation.prepare(manager.provider(lane.account), token.value)
-        if operation.rotates { try await manager.announce(session, lane) }
+        let turn = RefreshTurn(lane: lane)
+        if operation.rotates,
+            try await turn.announce(presenting: session.refreshTokens.first, by: manager) == nil
+        {
+            // Another host has brought another token.
+            return try await send(by: manager)
+        }
         var changed = session
         let response: SessionOperation.Response
         do throws(BrokerError) {
-            response = try await sending()
+            response = operation.rotates ? try await turn.sending(by: manager, sending) : try await sending()
             switch response.effect {
             case .renewal(let renewal):
-                let turn = RefreshTurn(lane: lane)
                 changed = try await turn.adopt(renewal, presented: session.refreshTokens.first, session, by: manager)
             case .edit(let edit): try edit(&changed)
             }
@@ -151,7 +157,7 @@ struct OperationTurn: Sendable {
             // used, and the provider accepts it for some seconds only. So the session is refreshed at once.
             if operation.rotates {
                 if case .unchanged = operation.meaning(error) {
-                    await manager.settle(lane)
+                    await turn.settle(by: manager)
                 } else {
                     manager.take(.becameUrgent, id)
                 }
@@ -159,7 +165,9 @@ struct OperationTurn: Sendable {
             throw error
         }
         guard manager.lane(id)?.state.held != nil else { throw .signInRequired(id.account) }
-        let error = changed == session ? nil : await manager.save(changed, lane.account)
+        let error =
+            changed == session
+            ? nil : await manager.save(changed, lane.account, as: operation.rotates ? .result : .edit)
         guard manager.take(.changed(changed, operation.event, error), id) else { throw .signInRequired(id.account) }
         await manager.observer(of: lane.account)?.changed(
             session, to: changed, of: lane.account, isAsked: operation.changesIdentities)

@@ -40,6 +40,8 @@ struct Backoff: Sendable {
             longest = Backoff.longest
             attempts.append(boot)
             attempts.removeAll { $0 <= boot - Backoff.hour }
+        // Every refresh token was presented.
+        case .vaultFailed(.session(.endUncertain)): longest = Backoff.longest
         default: break
         }
         let half = min(.seconds(1 << (failures - 1)), longest) / 2
@@ -48,7 +50,7 @@ struct Backoff: Sendable {
         if let seconds = error.retryAfter {
             providerUntil = max(providerUntil, boot + .seconds(min(seconds, Backoff.longestRetryAfter)))
         }
-        until = max(until, providerUntil)
+        until = max(until, providerUntil, boot + (error.waitForOtherHost ?? .zero))
         if attempts.count >= Backoff.hourlyLimit, let first = attempts.first {
             until = max(until, first + Backoff.hour)
         }

@@ -1,0 +1,80 @@
+internal import SessionVault
+
+/// What other hosts do with the sessions of a vault that they share with this one.
+extension SessionManager {
+    /// Another host has changed a slot; nil if it may be any.
+    func changedElsewhere(_ slot: VaultSlot?) {
+        for (name, lane) in lanes where slot == nil || lane.account.slot == slot {
+            enqueue(name) { manager in
+                guard manager.isOpen, let lane = manager.lane(lane.id), lane.state.isLoaded else { return }
+                let found = await manager.store.load([(name, lane.account.slot)], with: manager.work)
+                for loaded in found { await manager.takeUp(loaded, lane.id) }
+            }
+            resume(name)
+        }
+    }
+
+    /// Takes up what another host has stored, in a turn of the account's lane.
+    func takeUp(_ loaded: LaneState.Loaded, _ id: LaneID) async {
+        guard let former = lane(id), take(.changedElsewhere(loaded), id), let account = lanes[id.account]?.account,
+            let observer = observer(of: account)
+        else { return }
+        switch (former.state.session, lane(id)?.state.session) {
+        case (let old?, let new?) where old.isSameUser(as: new):
+            await observer.changed(old, to: new, of: account, isAsked: false)
+        case (let old, let new?): await observer.opened(new, over: old, of: account, isAsked: false)
+        case (let old?, nil): await observer.leaving(old, of: account)
+        case (nil, nil): break
+        }
+    }
+
+    /// A refresh that waits for another host asks the vault again.
+    func resume(_ name: AccountName) {
+        schedule.remove(.resume(name))
+        for refresh in refreshWaits.remove(name) { queue(refresh) }
+    }
+
+    /// Puts a refresh at the end of its account's lane.
+    func queue(_ refresh: QueuedRefresh) { enqueue(refresh.id.account) { await refresh.takeTurn(by: $0) } }
+}
+
+/// A refresh that callers can join. While another host is at the session it leaves the lane, and has a turn later.
+struct QueuedRefresh: Sendable {
+    let id: SessionManager.LaneID
+    let key: TokenKey
+    let reason: RefreshReason
+    /// The token that was held when the refresh was asked for.
+    let seen: AccessToken?
+    let promise = Promise<Result<Void, BrokerError>>()
+
+    func takeTurn(by manager: isolated SessionManager) async {
+        let result =
+            manager.hasOther(than: seen?.value, key, id)
+            ? .success(()) : await Refresh(id: id, key: key, reason: reason).run(by: manager)
+        if let wait = result.failure?.waitForOtherHost, wait <= RefreshWaits.longest, manager.lane(id) != nil {
+            manager.refreshWaits.add(self)
+            return manager.schedule.set(.resume(id.account), at: manager.clock.bootInstant + wait)
+        }
+        manager.take(.refreshEnded(key, result.failure), id)
+        promise.fulfil(result)
+    }
+}
+
+/// The refreshes that wait for another host. They hold no lane, so that a sign-out or a sign-in need not wait.
+struct RefreshWaits: Sendable {
+    /// A longer wait is an error of the refresh: callers get the token that is held, as long as it is valid.
+    static let longest: Duration = .seconds(65)
+
+    private var waiting: [AccountName: [QueuedRefresh]] = [:]
+
+    mutating func add(_ refresh: QueuedRefresh) { waiting[refresh.id.account, default: []].append(refresh) }
+
+    mutating func remove(_ name: AccountName) -> [QueuedRefresh] { waiting.removeValue(forKey: name) ?? [] }
+}
+
+extension BrokerError {
+    /// How long another host may be at the session, if that is why nothing was sent.
+    var waitForOtherHost: Duration? {
+        if case .vaultFailed(.session(.heldElsewhere(_, let wait))) = self { wait } else { nil }
+    }
+}

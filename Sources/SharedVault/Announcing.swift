@@ -1,0 +1,184 @@
+internal import Cryptography
+public import Secrets
+public import SessionVault
+
+/// Taking a row for a request to a provider.
+extension SharedVault {
+    /// How long another host's lease is waited for before the row is looked at again.
+    private static let leaseWait: Duration = .seconds(5)
+    /// How often a row may change while it is being taken.
+    private static let mostTurns = 5
+
+    public func announce(_ slot: VaultSlot) async throws(VaultError) {
+        switch try await announce(slot, presenting: nil, accessTokenLeft: nil) {
+        case .granted: return
+        case .changed, .wait: throw .unreachable(.heldElsewhere)
+        }
+    }
+
+    public func announce(
+        _ slot: VaultSlot, presenting token: Secret?, accessTokenLeft: Duration?
+    ) async throws(VaultError) -> Announcement {
+        guard isShared(slot) else {
+            try await local.announce(slot)
+            return .granted()
+        }
+        return try await inTurn(slot) { vault throws(VaultError) in
+            if let reason = vault.outage.refusal(at: vault.now()) { throw .unreachable(.databaseAway(reason)) }
+            try await vault.local.announce(slot)
+            do throws(VaultError) {
+                let announcement = try await vault.take(slot, presenting: token, accessTokenLeft)
+                if case .granted = announcement { return announcement }
+                try? await vault.local.settle(slot)
+                return announcement
+            } catch {
+                // Nothing is sent.
+                try? await vault.local.settle(slot)
+                throw error
+            }
+        }
+    }
+
+    private func take(
+        _ slot: VaultSlot, presenting token: Secret?, _ accessTokenLeft: Duration?
+    ) async throws(VaultError) -> Announcement {
+        try await leaveAttempt(of: slot)
+        for _ in 0..<SharedVault.mostTurns {
+            if try await send(slot) { return .changed(entry(of: slot)) }
+            let state = try await state(of: slot)
+            if state.rowVersion == 0 {
+                let row = try await ask { rows throws(RowError) in try await rows.read([state.key]) }[state.key]
+                if try await compare(row, with: slot) { return .changed(entry(of: slot)) }
+                // The first content of a row is put there without a lease.
+                if row == nil, slots[slot]?.entry?.isSent != false { return .granted() }
+                continue
+            }
+            let id = LeaseID(bytes: random(16))
+            let begin = now()
+            switch try await take(state, id, presenting: token) {
+            case .taken(let row):
+                if try await compare(row, with: slot) {
+                    await settle(id, of: state.key)
+                    return .changed(entry(of: slot))
+                }
+                if let wait = wait(row, id, presenting: token, accessTokenLeft) {
+                    await settle(id, of: state.key)
+                    return .wait(wait)
+                }
+                return try granted(row, to: slot, id, begin)
+            case .refused(let row):
+                if try await compare(row, with: slot) { return .changed(entry(of: slot)) }
+                if let left = row?.lease?.left, left > .zero { return .wait(min(left, SharedVault.leaseWait)) }
+            }
+        }
+        throw .unreachable(.heldElsewhere)
+    }
+
+    private func take(
+        _ state: SlotState, _ id: LeaseID, presenting token: Secret?
+    ) async throws(VaultError) -> Taking {
+        let intent = token.map { Digest.sha256($0) } ?? []
+        do throws(VaultError) {
+            return try await ask { rows throws(RowError) in
+                try await rows.take(
+                    state.key, version: state.rowVersion, id: id, intent: intent, lasting: SharedVault.lease)
+            }
+        } catch {
+            // It may have been taken. Nothing is sent, so that nobody need wait for this attempt.
+            settling.append((id, state.key))
+            throw error
+        }
+    }
+
+    /// How long the outcome of another host's attempt is waited for; nil if there is none to wait for. An attempt of
+    /// this host is of an earlier life of it, which has lost the response.
+    private func wait(
+        _ row: SharedRow, _ id: LeaseID, presenting token: Secret?, _ accessTokenLeft: Duration?
+    ) -> Duration? {
+        // A sign-in does not present the row's token.
+        guard token != nil else { return nil }
+        let waits = row.openAttempts.filter {
+            $0.id != id && $0.host != host && $0.parentVersion >= row.version
+        }.map { min(accessTokenLeft ?? SharedVault.attemptWait, SharedVault.attemptWait - $0.age) }
+        return waits.max().flatMap { $0 > .zero ? $0 : nil }
+    }
+
+    private func granted(
+        _ row: SharedRow, to slot: VaultSlot, _ id: LeaseID, _ begin: Duration
+    ) throws(VaultError) -> Announcement {
+        guard var state = slots[slot] else { throw .locked(.locked) }
+        var known: Set<RowContent.Name> = []
+        if let entry = state.entry { known.formUnion([entry.content.name] + entry.content.ancestors) }
+        var (newer, older): ([RowContent], [RowContent]) = ([], [])
+        for candidate in row.candidates {
+            guard
+                let content = try opened().open(
+                    candidate.sealed, as: state.key, version: candidate.parentVersion + 1),
+                known.insert(content.name).inserted
+            else { continue }
+            if candidate.parentVersion >= row.version { newer.append(content) } else { older.append(content) }
+        }
+        state.attempt = SlotState.Attempt(id: id, epoch: row.epoch, end: begin + SharedVault.lease)
+        state.offered = Set((newer + older).map(\.name))
+        state.newer = newer.map(\.name)
+        slots[slot] = state
+        return .granted(newer: newer.compactMap(\.text), older: older.compactMap(\.text))
+    }
+
+    public func requestBound(_ slot: VaultSlot) async throws(VaultError) -> Duration? {
+        guard let attempt = slots[slot]?.attempt else { return nil }
+        guard attempt.end - now() >= SharedVault.leastLeft else {
+            // Whoever asks for a further request has had the response to the one before it.
+            slots[slot]?.attempt?.mayBeSent = false
+            try? await leaveAttempt(of: slot)
+            throw .unreachable(.leaseOver)
+        }
+        slots[slot]?.attempt?.mayBeSent = true
+        return SharedVault.longestRequest
+    }
+
+    public func provesEnd(_ slot: VaultSlot) async -> Bool {
+        guard isShared(slot), let state = slots[slot] else { return true }
+        guard
+            let found = try? await ask({ rows throws(RowError) in try await rows.read([state.key]) }),
+            let sealing
+        else { return false }
+        guard let row = found[state.key] else { return true }
+        // Another host has changed the row, or has received what was not tried.
+        guard row.version == state.rowVersion else { return false }
+        var tried = state.offered
+        if let entry = state.entry { tried.formUnion([entry.content.name] + entry.content.ancestors) }
+        for candidate in row.candidates {
+            let content = try? sealing.open(candidate.sealed, as: state.key, version: candidate.parentVersion + 1)
+            if let name = content?.name, !tried.contains(name) { return false }
+        }
+        return !row.openAttempts.contains {
+            $0.id != state.attempt?.id && $0.host != host && $0.age < SharedVault.attemptDoubt
+        }
+    }
+
+    public func settle(_ slot: VaultSlot) async throws(VaultError) {
+        try await local.settle(slot)
+        guard isShared(slot), let attempt = slots[slot]?.attempt, let key = slots[slot]?.key else { return }
+        slots[slot]?.attempt = nil
+        await settle(attempt.id, of: key)
+    }
+
+    /// Ends an attempt in which nothing was received.
+    func settle(_ id: LeaseID, of key: RowKey) async {
+        if !settling.contains(where: { $0.id == id }) { settling.append((id, key)) }
+        let isDone = (try? await ask { rows throws(RowError) in try await rows.settle(key, attempt: id) }) != nil
+        if isDone { settling.removeAll { $0.id == id } }
+    }
+
+    /// Ends the lease of an attempt whose outcome is not known, or that was not begun.
+    func leaveAttempt(of slot: VaultSlot) async throws(VaultError) {
+        guard let attempt = slots[slot]?.attempt, let key = slots[slot]?.key else { return }
+        slots[slot]?.attempt = nil
+        if !attempt.mayBeSent { return await settle(attempt.id, of: key) }
+        try await ask { rows throws(RowError) in try await rows.release(key, attempt: attempt.id) }
+    }
+
+    /// The slot's content for the broker.
+    func entry(of slot: VaultSlot) -> VaultEntry? { slots[slot]?.entry?.content.text.map { VaultEntry(text: $0) } }
+}

@@ -1,0 +1,95 @@
+internal import Secrets
+internal import SessionVault
+
+/// What the database has, against what this host has.
+extension SharedVault {
+    /// Takes up a row that is newer than what this host has. What only this host has is kept: it goes into the row, as its
+    /// head or as a candidate. Returns whether the slot's content has changed here.
+    ///
+    /// To be called in a turn of the slot.
+    @discardableResult
+    func compare(_ row: SharedRow?, with slot: VaultSlot) async throws(VaultError) -> Bool {
+        var state = try await state(of: slot)
+        guard var row else {
+            state.rowVersion = 0
+            slots[slot] = state
+            guard let entry = state.entry, entry.content.text != nil else { return false }
+            if entry.isHead { return try await restore(entry, to: slot) }
+            slots[slot]?.entry?.isSent = false
+            return false
+        }
+        let seen = max(state.rowVersion, state.entry.map { $0.isHead ? $0.version : 0 } ?? 0)
+        if row.version < seen {
+            guard let entry = state.entry, entry.version >= seen else { return try refuse(slot, .older) }
+            row = try await put(back: entry, as: entry.version, in: state.key)
+        }
+        guard let head = try opened().open(row.sealed, as: row.key, version: row.version), row.key == state.key else {
+            return try refuse(slot, .unreadable)
+        }
+        state.refusal = nil
+        state.rowVersion = row.version
+        slots[slot] = state
+        guard let entry = state.entry else { return await takeUp(head, row, in: slot) }
+        if entry.content.name == head.name {
+            confirm(row.version, of: slot)
+            return false
+        }
+        // What this host has came after the head: it is a candidate, or is to be sent.
+        if entry.content.comes(from: head) { return false }
+        if !head.comes(from: entry.content), entry.version + Int64(RowContent.mostAncestors) > row.version {
+            try await keep(entry, of: slot)
+        }
+        return await takeUp(head, row, in: slot)
+    }
+
+    private func refuse(_ slot: VaultSlot, _ refusal: Refusal) throws(VaultError) -> Bool {
+        slots[slot]?.refusal = refusal
+        throw .unreachable(refusal == .older ? .olderRow : .foreignRow)
+    }
+
+    /// The row has nothing of what this host has: it is put back.
+    private func restore(_ entry: SpoolEntry, to slot: VaultSlot) async throws(VaultError) -> Bool {
+        guard let key = slots[slot]?.key else { return false }
+        let row = try await put(back: entry, as: max(entry.version, 1), in: key)
+        return try await compare(row, with: slot)
+    }
+
+    func put(back entry: SpoolEntry, as version: Int64, in key: RowKey) async throws(VaultError) -> SharedRow {
+        let sealed = try opened().seal(entry.content, as: key, version: version)
+        return try await ask { rows throws(RowError) in try await rows.restore(sealed, in: key, version: version) }
+    }
+
+    /// Keeps in the row, as a candidate, what is to be replaced here by a head that did not come from it.
+    private func keep(_ entry: SpoolEntry, of slot: VaultSlot) async throws(VaultError) {
+        guard let key = slots[slot]?.key, entry.content.text != nil else { return }
+        let parent = max(entry.version - 1, 0)
+        let sealed = try opened().seal(entry.content, as: key, version: parent + 1)
+        // The content's own name makes it one candidate, however often it is appended.
+        let id = LeaseID(bytes: entry.content.name)
+        _ = try await ask { rows throws(RowError) in
+            try await rows.append(
+                sealed, to: key, attempt: id, epoch: 0, step: 1, parentVersion: parent, newVersion: parent + 1,
+                isFinal: true)
+        }
+    }
+
+    /// The head has what this host has.
+    func confirm(_ version: Int64, of slot: VaultSlot) {
+        slots[slot]?.entry?.version = version
+        slots[slot]?.entry?.origin = .row
+        slots[slot]?.entry?.isSent = true
+    }
+
+    private func takeUp(_ head: RowContent, _ row: SharedRow, in slot: VaultSlot) async -> Bool {
+        let former = slots[slot]?.entry?.content.text
+        let entry = SpoolEntry(content: head, version: row.version, origin: .row, isSent: true)
+        slots[slot]?.entry = entry
+        // If the local vault cannot be written, the database has it.
+        if head.text == nil {
+            try? await local.remove(slot)
+        } else {
+            try? await local.store(entry.encoded(), in: slot)
+        }
+        return former != head.text
+    }
+}

@@ -1,0 +1,67 @@
+public import SessionVault
+
+/// What a slot holds.
+extension SharedVault {
+    public func load(_ slot: VaultSlot) async throws(VaultError) -> VaultEntry? {
+        guard let found = await load([slot]).first else { return nil }
+        return try found.get()
+    }
+
+    /// Reads the local vault and the rows. If the database is away, what the local vault has is used.
+    public func load(_ slots: [VaultSlot]) async -> [Result<VaultEntry?, VaultError>] {
+        var found = await local.load(slots)
+        let rows = await read(slots.filter(isShared))
+        for (index, slot) in slots.enumerated() where isShared(slot) {
+            do throws(VaultError) {
+                found[index] = .success(try await load(slot, found[index], rows))
+            } catch {
+                found[index] = .failure(error)
+            }
+        }
+        return found
+    }
+
+    private func read(_ slots: [VaultSlot]) async -> [RowKey: SharedRow]? {
+        let keys = slots.compactMap { try? sealing?.key(of: $0) }
+        guard !keys.isEmpty else { return [:] }
+        return try? await ask { rows throws(RowError) in try await rows.read(keys) }
+    }
+
+    private func load(
+        _ slot: VaultSlot, _ found: Result<VaultEntry?, VaultError>, _ rows: [RowKey: SharedRow]?
+    ) async throws(VaultError) -> VaultEntry? {
+        try await inTurn(slot) { vault throws(VaultError) in
+            if case .failure(let error) = found {
+                // The row has what the local vault cannot read.
+                guard case .damaged = error, let rows, rows[try vault.opened().key(of: slot)] != nil else {
+                    throw error
+                }
+            }
+            let stored = try? found.get()
+            let state = try vault.note(stored?.text, in: slot)
+            let name = state.entry?.content.name
+            if let rows {
+                do throws(VaultError) {
+                    if try await !vault.send(slot) { try await vault.compare(rows[state.key], with: slot) }
+                } catch {
+                    // The row cannot be used now. What this host has is good as long as its tokens are.
+                    if vault.slots[slot]?.entry == nil { throw error }
+                }
+            }
+            let entry = vault.slots[slot]?.entry
+            vault.slots[slot]?.base = entry?.content.name
+            guard let text = entry?.content.text else { return nil }
+            let isSame = entry?.content.name == name
+            return VaultEntry(text: text, isInterrupted: isSame && stored?.isInterrupted == true)
+        }
+    }
+
+    public func sessionSlots(besides known: Set<VaultSlot>) async throws(VaultError) -> [VaultSlot] {
+        var found: [VaultSlot] = []
+        for slot in try await local.sessionSlots(besides: known) {
+            // A slot that was emptied here while the database is away has a record that says so.
+            if try await state(of: slot).entry?.content.text != nil { found.append(slot) }
+        }
+        return found
+    }
+}

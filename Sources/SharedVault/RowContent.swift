@@ -1,0 +1,93 @@
+internal import Secrets
+internal import StrictJSON
+
+/// What a row holds, before it is sealed.
+///
+/// Each content has a random name, and names those that it came from. So a host can tell whether another content is
+/// newer than its own, older, or of another branch, whatever the database's versions say after a failover.
+struct RowContent: Sendable, Equatable {
+    typealias Name = [UInt8]
+
+    static let nameLength = 16
+    /// How many contents back a content names.
+    static let mostAncestors = 16
+
+    let name: Name
+    /// The nearest first.
+    let ancestors: [Name]
+    /// The slot's text; nil if the slot was emptied.
+    let text: Secret?
+
+    func comes(from other: RowContent) -> Bool { ancestors.contains(other.name) }
+}
+
+extension RowContent {
+    /// New content in the place of another one.
+    ///
+    /// - Parameter others: contents of other branches that it comes after, too.
+    init(_ text: Secret?, after former: RowContent?, and others: [Name] = [], name: Name) {
+        self.name = name
+        self.text = text
+        let names = (former.map { [$0.name] } ?? []) + others + (former?.ancestors ?? [])
+        ancestors = Array(names.prefix(RowContent.mostAncestors))
+    }
+
+    /// The encoding: a line that says what it is, a line of JSON, and the text.
+    func encoded(adding more: [JSONObject.Member] = []) -> Secret {
+        var header = JSONObject([
+            .init("name", .string(Hex.text(name))), .init("ancestors", .array(ancestors.map { .string(Hex.text($0)) })),
+        ])
+        if text == nil { header["removed"] = true }
+        header.members += more
+        var bytes = RowContent.magic + JSON.object(header).serialized() + [0x0A]
+        if let text { bytes += text.revealedBytes() }
+        return Secret(bytes: bytes)
+    }
+
+    /// Reads an encoding. Nil if it is none.
+    static func read(_ encoded: Secret) -> (content: RowContent, header: JSONObject)? {
+        let bytes = encoded.revealedBytes()
+        guard bytes.starts(with: magic), let end = bytes[magic.count...].firstIndex(of: 0x0A),
+            let header = (try? JSON(parsing: bytes[magic.count..<end]))?.object,
+            let name = header["name"]?.string.flatMap(Hex.bytes), name.count == nameLength,
+            let names = header["ancestors"]?.array, names.count <= mostAncestors
+        else { return nil }
+        let ancestors = names.compactMap { $0.string.flatMap(Hex.bytes) }
+        guard ancestors.count == names.count, ancestors.allSatisfy({ $0.count == nameLength }) else { return nil }
+        let text = header["removed"] == true ? nil : Secret(bytes: bytes[(end + 1)...])
+        return (RowContent(name: name, ancestors: ancestors, text: text), header)
+    }
+
+    private static let magic = Array("ringback row 1\n".utf8)
+}
+
+/// Bytes as hexadecimal digits.
+enum Hex {
+    static func text(_ bytes: [UInt8]) -> String {
+        String(decoding: bytes.flatMap { [digit($0 >> 4), digit($0 & 15)] }, as: UTF8.self)
+    }
+
+    /// Nil if it is not an even number of lower-case digits.
+    static func bytes(_ text: String) -> [UInt8]? {
+        let digits = text.utf8.map(value)
+        guard digits.count.isMultiple(of: 2) else { return nil }
+        var bytes: [UInt8] = []
+        for index in stride(from: 0, to: digits.count, by: 2) {
+            guard let high = digits[index], let low = digits[index + 1] else { return nil }
+            bytes.append(high << 4 | low)
+        }
+        return bytes
+    }
+
+    private static func digit(_ value: UInt8) -> UInt8 {
+        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+    }
+
+    private static func value(_ digit: UInt8) -> UInt8? {
+        switch digit {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,219 @@
+// The vault that several hosts share. A refresh is sent by one host at a time, and no token that a host received is ever
+// lost. Both depend on this order:
+//
+// 1. Room for the response is reserved in the local vault.
+// 2. The row is taken: one statement gives this host the lease, and leaves a mark that a request may be sent (attempt).
+// 3. Right before each request, at least half a minute of the lease is left, by the time since boot from before step 2.
+// 4. The response is stored in the local vault.
+// 5. It is appended to the row, whose head it becomes if the lease is still this host's. If the database is away, that is
+//    done later; whatever was not appended yet is appended before anything else is asked of the row.
+// 6. It is served.
+//
+// Only sessions and client registrations are shared. Everything else is in the local vault alone, and so are sessions
+// that have ended here and whose providers have not been told.
+
+public import Secrets
+public import SessionVault
+
+public actor SharedVault: Vault {
+    /// Why a row cannot be used.
+    enum Refusal: Sendable, Equatable {
+        case unreadable
+        /// The head is of a lower version than one that was seen, whose content this host does not have.
+        case older
+    }
+
+    /// How long a lease lasts.
+    static let lease: Duration = .seconds(60)
+    /// What must be left of the lease when a request is sent.
+    static let leastLeft: Duration = .seconds(30)
+    /// How long a request may take.
+    static let longestRequest: Duration = .seconds(20)
+    /// How long after its begin an attempt of another host is waited for, if the access token does not end before.
+    static let attemptWait: Duration = .seconds(600)
+    /// An attempt of another host that began this recently may have received a token.
+    static let attemptDoubt: Duration = .seconds(3_600)
+
+    let local: any Vault
+    let rows: any SharedRows
+    let host: String
+    let owner: String
+    /// The time since boot, suspended time included.
+    let now: @Sendable () -> Duration
+    let random: @Sendable (Int) -> [UInt8]
+    var sealing: RowSealing?
+    var slots: [VaultSlot: SlotState] = [:]
+    var names: [RowKey: VaultSlot] = [:]
+    var outage = Outage()
+    /// Attempts that have ended without a response, and whose end the database does not know.
+    var settling: [(id: LeaseID, key: RowKey)] = []
+    private var turns: [VaultSlot: [CheckedContinuation<Void, Never>]] = [:]
+    let othersChanges = AsyncStream.makeStream(of: VaultSlot?.self)
+    /// Something is to be sent.
+    let wakes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+
+    /// - Parameters:
+    ///   - local: the vault of this host, which nobody else uses.
+    ///   - host: names this host in the database; no other host has the same name.
+    ///   - owner: the person whose rows these are.
+    ///   - now: the time since boot, suspended time included.
+    ///   - random: random bytes.
+    public init(
+        local: any Vault, rows: any SharedRows, host: String, owner: String,
+        now: @escaping @Sendable () -> Duration, random: @escaping @Sendable (Int) -> [UInt8]
+    ) {
+        self.local = local
+        self.rows = rows
+        self.host = host
+        self.owner = owner
+        self.now = now
+        self.random = random
+    }
+
+    // MARK: The key
+
+    /// The slot of the local vault that has the hosts' data key.
+    private var keySlot: VaultSlot { VaultSlot(account: "hosts", binding: owner, kind: .hostsKey) }
+
+    public func open(passphrase: Secret?) async throws(VaultError) {
+        try await local.open(passphrase: passphrase)
+        guard sealing == nil else { return }
+        guard let key = try await local.load(keySlot)?.text else { throw .locked(.noHostsKey) }
+        sealing = RowSealing(dataKey: key, owner: owner)
+    }
+
+    /// Stores the hosts' data key in the local vault, which must be open: a new one on the first host, the one of the
+    /// other hosts on each further host.
+    public func adopt(_ dataKey: Secret) async throws(VaultError) {
+        try await local.store(dataKey, in: keySlot)
+        sealing = RowSealing(dataKey: dataKey, owner: owner)
+    }
+
+    /// The hosts' data key, for another host of the same person. Nil if this host has none.
+    public var dataKey: Secret? { sealing?.dataKey }
+
+    public func close() async throws(VaultError) {
+        try await local.close()
+        sealing = nil
+        // The local vault has everything that the database does not have.
+        (slots, names) = ([:], [:])
+    }
+
+    public func rekey(to choice: KeySourceChoice, passphrase: Secret?) async throws(VaultError) {
+        try await local.rekey(to: choice, passphrase: passphrase)
+    }
+
+    public nonisolated var status: VaultStatus { local.status }
+
+    public nonisolated var changes: AsyncStream<VaultSlot?> { othersChanges.stream }
+
+    // MARK: Turns
+
+    /// Whatever is done with a slot is done one after another.
+    func inTurn<Value>(
+        _ slot: VaultSlot, _ body: (isolated SharedVault) async throws(VaultError) -> Value
+    ) async throws(VaultError) -> Value {
+        if turns[slot] == nil {
+            turns[slot] = []
+        } else {
+            await withCheckedContinuation { turns[slot]?.append($0) }
+        }
+        defer {
+            if let next = turns[slot]?.first {
+                turns[slot]?.removeFirst()
+                next.resume()
+            } else {
+                turns[slot] = nil
+            }
+        }
+        return try await body(self)
+    }
+
+    /// Asks the database. While it is known to be away it is asked only now and then.
+    func ask<Value: Sendable>(
+        _ body: @Sendable (any SharedRows) async throws(RowError) -> Value
+    ) async throws(VaultError) -> Value {
+        if let reason = outage.refusal(at: now()) { throw .unreachable(.databaseAway(reason)) }
+        do throws(RowError) {
+            let value = try await body(rows)
+            outage.ended()
+            return value
+        } catch {
+            outage.note(error, at: now())
+            throw VaultError(error)
+        }
+    }
+
+    // MARK: What is shared
+
+    func isShared(_ slot: VaultSlot) -> Bool { slot.kind == .session || slot.kind == .registration }
+
+    /// What is known of a slot; the local vault is read if nothing is.
+    func state(of slot: VaultSlot) async throws(VaultError) -> SlotState {
+        if let state = slots[slot] { return state }
+        return try note(try await local.load(slot)?.text, in: slot)
+    }
+
+    /// Remembers what the local vault has in a slot.
+    func note(_ text: Secret?, in slot: VaultSlot) throws(VaultError) -> SlotState {
+        if let state = slots[slot] { return state }
+        var state = SlotState(key: try opened().key(of: slot))
+        if let text {
+            // A text that was stored before the vault was shared is to be sent, if the row has none.
+            state.entry =
+                SpoolEntry.read(text)
+                ?? SpoolEntry(
+                    content: RowContent(text, after: nil, name: random(RowContent.nameLength)), version: 0,
+                    origin: .put(overrides: false), isSent: false)
+        }
+        if let entry = state.entry, entry.isHead { state.rowVersion = entry.version }
+        slots[slot] = state
+        names[state.key] = slot
+        return state
+    }
+
+    func opened() throws(VaultError) -> RowSealing {
+        guard let sealing else { throw .locked(local.status.reason ?? .locked) }
+        return sealing
+    }
+}
+
+/// Whether the database can be reached, as far as is known.
+struct Outage: Sendable {
+    /// Why it could not be reached at the last attempt.
+    private(set) var reason: RowReason?
+    private(set) var since: Duration?
+    private var retryAt: Duration = .zero
+    private var failures = 0
+
+    private static let longestPause: Duration = .seconds(15)
+
+    /// Why it is not asked now; nil if it may be.
+    func refusal(at now: Duration) -> RowReason? { now < retryAt ? reason : nil }
+
+    mutating func note(_ error: RowError, at now: Duration) {
+        switch error {
+        case .unreachable(let reason), .refused(let reason): self.reason = reason
+        }
+        if since == nil { since = now }
+        failures = min(failures + 1, 8)
+        retryAt = now + min(.milliseconds(250 << (failures - 1)), Outage.longestPause)
+    }
+
+    mutating func ended() { self = Outage() }
+
+    /// It may be back.
+    mutating func tryNow() { retryAt = .zero }
+
+    /// When it is to be asked again.
+    func pause(at now: Duration) -> Duration { max(retryAt - now, .milliseconds(250)) }
+}
+
+extension VaultError {
+    init(_ error: RowError) {
+        switch error {
+        case .unreachable(let reason): self = .unreachable(.databaseAway(reason))
+        case .refused(let reason): self = .unreachable(.databaseRefused(reason))
+        }
+    }
+}

@@ -1,0 +1,85 @@
+internal import Secrets
+internal import StrictJSON
+
+/// What the local vault has of a shared slot: the content, and what the database knows of it.
+struct SpoolEntry: Sendable, Equatable {
+    /// How the content came.
+    enum Origin: Sendable, Equatable {
+        /// From the row's head, or it has become the head.
+        case row
+        /// A response to a request of this host.
+        case attempt(LeaseID, epoch: Int64, step: Int, isFinal: Bool)
+        /// Written here without a request. `overrides`: whatever other hosts have written.
+        case put(overrides: Bool)
+    }
+
+    var content: RowContent
+    /// The version of the head that has it, or that it shall become.
+    var version: Int64
+    var origin: Origin
+    /// The database has it.
+    var isSent: Bool
+
+    /// The row's head had it when the row was last read.
+    var isHead: Bool { isSent && origin == .row }
+
+    /// The encoding for the local vault.
+    func encoded() -> Secret {
+        var members: [JSONObject.Member] = [.init("version", .integer(Int(version))), .init("sent", .bool(isSent))]
+        switch origin {
+        case .row: break
+        case .attempt(let id, let epoch, let step, let isFinal):
+            members += [
+                .init("attempt", .string(Hex.text(id.bytes))), .init("epoch", .integer(Int(epoch))),
+                .init("step", .integer(step)), .init("final", .bool(isFinal)),
+            ]
+        case .put(let overrides): members.append(.init("overrides", .bool(overrides)))
+        }
+        return content.encoded(adding: members)
+    }
+
+    /// Reads the local vault's text. A text without our header was stored before the vault was shared.
+    static func read(_ text: Secret) -> SpoolEntry? {
+        guard let (content, header) = RowContent.read(text), let version = header["version"]?.integer, version >= 0,
+            case .bool(let isSent)? = header["sent"]
+        else { return nil }
+        var origin = Origin.row
+        if case .bool(let overrides)? = header["overrides"] { origin = .put(overrides: overrides) }
+        if let id = header["attempt"]?.string.flatMap(Hex.bytes), let epoch = header["epoch"]?.integer,
+            let step = header["step"]?.integer, case .bool(let isFinal)? = header["final"]
+        {
+            origin = .attempt(LeaseID(bytes: id), epoch: Int64(epoch), step: step, isFinal: isFinal)
+        }
+        return SpoolEntry(content: content, version: Int64(version), origin: origin, isSent: isSent)
+    }
+}
+
+/// What is known of one shared slot.
+struct SlotState: Sendable {
+    /// A lease of this host, and the request for which it was taken.
+    struct Attempt: Sendable {
+        let id: LeaseID
+        let epoch: Int64
+        /// When the lease is over at the earliest, by the time since boot.
+        let end: Duration
+        /// How many responses were stored.
+        var steps = 0
+        /// A request may have been sent.
+        var mayBeSent = false
+    }
+
+    let key: RowKey
+    /// What the local vault has; nil if that is nothing.
+    var entry: SpoolEntry?
+    /// The version of the row's head, as it was last read; 0 if there is no row.
+    var rowVersion: Int64 = 0
+    /// The content that the broker got or wrote last: what it writes next is made from that.
+    var base: RowContent.Name?
+    var attempt: Attempt?
+    /// The candidates that were given to the broker with the last announcement.
+    var offered: Set<RowContent.Name> = []
+    /// Those of them that were presented before the slot's own.
+    var newer: [RowContent.Name] = []
+    /// The row cannot be used: it does not open with the hosts' key, or it is older than what was seen.
+    var refusal: SharedVault.Refusal?
+}

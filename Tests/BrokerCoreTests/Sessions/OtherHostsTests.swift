@@ -1,0 +1,167 @@
+import HTTPMessages
+import Secrets
+import SessionVault
+import Testing
+
+@testable import BrokerCore
+@testable import BrokerTestSupport
+@testable import OAuthSignIn
+
+/// A vault that other hosts share, as the broker sees it.
+@Suite struct `A session that other hosts share` {
+    private static let slot = House.account().slot
+
+    /// The session as another host has it after a refresh.
+    private func theirs(_ house: House, refreshToken: String = "theirs", accessToken: String = "their access")
+        async throws
+        -> Secret
+    {
+        var session = try #require(await house.broker.sessionManager.lanes[House.name]?.state.session)
+        session.refreshToken = Secret(refreshToken)
+        session.unvalidated = nil
+        let expiry = Deadline(
+            at: WallInstant(seconds: house.clock.now + 3_600), boot: house.clock.bootInstant + .seconds(3_600))
+        session.tokens[.own] = AccessToken(
+            value: Secret(accessToken), type: "Bearer", scope: nil, expiry: expiry, lifetime: .seconds(3_600))
+        return SessionRecord.encode(session, bootID: "this boot")
+    }
+
+    private func entry(_ house: House) async throws -> VaultEntry { VaultEntry(text: try await theirs(house)) }
+
+    private func stream(_ house: House) async throws -> EventSubscription {
+        try await house.broker.events(of: nil, after: nil).live
+    }
+
+    @Test func `what another host refreshed is served, and the provider is not asked`() async throws {
+        let house = try await House.expired()
+        await house.vault.answer(.changed(try await entry(house)))
+        #expect(try await house.token() == "their access")
+        #expect(house.refreshCount == 0)
+        #expect(try await house.view.error == nil)
+    }
+
+    @Test func `a session that another host has signed out is signed out here`() async throws {
+        let house = try await House.expired()
+        await house.vault.answer(.changed(nil))
+        #expect(await house.failure() == .signInRequired(House.name))
+        #expect(house.refreshCount == 0)
+        #expect(try await house.view.state == .unauthenticated)
+    }
+
+    @Test func `fifty callers wait for another host's refresh, which is one question to the vault`() async throws {
+        let house = try await House.expired()
+        await house.vault.answer(.wait(.seconds(60)), .changed(try await entry(house)))
+        let callers = (0..<50).map { _ in Task { try await house.token() } }
+        #expect(
+            await eventually {
+                await house.broker.sessionManager.lanes[House.name]?.state.renewal.running.values
+                    .first?.waiterCount == 50
+            })
+        await house.vault.change(Self.slot, to: try await theirs(house))
+        await house.broker.sessionManager.changedElsewhere(Self.slot)
+        for caller in callers { #expect(try await caller.value == "their access") }
+        #expect(house.refreshCount == 0)
+    }
+
+    @Test func `a refresh that waits for another host asks again when the wait is over`() async throws {
+        let house = try await House.expired()
+        await house.vault.answer(.wait(.seconds(20)), .wait(.seconds(20)))
+        let caller = Task { try await house.token() }
+        for _ in 0..<2 {
+            #expect(await eventually { await house.broker.sessionManager.schedule.tasks[.resume(House.name)] != nil })
+            #expect(house.refreshCount == 0)
+            house.clock.advance(by: 20)
+            _ = await house.broker.sessionManager.runDueTasks()
+        }
+        #expect(try await caller.value == "access-3")
+        #expect(house.refreshCount == 1)
+    }
+
+    @Test func `a sign-out need not wait for another host's refresh`() async throws {
+        let house = try await House.expired()
+        await house.vault.answer(.wait(.seconds(60)))
+        let caller = Task { try await house.token() }
+        #expect(await eventually { await house.broker.sessionManager.schedule.tasks[.resume(House.name)] != nil })
+        #expect(try await house.broker.signOut(House.name).hadSession)
+        await house.broker.sessionManager.resume(House.name)
+        await #expect(throws: BrokerError.signInRequired(House.name)) { try await caller.value }
+    }
+
+    @Test func `a long wait is an error, and the token that is held is served while it is valid`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        house.clock.advance(by: 3_570)
+        await house.vault.answer(.wait(.seconds(600)))
+        #expect(try await house.token() == "access-2")
+        let error = BrokerError.vaultFailed(.session(.heldElsewhere(House.name, wait: .seconds(600))))
+        #expect(try await house.view.error == error)
+        house.clock.advance(by: 40)
+        // The wait is not over: nobody is asked.
+        #expect(await house.failure() == error)
+        #expect(house.refreshCount == 0)
+        house.clock.advance(by: 600)
+        #expect(try await house.token() == "access-3")
+        #expect(try await house.view.error == nil)
+    }
+
+    @Test func `refresh tokens of other hosts are presented in the order in which they came`() async throws {
+        let house = try await House.expired()
+        let (newer, older) = (
+            try await theirs(house, refreshToken: "newer"), try await theirs(house, refreshToken: "old")
+        )
+        await house.vault.answer(.granted(newer: [newer], older: [older]))
+        #expect(try await house.token() == "access-3")
+        #expect(house.provider.presented == ["newer", "refresh-2"])
+    }
+
+    @Test func `an end is not believed while another host may have received a newer token`() async throws {
+        let house = try await House.expired()
+        await house.vault.setProvesEnds(false)
+        house.provider.script(.token, .invalidGrant)
+        let error = BrokerError.vaultFailed(.session(.endUncertain(House.name)))
+        #expect(await house.failure() == error)
+        let view = try await house.view
+        #expect(view.state == .authenticated && view.error == error)
+        // It is asked again later, and another host's change ends the doubt.
+        await house.vault.change(Self.slot, to: try await theirs(house))
+        await house.broker.sessionManager.changedElsewhere(Self.slot)
+        await house.runDueTasks()
+        #expect(try await house.token() == "their access")
+        #expect(try await house.view.error == nil)
+    }
+
+    @Test func `an end that is not proven at first is believed later`() async throws {
+        let house = try await House.expired()
+        await house.vault.setProvesEnds(false)
+        house.provider.script(.token, .invalidGrant, .invalidGrant)
+        _ = await house.failure()
+        await house.vault.setProvesEnds(true)
+        house.clock.advance(by: 301)
+        #expect(await house.failure() == .sessionExpired(House.name))
+        #expect(try await house.view.state == .unauthenticated)
+    }
+
+    @Test func `a change on another host is taken up and told to listeners`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        let keeping = Task { await house.broker.keepFresh() }
+        defer { keeping.cancel() }
+        let stream = try await stream(house)
+        await house.vault.change(Self.slot, to: try await theirs(house))
+        var kinds: [BrokerEvent.Kind] = []
+        while !kinds.contains(.tokenRefreshed) {
+            guard case .events(let events) = await stream.next(within: .seconds(30)) else { break }
+            kinds += events.map(\.1.kind)
+        }
+        #expect(kinds.contains(.tokenRefreshed))
+        #expect(try await house.token() == "their access")
+        await house.vault.change(Self.slot, to: nil)
+        while !kinds.contains(.signedOut) {
+            guard case .events(let events) = await stream.next(within: .seconds(30)) else { break }
+            kinds += events.map(\.1.kind)
+        }
+        #expect(kinds.contains(.signedOut))
+        #expect(try await house.view.state == .unauthenticated)
+        #expect(house.refreshCount == 0)
+    }
+}

@@ -1,0 +1,80 @@
+import BrokerCore
+import Cryptography
+import Secrets
+import SessionVault
+import SharedVault
+import Synchronization
+
+/// Hosts that share one database in memory, and the time.
+final class Hosts: Sendable {
+    let database: MemoryRows
+    static let slot = VaultSlot(account: "work", binding: "https://id.example ringback")
+    static let dataKey = Secret(bytes: [UInt8](repeating: 7, count: 32))
+
+    init() {
+        let time = TimeBox()
+        clock = time
+        database = MemoryRows { time.now }
+    }
+
+    let clock: TimeBox
+
+    final class TimeBox: Sendable {
+        private let time = Mutex<Duration>(.seconds(1_000))
+        var now: Duration { time.withLock { $0 } }
+        func advance(by duration: Duration) { time.withLock { $0 += duration } }
+    }
+
+    func advance(by duration: Duration) { clock.advance(by: duration) }
+
+    /// A host with an open vault; `local` is what it had before, if it is started again.
+    func host(
+        _ name: String, local: any Vault = MemoryVault(), owner: String = "alice",
+        fault: @escaping @Sendable (String) -> MemoryRows.Fault = { _ in .none }
+    ) async throws -> SharedVault {
+        let connection = MemoryRows.Connection(database, host: name, fault: fault)
+        let vault = SharedVault(
+            local: local, rows: connection, host: name, owner: owner, now: { [clock] in clock.now },
+            random: { RandomToken.bytes($0) })
+        try await vault.adopt(Hosts.dataKey)
+        return vault
+    }
+
+    /// The only row.
+    var row: SharedRow? { database.rows.first }
+}
+
+/// Whether the database can be reached.
+final class Wire: Sendable {
+    private let state = Mutex((fault: MemoryRows.Fault.none, only: String?.none, count: Int.max))
+
+    /// What happens to statements from now on: to those of a name only, and so many of them.
+    func set(_ fault: MemoryRows.Fault, for only: String? = nil, count: Int = .max) {
+        state.withLock { $0 = (fault, only, count) }
+    }
+
+    func fault(_ name: String) -> MemoryRows.Fault {
+        state.withLock { state in
+            guard state.fault != .none, state.only == nil || state.only == name, state.count > 0 else { return .none }
+            state.count -= 1
+            return state.fault
+        }
+    }
+}
+
+extension SharedVault {
+    func text(_ slot: VaultSlot = Hosts.slot) async throws(VaultError) -> String? {
+        try await load(slot)?.text.revealed()
+    }
+
+    /// Takes the row as for a refresh.
+    func take(
+        _ token: String = "r1", left: Duration? = .seconds(60), in slot: VaultSlot = Hosts.slot
+    ) async throws(VaultError) -> Announcement {
+        try await announce(slot, presenting: Secret(token), accessTokenLeft: left)
+    }
+
+    func store(_ text: String, as write: VaultWrite) async throws(VaultError) {
+        try await store(Secret(text), in: Hosts.slot, as: write)
+    }
+}
