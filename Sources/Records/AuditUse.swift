@@ -64,7 +64,9 @@ public final class AuditCaller: Sendable {
     /// Read at the first contact, because a short-lived program may end a moment later.
     let link: ExecutableLink
     public let executable: String?
-    /// True if the process that connected was alive after ``executable`` was read: the pid was not another process's.
+    /// True if the process that connected was alive after ``executable`` was read, so that the pid was not another process's,
+    /// and if that path is the same file for the daemon. It is the program that the process ran at that moment; the one that
+    /// sent the request may have been another, if the process has called `exec` since.
     public let isVerified: Bool
     /// See ``ProcessProof``.
     let processIdentity: UInt64?
@@ -84,13 +86,16 @@ public final class AuditCaller: Sendable {
         link = ExecutableLink(of: pid)
         executable = link.text
         // In this order: the process must be alive after the executable was read.
-        isVerified = executable != nil && proof?.isAlive() == true
+        isVerified = executable != nil && link.isFoundHere && proof?.isAlive() == true
         processIdentity = proof?.identity
         self.serial = serial
     }
 
     /// Stands for all processes of a uid that are counted together.
     convenience init(unknownOf uid: UInt32) { self.init(uid: uid, pid: -1, serial: 0) }
+
+    /// Its systemd unit when it was looked up first; nil if it has none, or had ended.
+    public var unit: String? { identity.unit }
 
     /// The caller's identity. `/proc` is read only once, because the process id may later belong to another process.
     var identity: CallerIdentity {

@@ -16,8 +16,10 @@ struct ExecutableLink: Sendable {
             return
         }
         let link = link
-        path = unsafe [UInt8](unsafeUninitializedCapacity: 4_096) { buffer, count in
-            count = unsafe ExecutableLink.read(link, into: buffer)
+        // Copied at its length: the paths of many processes are kept.
+        path = unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 4_096) { buffer in
+            let count = unsafe ExecutableLink.read(link, into: buffer)
+            return unsafe Array(buffer[..<count])
         }
     }
 
@@ -33,6 +35,17 @@ struct ExecutableLink: Sendable {
             let count = unsafe ExecutableLink.read(link, into: buffer)
             return unsafe count <= most && buffer[..<count].elementsEqual(path)
         }
+    }
+
+    /// False if this process finds another file at the path: the process has mounts of its own. True if there is no such
+    /// file here. Called once for a process and a program.
+    var isFoundHere: Bool {
+        guard !path.isEmpty else { return true }
+        var (theirs, ours) = (stat(), stat())
+        guard unsafe stat(link, &theirs) == 0, unsafe stat(path.map { CChar(bitPattern: $0) } + [0], &ours) == 0 else {
+            return true
+        }
+        return (theirs.st_dev, theirs.st_ino) == (ours.st_dev, ours.st_ino)
     }
 
     /// Returns the number of bytes; 0 if the link cannot be read.

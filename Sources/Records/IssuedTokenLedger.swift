@@ -16,6 +16,8 @@ final class IssuedTokenLedger: Sendable {
     struct State {
         /// By process id: the caller, and the second (Unix time) in which its executable was read.
         var recent: [Int32: (caller: AuditCaller, second: Int)] = [:]
+        /// With so many, those that are too old to be taken are dropped.
+        var mostRecent = IssuedTokenLedger.fewRecent
         var rows: [Key: CountedUse] = [:]
         /// Rows that were not taken by ``fresh()`` yet.
         var fresh: [Key] = []
@@ -28,6 +30,8 @@ final class IssuedTokenLedger: Sendable {
 
     /// The maximum number of remembered process ids.
     static let maxRecent = 4_096
+    /// So many are remembered without a look at their age.
+    static let fewRecent = 64
 
     /// The caller of a new connection.
     ///
@@ -52,9 +56,8 @@ final class IssuedTokenLedger: Sendable {
         }
         let caller = AuditCaller(uid: uid, pid: pid, proof: proof, serial: serial)
         return state.withLock { state in
-            // Limits the memory if a program starts thousands of processes.
-            if state.recent.count >= IssuedTokenLedger.maxRecent { state.recent = [:] }
             state.recent[pid] = (caller, now)
+            state.limitRecent(at: now)
             return caller
         }
     }
@@ -113,6 +116,20 @@ final class IssuedTokenLedger: Sendable {
         return rows.sorted { ($0.tally.first, $0.caller.serial) < ($1.tally.first, $1.caller.serial) }
     }
 
+    /// The number of remembered process ids.
+    var recentCount: Int { state.withLock { $0.recent.count } }
+
     /// The number of rows.
     var count: Int { state.withLock { $0.rows.count } }
+}
+
+extension IssuedTokenLedger.State {
+    /// Limits the memory where many processes connect.
+    fileprivate mutating func limitRecent(at now: Int) {
+        guard recent.count > mostRecent else { return }
+        recent = recent.filter { $0.value.second == now || $0.value.second == now - 1 }
+        if recent.count > IssuedTokenLedger.maxRecent { recent = [:] }
+        // Looked at again when there are twice as many: it costs each new process little.
+        mostRecent = max(IssuedTokenLedger.fewRecent, min(2 * recent.count, IssuedTokenLedger.maxRecent))
+    }
 }

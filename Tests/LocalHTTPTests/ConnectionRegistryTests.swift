@@ -1,6 +1,7 @@
-import LocalHTTP
 import TestSupport
 import Testing
+
+@testable import LocalHTTP
 
 /// Who is let in, and who gives way.
 @Suite(.timeLimit(.minutes(5))) struct `The crowd at a server` {
@@ -105,5 +106,37 @@ import Testing
                 withExtendedLifetime(refused) {}
             }
         }
+    }
+}
+
+@Suite struct `The registry of connections` {
+    /// One that works on a request, or waits for one.
+    private func connection(_ loop: EventLoop, isIdle: Bool) -> HTTPConnection {
+        let connection = HTTPConnection(loop: loop)
+        connection.phase = isIdle ? .reading : .closing
+        return connection
+    }
+
+    @Test func `does not walk over thousands of busy connections for each new one`() throws {
+        let loop = try EventLoop()
+        var registry = ConnectionRegistry(most: 2_000)
+        for _ in 0...ConnectionRegistry.longWalk { registry.append(connection(loop, isIdle: false)) }
+        #expect(registry.oldestIdle(now: 0) == nil)
+        let idle = connection(loop, isIdle: true)
+        registry.append(idle)
+        #expect(registry.oldestIdle(now: ConnectionRegistry.walkPause - 1) == nil)
+        #expect(registry.oldestIdle(now: ConnectionRegistry.walkPause) === idle)
+        registry.remove(idle)
+        for connection in registry.all { registry.remove(connection) }
+    }
+
+    @Test func `walks again at once where it finds one soon`() throws {
+        let loop = try EventLoop()
+        var registry = ConnectionRegistry(most: 2_000)
+        let first = connection(loop, isIdle: true)
+        registry.append(first)
+        for _ in 0...ConnectionRegistry.longWalk { registry.append(connection(loop, isIdle: true)) }
+        for _ in 0..<3 { #expect(registry.oldestIdle(now: 0) === first) }
+        for connection in registry.all { registry.remove(connection) }
     }
 }

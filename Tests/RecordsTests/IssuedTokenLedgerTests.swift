@@ -127,6 +127,17 @@ import Testing
         #expect(gone.identity.program != later.identity.program)
     }
 
+    @Test func `thousands of short processes are forgotten`() {
+        let ledger = IssuedTokenLedger()
+        for pid in Int32(1)...4_000 { _ = ledger.caller(uid: 1_000, pid: pid, at: Int(pid) / 10) }
+        #expect(ledger.recentCount <= 2 * IssuedTokenLedger.fewRecent)
+        // All of one second are kept, up to the maximum.
+        for pid in Int32(1)...4_000 { _ = ledger.caller(uid: 1_000, pid: pid, at: 1_000) }
+        #expect(ledger.recentCount >= 4_000 && ledger.recentCount <= IssuedTokenLedger.maxRecent)
+        let known = ledger.caller(uid: 1_000, pid: 4_000, at: 1_000)
+        #expect(ledger.caller(uid: 1_000, pid: 4_000, at: 1_001) === known)
+    }
+
     @Test func `counts from many threads without losing one`() async {
         let ledger = IssuedTokenLedger()
         let use = use

@@ -60,7 +60,7 @@ struct StatusResource: Resource {
         let current = ProcessFacts.executable(of: pid)
         let isVerified = caller?.isVerified == true && (current == nil || current == caller?.executable)
         object["executable"] = (isVerified ? caller?.executable : current).map { .string($0) }
-        object["unit"] = ProcessFacts.unit(of: pid).map { .string($0) }
+        object["unit"] = (isVerified ? caller?.unit : ProcessFacts.unit(of: pid)).map { .string($0) }
         object["confidence"] = isVerified ? "verified" : "unverified"
         let peer = PolicyPeer(uid: uid, pid: pid)
         let operations = RingbackAPI.Operation.allCases.filter {

@@ -60,6 +60,8 @@ public final class Policy: Sendable {
     public func decide(
         _ peer: PolicyPeer, account: String?, operation: PolicyOperation, token: TokenKey? = nil
     ) -> Decision {
+        // Read first: a decision that a change of the policy overtakes is one of the former generation.
+        let generation = generation
         guard let exposedSocket else {
             return Decision(isAllowed: admits(uid: peer.uid), coversEverything: true, generation: generation)
         }

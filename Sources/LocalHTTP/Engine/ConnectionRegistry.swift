@@ -5,6 +5,8 @@ struct ConnectionRegistry {
     private var oldest: HTTPConnection?
     private var youngest: HTTPConnection?
     private(set) var count = 0
+    /// No walk over the connections before this time, in ns of the loop.
+    private var nextWalk: Int64 = 0
     /// The server is shutting down: each connection closes after its current response.
     var isClosing = false
 
@@ -15,11 +17,23 @@ struct ConnectionRegistry {
     /// True if the maximum number of connections is reached.
     var isFull: Bool { count >= most }
 
+    /// A walk over more connections is not repeated for ``walkPause``.
+    static let longWalk = 1_024
+    /// In ns.
+    static let walkPause: Int64 = 10_000_000
+
     /// The oldest connection that is not handling a complete request. Connections whose response is still being sent
     /// come last.
-    var oldestIdle: HTTPConnection? {
+    ///
+    /// Attack: a client keeps thousands of connections busy, so that each further connection leads to a long walk, which
+    /// delays the other clients. After a long walk there is none for a while, and nil is returned.
+    mutating func oldestIdle(now: Int64) -> HTTPConnection? {
+        guard now >= nextWalk else { return nil }
         var (candidate, sending) = (oldest, HTTPConnection?.none)
+        var visited = 0
+        defer { if visited > ConnectionRegistry.longWalk { nextWalk = now + ConnectionRegistry.walkPause } }
         while let connection = candidate {
+            visited += 1
             if connection.isIdle {
                 guard connection.isBlocked else { return connection }
                 sending = sending ?? connection

@@ -50,7 +50,7 @@ final class ConnectionRules: @unchecked Sendable {
         guard !registry.isClosing else { return false }
         if registry.isFull {
             // Attack: a client opens connections and sends nothing, to block other clients.
-            guard let oldest = registry.oldestIdle else { return false }
+            guard let oldest = registry.oldestIdle(now: connection.loop.now) else { return false }
             oldest.drop()
         }
         registry.append(connection)

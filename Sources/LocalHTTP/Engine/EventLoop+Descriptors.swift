@@ -12,7 +12,7 @@ extension EventLoop {
     }
 
     /// Closes the descriptors of the known processes. If there are none, closes the oldest connection of any server that is
-    /// not working on a complete request, see ``ConnectionRegistry/oldestIdle``. False if there is none.
+    /// not working on a complete request, see ``ConnectionRegistry/oldestIdle(now:)``. False if there is none.
     ///
     /// One pass over all connections finds the candidates for many calls. A connection that was busy then is not among
     /// them, until all of them are closed or busy.
