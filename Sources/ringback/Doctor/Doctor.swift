@@ -43,11 +43,16 @@ struct DoctorExamination {
     private(set) var grant: JSON?
     /// There is a systemd user manager.
     let hasManager: Bool
+    /// Its `PATH`, which the programs of the desktop have.
+    private let managerPath: SearchPath?
 
     init(account: String?, socket: String?) {
         self.account = account
         self.socket = socket
-        hasManager = Tool.run(["systemctl", "--user", "show-environment"])?.status == 0
+        let answer = Tool.run(["systemctl", "--user", "show-environment"])
+        hasManager = answer?.status == 0
+        let lines = hasManager ? (answer?.output ?? "").split(separator: "\n") : []
+        managerPath = lines.first { $0.hasPrefix("PATH=") }.map { SearchPath(String($0.dropFirst("PATH=".utf8.count))) }
     }
 
     /// Longer than the daemon's own limits for its requests to providers.
@@ -62,7 +67,7 @@ struct DoctorExamination {
         }
         if account == nil {
             report.lookAtPrograms(of: configuration)
-            report.lookAtTools(of: configuration)
+            report.lookAtTools(of: configuration, manager: managerPath)
         }
         lookAtUnit()
         report.lookAtBrowser()

@@ -16,6 +16,8 @@ struct DockerSetup: ToolSetup {
         path = folder + "/config.json"
     }
 
+    var linkInPath: HelperLink? { link }
+
     /// - Returns: the file's bytes (nil if there is no file) and its parsed content.
     private func read() throws(RingbackError) -> (former: [UInt8]?, configuration: DockerConfiguration) {
         let former = try HomeFile.contents(of: path)

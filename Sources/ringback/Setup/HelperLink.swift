@@ -21,7 +21,10 @@ struct HelperLink {
     var path: String { "\(home)/\(folder)/\(name)" }
 
     /// True if the tool finds this program by the name.
-    var isFound: Bool { Tool.place(of: name).map(Programs.isSelf) == true }
+    var isFound: Bool { isFound(in: .own) }
+
+    /// The same for a tool with another `PATH`.
+    func isFound(in path: SearchPath) -> Bool { path.place(of: name).map(Programs.isSelf) == true }
 
     /// Makes the link, unless the name is found or the link is there.
     ///
@@ -48,7 +51,16 @@ struct HelperLink {
     /// What to say if a tool does not find the link.
     var notes: [String] {
         let folder = SetupStep.folder(of: path)
-        let isSearched = (SocketPlace.variable("PATH") ?? "").split(separator: ":").contains { $0 == folder }
-        return isFound || isSearched ? [] : ["\(folder) is not in PATH, where the tools look for \(name)."]
+        return isFound || SearchPath.own.folders.contains(folder)
+            ? [] : ["\(folder) is not in PATH, where the tools look for \(name)."]
+    }
+
+    /// What to say if the tool finds the link when a shell starts it, and not when the user manager does, as for a program
+    /// of the desktop.
+    func note(ofManager path: SearchPath) -> String? {
+        guard let place = Tool.place(of: name), isFound, !isFound(in: path) else { return nil }
+        let folder = SetupStep.folder(of: place)
+        return "Programs that the desktop starts do not find \(name): \(folder) is not in the PATH of the user "
+            + "manager. Write PATH=\(folder):$PATH into ~/.config/environment.d/path.conf, and log in again."
     }
 }

@@ -9,6 +9,9 @@ protocol ToolSetup {
     /// True if there is a tool to set up.
     var isInstalled: Bool { get }
 
+    /// The link that the tool looks for in `PATH`; nil for a tool that is told a path.
+    var linkInPath: HelperLink? { get }
+
     /// What has to be done for these targets; no steps if all is done.
     ///
     /// - Parameter account: the account that the user named.
@@ -127,6 +130,8 @@ enum ToolName: String, CaseIterable {
 }
 
 extension ToolSetup {
+    var linkInPath: HelperLink? { nil }
+
     /// True if one of the programs is in `PATH`.
     var isInstalled: Bool { programs.contains(where: Tool.isInstalled) }
 

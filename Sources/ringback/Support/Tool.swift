@@ -58,9 +58,27 @@ enum Tool {
     static func isInstalled(_ name: String) -> Bool { place(of: name) != nil }
 
     /// Where a program is.
-    static func place(of name: String) -> String? {
-        if name.contains("/") { return unsafe access(name, X_OK) == 0 ? name : nil }
-        let path = SocketPlace.variable("PATH") ?? "/usr/local/bin:/usr/bin:/bin"
-        return path.split(separator: ":").map { "\($0)/\(name)" }.first { unsafe access($0, X_OK) == 0 }
+    static func place(of name: String) -> String? { SearchPath.own.place(of: name) }
+}
+
+/// A `PATH`: the folders in which programs are looked for by name.
+struct SearchPath {
+    let folders: [String]
+
+    init(_ text: String) { folders = text.split(separator: ":").map(String.init) }
+
+    /// This program's, which is that of the shell that started it.
+    static var own: SearchPath { SearchPath(SocketPlace.variable("PATH") ?? "/usr/local/bin:/usr/bin:/bin") }
+
+    /// Where a program is; a name with `/` is its path. As for a shell, a folder is no program.
+    func place(of name: String) -> String? {
+        if name.contains("/") { return SearchPath.isProgram(name) ? name : nil }
+        return folders.map { "\($0)/\(name)" }.first(where: SearchPath.isProgram)
+    }
+
+    private static func isProgram(_ path: String) -> Bool {
+        var facts = stat()
+        guard unsafe stat(path, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG else { return false }
+        return unsafe access(path, X_OK) == 0
     }
 }

@@ -1,0 +1,60 @@
+// The doctor where the user's shell and the service manager look for programs in different folders.
+
+import StrictJSON
+import Testing
+
+@Suite struct `the doctor, with a PATH for the shell and another one for the service manager` {
+    /// A service manager with this `PATH`, which runs the daemon.
+    private func write(managerPath: String, on stage: Stage) throws {
+        try stage.write(
+            "#!/bin/sh\ncase \"$*\" in *show-environment*) echo 'LANG=C'; echo 'PATH=\(managerPath)' ;; "
+                + "*is-failed*) echo active; exit 1 ;; *is-enabled*) echo enabled ;; *is-active*) echo active ;; esac\n",
+            to: "\(stage.directory)/bin/systemctl", mode: 0o700)
+    }
+
+    /// What the doctor says, with this folder first in the `PATH` of the shell.
+    private func lines(_ check: String, of stage: Stage, folder: String) async throws -> [JSON] {
+        let output = try await stage.run(
+            "ringback", ["doctor", "--json"], environment: ["PATH": "\(folder):\(stage.directory)/bin:/usr/bin:/bin"])
+        let checks = try JSON(parsing: output.out.utf8)["checks"]?.array ?? []
+        return checks.filter { $0["check"]?.string == check }
+    }
+
+    @Test func `says that programs of the desktop do not find docker's helper`() async throws {
+        let origin = "[[origin]]\nurl = \"https://r.example.org/*\"\naccount = \"work\"\n"
+        try await Stage.play(Stage.twoAccounts + origin) { stage in
+            let links = "\(stage.directory)/home/.local/bin"
+            try stage.write("#!/bin/sh\n", to: "\(stage.directory)/bin/docker", mode: 0o700)
+            let made = try await stage.ringback("setup", "docker", "--yes")
+            #expect(made.status == 0, "\(made)")
+
+            try write(managerPath: "/usr/bin:/bin", on: stage)
+            let missed = try await lines("tool", of: stage, folder: links)
+            let message = missed.compactMap { $0["message"]?.string }.first { $0.hasPrefix("docker: ") } ?? ""
+            #expect(message.contains("do not find docker-credential-ringback: \(links) is not in the"), "\(missed)")
+            #expect(message.contains("~/.config/environment.d/path.conf"), "\(missed)")
+            #expect(missed.contains { $0["level"] == "warning" }, "\(missed)")
+
+            try write(managerPath: "\(links):/usr/bin:/bin", on: stage)
+            let found = try await lines("tool", of: stage, folder: links)
+            #expect(found.contains { $0["message"] == "docker asks Ringback for r.example.org." }, "\(found)")
+        }
+    }
+
+    @Test func `a folder with the name of a tool is no tool`() async throws {
+        try await Stage.play("") { stage in
+            let folder = "\(stage.directory)/programs"
+            FileTree.makeDirectory(folder)
+            FileTree.makeDirectory("\(folder)/terraform")
+            func row() async throws -> String {
+                let list = try await stage.run("ringback", ["setup"], environment: ["PATH": folder])
+                return list.lines.first { $0.hasPrefix("terraform ") } ?? ""
+            }
+            #expect(try await row().hasSuffix("not installed"))
+            try stage.write("#!/bin/sh\n", to: "\(stage.directory)/bin/terraform", mode: 0o700)
+            let there = try await stage.run(
+                "ringback", ["setup"], environment: ["PATH": "\(folder):\(stage.directory)/bin"])
+            #expect(there.lines.contains { $0.hasPrefix("terraform ") && !$0.hasSuffix("not installed") }, "\(there)")
+        }
+    }
+}
