@@ -209,6 +209,6 @@ def bridges(binaries):
         house.close(False)
     return [
         at_most("a request through a bridge: added", median(added), 0.5, " ms", 2, f" (direct {median(times):.2f})"),
-        at_least("a stream of 64 MiB through a bridge, divided by direct", median(speeds), 0.8, 2,
+        at_least("a stream of 64 MiB through a bridge, divided by direct", median(speeds), 0.8, "", 2,
                  f" (direct {median(rates):.0f} MB/s; {median(raws):.2f} of a client that makes no messages)"),
     ]

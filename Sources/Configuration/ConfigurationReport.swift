@@ -1,5 +1,6 @@
 internal import FilePaths
 internal import HTTPMessages
+public import MCPBridge
 internal import OAuth
 public import StrictJSON
 
@@ -25,9 +26,25 @@ public struct ConfigurationReport: Sendable, Equatable {
     public struct Expose: Sendable, Equatable {
         public let name: String
         public let accounts: [String]
+        /// What may be asked of the account's MCP server; nil for a socket that serves tokens.
+        public let mcp: MessageRule?
         public let source: ConfigurationSource
         /// Hints for the user, one sentence each.
         public let notes: [String]
+
+        fileprivate var json: JSON {
+            var object = JSONObject([
+                .init("name", .string(name)), .init("accounts", .array(accounts.map { .string($0) })),
+            ])
+            if let mcp {
+                var members = JSONObject([.init("methods", .array(mcp.methods.map { .string($0) }))])
+                members["tools"] = mcp.tools.map { .array($0.map { .string($0) }) }
+                object["mcp"] = .object(members)
+            }
+            object["source"] = source.json
+            object["notes"] = .array(notes.map { .string($0) })
+            return .object(object)
+        }
     }
 
     /// Sorted by name; empty if there are errors.
@@ -76,7 +93,7 @@ public struct ConfigurationReport: Sendable, Equatable {
         }
         let exposes = configuration.exposes.map { expose in
             Expose(
-                name: expose.name, accounts: expose.accounts, source: expose.source,
+                name: expose.name, accounts: expose.accounts, mcp: expose.mcp, source: expose.source,
                 notes: expose.notes(configuration.accounts))
         }
         self.init(
@@ -102,7 +119,7 @@ public struct ConfigurationReport: Sendable, Equatable {
     /// `{"valid","accounts":[{"name","provider","source","redirect_uri","registration","notes","aws_role"?}],
     /// "errors":[…]}`,
     /// with the tables of schemes as `"schemes":[{"name","source","command"?,"notes"}]`, those of restricted sockets as
-    /// `"exposes":[{"name","accounts","source","notes"}]`, the table of origins as `"origins":[{"url","account",
+    /// `"exposes":[{"name","accounts","mcp"?,"source","notes"}]`, the table of origins as `"origins":[{"url","account",
     /// "kind","headers","source"…}]`, and the kept files as `"kept_files":[{"path","account","format","source"}]`. Each
     /// `source` is `{"file","line"}`.
     public var json: String {
@@ -125,15 +142,9 @@ public struct ConfigurationReport: Sendable, Equatable {
             object["notes"] = .array(scheme.notes.map { .string($0) })
             return .object(object)
         }
-        let exposes = exposes.map { expose -> JSON in
-            [
-                "name": .string(expose.name), "accounts": .array(expose.accounts.map { .string($0) }),
-                "source": expose.source.json, "notes": .array(expose.notes.map { .string($0) }),
-            ]
-        }
         var document = JSONObject([
             .init("valid", .bool(isValid)), .init("accounts", .array(accounts)), .init("schemes", .array(schemes)),
-            .init("exposes", .array(exposes)), .init("origins", .array(origins.map(\.json))),
+            .init("exposes", .array(exposes.map(\.json))), .init("origins", .array(origins.map(\.json))),
             .init("kept_files", .array(keptFiles.map(\.json))),
         ])
         document["default"] = defaultAccount?.json

@@ -76,7 +76,8 @@ internal import Secrets
             if !isSecure, status == 400, CurlFailure.asksForTLS(body) {
                 return .failure(.wrongScheme(host: host, speaksTLS: true))
             }
-            return .success(HTTPResponse(
+            return .success(
+                HTTPResponse(
                     status: status, fields: head.fields, body: Secret(bytes: body), peer: peer, address: address))
         }
         guard keepsPartialBody, result.breaksOff, head.isComplete, !body.isEmpty, let status,

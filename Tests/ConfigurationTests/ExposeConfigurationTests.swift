@@ -106,6 +106,24 @@ import Testing
         #expect(!report.isValid && report.errors == errors)
     }
 
+    @Test func `are reported with what may be called at an MCP server`() throws {
+        let folder = try Folder()
+        try folder.write(
+            """
+            [accounts.linear]
+            mcp = "https://mcp.example.org/mcp"
+
+            [[expose]]
+            name = "agent"
+            account = "linear"
+            mcp = true
+            tools = ["echo"]
+            """)
+        let report = folder.report()
+        #expect(report.exposes.map(\.mcp?.tools) == [["echo"]])
+        #expect(report.json.contains(#""mcp":{"methods":["tools/list","tools/call"],"tools":["echo"]}"#))
+    }
+
     @Test func `are reported, with a note where nothing would be served`() throws {
         let folder = try Folder()
         try folder.write(

@@ -40,7 +40,7 @@ package struct ServerSentEvents {
     private var data: [UInt8] = []
     /// Lines of the event's data.
     private var lines = 0
-    /// The data of each event ends with a line feed, so that it can be written as a line without a copy.
+    /// Data of one line end with a line feed, so that they can be written without a copy.
     private let endsWithLineFeed: Bool
 
     package init(limit: Int = 1 << 20, endsWithLineFeed: Bool = false) {
@@ -106,9 +106,9 @@ package struct ServerSentEvents {
             data = []
             lines = 0
         }
-        // An event of empty data stays empty.
         guard lines > 0 else { return nil }
-        if endsWithLineFeed, !data.isEmpty { data.append(10) }
+        // An event of empty data stays empty.
+        if endsWithLineFeed, lines == 1, !data.isEmpty { data.append(10) }
         // What is no UTF-8 is replaced, as the standard says.
         let bytes = ByteSearch.isASCII(data.span) ? data : Array(String(decoding: data, as: UTF8.self).utf8)
         return Event(id: id, name: name.isEmpty ? "message" : name, bytes: bytes, isOneLine: lines == 1)

@@ -13,7 +13,9 @@ struct ConfigVerbs: ParsableCommand {
 struct ConfigCheck: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check", abstract: "Check the configuration; needs no running daemon.",
-        discussion: "Exit status 0: it is valid; 78: it has mistakes, which are listed.")
+        discussion: """
+            Asks no provider: ringback doctor does. Exit status 0: it is valid; 78: it has mistakes, which are listed.
+            """)
 
     @Option(help: ArgumentHelp("The configuration file, if not the usual one.", valueName: "path"))
     var config: String?
@@ -37,6 +39,9 @@ struct ConfigCheck: ParsableCommand {
         for account in accounts {
             show(account, "\(text(account, "provider")), \(text(account, "registration"))")
             if let step = ConfigurationCheck.step(for: account) { Output.line("    \(step)") }
+            if text(account, "provider") == "mcp" {
+                Output.line("    What the server announces now: ringback doctor \(text(account, "name"))")
+            }
         }
         for scheme in report["schemes"]?.array ?? [] {
             show(scheme, "", kind: "scheme ")
@@ -44,7 +49,8 @@ struct ConfigCheck: ParsableCommand {
         }
         for socket in report["exposes"]?.array ?? [] {
             let shown = (socket["accounts"]?.array ?? []).compactMap(\.string).joined(separator: ", ")
-            show(socket, "tokens of \(shown)", kind: "expose ")
+            let what = socket["mcp"].map { "the MCP server of \(shown) with \(ExposeList.tools($0)), no token" }
+            show(socket, what ?? "tokens of \(shown)", kind: "expose ")
         }
         for origin in report["origins"]?.array ?? [] {
             let user = origin["match_username"] == nil ? "" : " for \(text(origin, "match_username"))"

@@ -15,8 +15,18 @@ import Testing
 
     private func socket(_ stage: Stage) -> String { "\(stage.directory)/run/ringback/mount/agent/socket" }
 
+    private static let table = """
+
+        [[expose]]
+        name = "agent"
+        account = "linear"
+        mcp = true
+        tools = ["echo", "headers"]
+
+        """
+
     /// A stage with the socket `agent`, which allows the tools `echo` and `headers`.
-    private func play(_ test: (Stage, Program) async throws -> Void) async throws {
+    private func play(_ table: String = table, _ test: (Stage, Program) async throws -> Void) async throws {
         try await Stage.play("") { stage in
             let announced =
                 #"{"issuers":["\#(stage.sandbox.origin)"],"session":"s1","tools":["echo","size","headers"]}"#
@@ -24,18 +34,7 @@ import Testing
             let server = try stage.start(
                 "/usr/bin/env", ["python3", "-B", "\(Document.root)/Tests/Programs/mcp_server.py", stage.directory])
             let url = "http://127.0.0.1:\(try await server.line("the port of the MCP server"))/mcp"
-            try stage.write(
-                configuration: """
-                    [accounts.linear]
-                    mcp = "\(url)"
-
-                    [[expose]]
-                    name = "agent"
-                    account = "linear"
-                    mcp = true
-                    tools = ["echo", "headers"]
-
-                    """)
+            try stage.write(configuration: "[accounts.linear]\nmcp = \"\(url)\"\n\(table)")
             let reloaded = try await stage.ringback("reload")
             #expect(reloaded.status == 0, "\(reloaded)")
             try await stage.signIn("linear")
@@ -89,6 +88,51 @@ import Testing
             let refused = try await stage.run(
                 "ringback", ["token", "linear"], environment: ["RINGBACK_SOCK": socket(stage)])
             #expect(refused.status != 0 && !refused.out.contains(token), "\(refused)")
+        }
+    }
+
+    @Test func `is made by a command, and comes back after a restart of the daemon`() async throws {
+        try await play("") { stage, _ in
+            let made = try await stage.ringback(
+                "expose", "agent", "--account", "linear", "--mcp", "--tool", "echo", "--ttl", "8h")
+            #expect(made.status == 0 && made.err.contains("the MCP server of linear with echo"), "\(made)")
+            let listed = try await stage.ringback("expose", "list")
+            #expect(listed.out.contains("MCP: echo"), "\(listed)")
+            let lines =
+                Self.begin + [Self.call(1, "echo", #"{"a":"b"}"#)]
+                + (2...50).map { Self.call($0, "size", #"{"text":"x"}"#) }
+            let (output, answers) = try await bridge(stage, lines)
+            #expect(answers[1]?["result"]?["a"] == "b", "\(output)")
+            #expect((2...50).allSatisfy { answers[$0]?["error"]?["data"]?["code"] == "policy_denied" }, "\(output)")
+            try await stage.eventually("the denials in the audit log, counted") {
+                let entries = try await stage.api("GET", "/v1/audit")["entries"]?.array ?? []
+                let denied = entries.filter { $0["event"] == "mcp_message_denied" }
+                // A query writes what was counted until then.
+                return denied.map { $0["count"]?.integer ?? 1 }.reduce(0, +) == 49
+            }
+            try await stage.stopDaemon()
+            try await stage.startDaemon()
+            let (again, after) = try await bridge(stage, lines.prefix(3) + [Self.call(2, "size")])
+            #expect(after[1]?["result"]?["a"] == "b", "\(again)")
+            #expect(after[2]?["error"]?["data"]?["code"] == "policy_denied", "\(again)")
+        }
+    }
+
+    @Test(arguments: [
+        ["--mcp", "--scope", "openid"], ["--tool", "echo"], ["--mcp", "--account", "other"], ["--method", "ping"],
+    ]) func `is not made with options that do not belong together`(options: [String]) async throws {
+        let refused = try await Program(
+            "ringback", ["expose", "agent", "--account", "linear"] + options, environment: [:]
+        ).end()
+        #expect(refused.status == 64, "\(refused)")
+    }
+
+    @Test func `is named in the check of the configuration`() async throws {
+        try await play { stage, _ in
+            let check = try await stage.ringback("config", "check")
+            let line = "expose agent: the MCP server of linear with echo, headers, no token"
+            #expect(check.out.contains(line), "\(check)")
+            #expect(check.out.contains("ringback doctor linear"), "\(check)")
         }
     }
 

@@ -48,6 +48,18 @@ import Testing
         }
     }
 
+    @Test func `data of one line can end with a line feed`() throws {
+        let text = "data: {}\n\ndata: {\ndata: }\r\n\r\ndata:\n\n"
+        for size in [1, 2, 1_000] {
+            var parser = ServerSentEvents(endsWithLineFeed: true)
+            var events: [ServerSentEvents.Event] = []
+            for start in stride(from: 0, to: text.utf8.count, by: size) {
+                events += try parser.append(Array(text.utf8)[start...].prefix(size))
+            }
+            #expect(events.map(\.data) == ["{}\n", "{\n}", ""] && events.map(\.isOneLine) == [true, false, true])
+        }
+    }
+
     @Test func `an event that has not ended is not an event`() throws {
         var parser = ServerSentEvents()
         #expect(try parser.append(Array("data: x\n".utf8)).isEmpty)
