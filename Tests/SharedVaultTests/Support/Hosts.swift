@@ -40,6 +40,14 @@ final class Hosts: Sendable {
         return vault
     }
 
+    /// Two hosts with one session.
+    func pair() async throws -> (SharedVault, SharedVault) {
+        let (one, two) = (try await host("one"), try await host("two"))
+        try await one.store("first", as: .replacement)
+        guard try await two.text() == "first" else { throw VaultError.unreachable(.changedElsewhere) }
+        return (one, two)
+    }
+
     /// The only row.
     var row: SharedRow? { database.rows.first }
 }
@@ -76,5 +84,15 @@ extension SharedVault {
 
     func store(_ text: String, as write: VaultWrite) async throws(VaultError) {
         try await store(Secret(text), in: Hosts.slot, as: write)
+    }
+}
+
+/// The vault's error; nil if there is none.
+func failure<Value>(_ body: () async throws -> Value) async -> VaultError? {
+    do {
+        _ = try await body()
+        return nil
+    } catch {
+        return error as? VaultError
     }
 }
