@@ -14,7 +14,7 @@ BUILT = test "$(RELEASE)" != .build/release || Scripts/release >/dev/null
 FORMAT_FLAGS := --configuration .swift-format --recursive Sources Tests Package.swift \
     $(wildcard Examples/*/Package.swift Examples/*/Sources)
 
-.PHONY: help demo check test test-tsan test-browser test-pages test-keyring test-sessions test-crash test-faults soak test-canaries test-oidf test-real test-mcp test-api test-postgres test-qr test-ssh test-tools test-desktop test-notices test-systemd test-foreign test-memory test-packages test-python vendor deb dist fuzz fuzz-ci bench pictures lint format build release install uninstall clean
+.PHONY: help demo check test test-tsan test-browser test-pages test-keyring test-sessions test-crash test-faults soak test-canaries test-oidf test-real test-mcp test-api test-postgres test-qr test-ssh test-tools test-desktop test-notices test-systemd test-foreign test-process-ids test-memory test-packages test-python vendor deb dist fuzz fuzz-ci bench pictures lint format build release install uninstall clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -138,9 +138,15 @@ test-ssh: ## a restricted socket over ssh -R and a sign-in over ssh -L, with a r
 test-tools: ## git, kubectl, docker, podman, skopeo, mail programs, rclone and curl get their tokens from Ringback; SHORT=1 for a part
 	@Scripts/needs tools
 	@Scripts/needs images
+	@Scripts/needs imports
+	@Scripts/needs grid
 	@Scripts/needs mail
+	@Scripts/needs notices
 	@Scripts/release >/dev/null
 	@Campaigns/tools.py --bin "$(RELEASE)" $(if $(SHORT),--short)
+	@Campaigns/tools_at_once.py --bin "$(RELEASE)" $(if $(SHORT),--short)
+	@Campaigns/tools_imports.py --bin "$(RELEASE)"
+	@Campaigns/tools_grid.py --bin "$(RELEASE)"
 	@Campaigns/mail.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 
 test-desktop: ## hand links to ringback by xdg-open, gio and headless Chromium, in a clean home; Chromium as root only
@@ -162,6 +168,11 @@ test-foreign: ## another user of the machine races for the port that their callb
 	@Scripts/needs bench
 	@Scripts/release >/dev/null
 	@Campaigns/foreign.py --bin "$(RELEASE)" $(if $(SHORT),--short)
+
+test-process-ids: ## process ids used again, and exec: the audit log names the right program; needs root; SHORT=1 for a part
+	@Scripts/needs bench
+	@Scripts/release >/dev/null
+	@Campaigns/process_ids.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 
 test-memory: ## look for tokens and keys in the daemon's memory after a lock and after sign-outs; needs root; SHORT=1 for a part
 	@Scripts/needs bench

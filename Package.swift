@@ -66,6 +66,7 @@ let package = Package(
         .target(name: "CLinux"),
         .target(name: "CErasedHeap"),
         .target(name: "CSystemd"),
+        .target(name: "CPostgres"),
         library("Secrets"),
         library("StrictJSON"),
         library("Encodings"),
@@ -78,6 +79,7 @@ let package = Package(
         library("LocalHTTP", ["CLinux", "HTTPMessages", lifecycle]),
         library("RingbackClient", ["RingbackAPI", "Encodings", "StrictJSON", "CLinux"]),
         library("DesktopBus", ["CSystemd", "COpenSSL", "Cryptography", "Encodings", "Secrets"]),
+        library("PostgresClient", ["CPostgres", "CLinux", "Secrets"]),
         library("Launcher", ["CLinux", "DesktopBus", "Secrets", "StrictJSON"]),
         library("Terminal"),
         library("SchemeRegistration", ["HTTPMessages"]),
@@ -136,8 +138,8 @@ let package = Package(
             "APIServer",
             [
                 "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "KeptFiles", "CloudCredentials", "Adapters",
-                "SupabaseAuth", "Records", "RingbackAPI", "LocalHTTP", "SessionVault", "Encodings", "FilePaths",
-                "HTTPMessages", "Secrets", "StrictJSON",
+                "MCPBridge", "SupabaseAuth", "Records", "RingbackAPI", "LocalHTTP", "SessionVault", "Encodings",
+                "FilePaths", "HTTPMessages", "Secrets", "StrictJSON",
             ]
         ),
         // Level 7: the executables, the only places where parts are joined.
@@ -200,6 +202,7 @@ let package = Package(
         ),
         tests("RingbackClientTests", ["RingbackClient", "RingbackAPI", "StrictJSON"]),
         tests("DesktopBusTests", ["DesktopBus", "Secrets"]),
+        tests("PostgresClientTests", ["TestSupport", "PostgresClient", "Secrets"]),
         tests("LauncherTests", ["Launcher", "DesktopBus", "Secrets", "StrictJSON", "CLinux"]),
         tests("AdaptersTests", ["Adapters", "HTTPMessages", "Secrets", "StrictJSON"]),
         tests("TerminalTests", ["Terminal"]),

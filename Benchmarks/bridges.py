@@ -22,6 +22,7 @@ REQUESTS = 100
 # Bytes of a stream's events.
 EVENT = 4096
 STREAM = 64 << 20
+MESSAGES = STREAM // (EVENT + 200)
 
 
 class SecureServer(MCPServer):
@@ -94,15 +95,6 @@ class Direct:
             raise Trouble("the server closed the connection")
         return piece
 
-    def stream(self, body):
-        """Reads a stream to its end, which is the connection's."""
-        self.send("long", body)
-        count = 0
-        while piece := self.socket.recv(1 << 18):
-            count += len(piece)
-        self.connect()
-        return count
-
 
 def self_signed(directory):
     """A certificate for 127.0.0.1 that is its own authority: its path and its key's."""
@@ -115,13 +107,34 @@ def self_signed(directory):
     return paths
 
 
+class Streams:
+    """The client of a stream (streamclient.py), a program of its own: the server's process does nothing else."""
+
+    def __init__(self, environment, *words):
+        self.process = subprocess.Popen(
+            [sys.executable, os.path.join(ROOT, "Benchmarks", "streamclient.py"), *words], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, text=True, env=environment)
+
+    def seconds(self):
+        """Asks for the stream once."""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        words = self.process.stdout.readline().split()
+        if len(words) != 2 or int(words[1]) < MESSAGES:
+            raise Trouble(f"the stream was not whole: {words}")
+        return float(words[0])
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
 class Bridge:
     """A client that reads bytes, as the one without a bridge does."""
 
     def __init__(self, house):
         self.process = subprocess.Popen(
-            [os.path.join(house.binaries, "ringback"), "mcp", ACCOUNT], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            env=house.environment | {"RINGBACK_CONFIG": house.configuration})
+            bridge_command(house), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(house))
         self.number = 0
 
     def ask(self, name):
@@ -145,6 +158,14 @@ class Bridge:
         self.process.wait()
 
 
+def bridge_command(house):
+    return [os.path.join(house.binaries, "ringback"), "mcp", ACCOUNT]
+
+
+def environment(house):
+    return house.environment | {"RINGBACK_CONFIG": house.configuration}
+
+
 def seconds(body):
     start = time.perf_counter()
     body()
@@ -162,23 +183,32 @@ def bridges(binaries):
         run.sign_in()
         token = house.api("GET", f"/v1/accounts/{ACCOUNT}/session")[1]["access_token"]
         direct, bridge = Direct(run.server, run.certificate, token), Bridge(house)
+        place = str(direct.place[1]), run.certificate
+        streams = [
+            Streams(os.environ | {"TOKEN": token}, "direct", *place),
+            Streams(os.environ | {"TOKEN": token}, "bytes", *place),
+            Streams(environment(house), "bridge", *bridge_command(house))]
         bridge.ask("add_numbers")
-        added, speeds, times = [], [], []
+        added, speeds, raws, rates, times = [], [], [], [], []
         for _ in range(ROUNDS):
             body = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"%s","arguments":{"a":1,"b":1}}}'
             plain = median([seconds(lambda: direct.ask(body % b"add_numbers")) for _ in range(REQUESTS)])
             bridged = median([seconds(lambda: bridge.ask("add_numbers")) for _ in range(REQUESTS)])
             added.append((bridged - plain) * 1000)
             times.append(plain * 1000)
-            plain = seconds(lambda: direct.stream(body % b"long"))
-            bridged = seconds(lambda: bridge.ask("long"))
+            plain, raw, bridged = (stream.seconds() for stream in streams)
             speeds.append(plain / bridged)
+            raws.append(raw / bridged)
+            rates.append(STREAM / plain / 1e6)
         bridge.close()
+        for stream in streams:
+            stream.close()
     finally:
         if run:
             run.close()
         house.close(False)
     return [
         at_most("a request through a bridge: added", median(added), 0.5, " ms", 2, f" (direct {median(times):.2f})"),
-        at_least("a stream of 64 MiB through a bridge, divided by direct", median(speeds), 0.8),
+        at_least("a stream of 64 MiB through a bridge, divided by direct", median(speeds), 0.8, 2,
+                 f" (direct {median(rates):.0f} MB/s; {median(raws):.2f} of a client that makes no messages)"),
     ]

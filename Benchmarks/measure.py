@@ -133,8 +133,8 @@ def row(what, measured, target="", is_met=None):
     return [what, measured, target, "" if is_met is None else "met" if is_met else "missed"]
 
 
-def at_least(what, value, target, unit="", digits=2):
-    return row(what, f"{value:,.{digits}f}{unit}", f"≥ {target:,g}{unit}", value >= target)
+def at_least(what, value, target, unit="", digits=2, note=""):
+    return row(what, f"{value:,.{digits}f}{unit}{note}", f"≥ {target:,g}{unit}", value >= target)
 
 
 def at_most(what, value, target, unit="", digits=2, note=""):

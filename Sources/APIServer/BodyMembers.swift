@@ -17,7 +17,7 @@ extension Call {
     }
 
     /// A name from the caller, shortened for a sentence that may be shown on a terminal.
-    private static func shown(_ name: String) -> String {
+    static func shown(_ name: String) -> String {
         let letters = name.unicodeScalars.filter { $0.properties.generalCategory != .control }
         let start = String(String.UnicodeScalarView(letters.prefix(64)))
         return letters.count > 64 ? start + "…" : start

@@ -6,7 +6,7 @@ internal import RingbackAPI
 internal import Synchronization
 
 /// What is known of a connection, once for all its requests: the policy's decision on its peer, and the caller for the
-/// audit log.
+/// audit log. Connections of one program may share it, see ``RecentFacts``.
 final class ConnectionFacts: Sendable {
     /// The counters of the last held token that was issued at once, by the number of its encoding.
     private struct Counters {
@@ -52,10 +52,15 @@ extension SocketAPI {
             return known.decision.isAllowed ? known : nil
         }
         guard case .local(let uid, let pid) = request.peer else { return nil }
+        let caller = known?.caller ?? caller(of: request, uid, pid)
+        if let caller, let recent = recentFacts.find(caller, policy.generation) {
+            request.memory.value = recent
+            return recent.decision.isAllowed ? recent : nil
+        }
         let decision = policy.decide(
             PolicyPeer(uid: uid, pid: pid), account: account, operation: operation.ofPolicy)
-        let facts = ConnectionFacts(
-            decision: decision, caller: known?.caller ?? caller(of: request, uid, pid))
+        let facts = ConnectionFacts(decision: decision, caller: caller)
+        recentFacts.keep(facts)
         request.memory.value = facts
         return decision.isAllowed ? facts : nil
     }

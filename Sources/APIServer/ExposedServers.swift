@@ -1,6 +1,7 @@
 internal import BrokerCore
 internal import HTTPMessages
 internal import LocalHTTP
+internal import MCPBridge
 internal import OAuthSignIn
 internal import RingbackAPI
 internal import StrictJSON
@@ -26,6 +27,37 @@ extension ExposedAPI {
             "account": .string(name.rawValue), "url": .string(access.url.origin + access.url.path),
             "exposed_socket": .string(exposedSocket.name),
         ])
+    }
+}
+
+extension Call {
+    /// What may be called at the MCP server of an exposed socket; nil without the member `mcp`.
+    func mcpAccess() throws(Problem) -> ExposedSocket.MCPAccess? {
+        guard let members = try object("mcp") else { return nil }
+        if let stranger = members.names.first(where: { !["methods", "tools"].contains($0) }) {
+            throw invalid("mcp.\(Call.shown(stranger))", "this request has no such member")
+        }
+        let tools = try texts("tools", in: members)
+        if let tools, !tools.allSatisfy(MessageRule.isToolName) {
+            throw invalid("mcp.tools", "must be names of tools, without control characters")
+        }
+        let methods = try texts("methods", in: members)
+        if let stranger = methods?.first(where: { !MessageRule.known.contains($0) }) {
+            let nearest = NearestWord.find(for: stranger, among: MessageRule.known).map { " (the nearest is \($0))" }
+            throw invalid("mcp.methods", "one of them is no method that a client may call\(nearest ?? "")")
+        }
+        let rule = MessageRule(tools: tools, methods: methods)
+        return ExposedSocket.MCPAccess(tools: rule.tools, methods: rule.methods)
+    }
+
+    /// If null meant that a list is left out, a limit could be lost by mistake.
+    private func texts(_ name: String, in members: JSONObject) throws(Problem) -> [String]? {
+        guard let value = members[name] else { return nil }
+        let texts = value.array?.compactMap(\.string)
+        guard let texts, texts.count == value.array?.count, texts.count <= 256 else {
+            throw invalid("mcp.\(name)", "must be an array of strings, 256 at most")
+        }
+        return texts
     }
 }
 

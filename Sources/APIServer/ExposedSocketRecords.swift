@@ -23,7 +23,7 @@ extension RecordKeeper {
         audit.write("exposed_socket_refused", members, at: exposedSocket.name)
     }
 
-    /// A message that was not sent to the MCP server of a socket.
+    /// A message that was not sent to the MCP server of a socket. Equal ones are counted together.
     ///
     /// - Parameters:
     ///   - method: from outside, as `tool` is.
@@ -31,22 +31,28 @@ extension RecordKeeper {
     @Sendable public func noteDenied(
         method: String, tool: String?, reason: String, uid: Int?, pid: Int?, at exposedSocket: ExposedSocket
     ) {
-        var members = JSONObject([.init("exposed_socket", .string(exposedSocket.name))])
-        members["account"] = exposedSocket.accounts.first.map { .string($0.rawValue) }
+        var common = RecordKeeper.members(of: exposedSocket)
+        common["uid"] = uid.map { .integer($0) }
+        var members = common
+        members["pid"] = pid.map { .integer($0) }
         members["method"] = .string(RecordKeeper.bounded(method))
         members["tool"] = tool.map { .string(RecordKeeper.bounded($0)) }
         members["reason"] = .string(RecordKeeper.bounded(reason))
-        members["uid"] = uid.map { .integer($0) }
-        members["pid"] = pid.map { .integer($0) }
-        audit.write("mcp_message_denied", members, at: exposedSocket.name)
+        audit.writeCounted("mcp_message_denied", members, common: common, at: exposedSocket.name)
     }
 
-    /// A message of the MCP server that was not passed on.
-    @Sendable public func noteWithheld(reason: String, at exposedSocket: ExposedSocket) {
+    private static func members(of exposedSocket: ExposedSocket) -> JSONObject {
         var members = JSONObject([.init("exposed_socket", .string(exposedSocket.name))])
         members["account"] = exposedSocket.accounts.first.map { .string($0.rawValue) }
+        return members
+    }
+
+    /// A message of the MCP server that was not passed on. Equal ones are counted together.
+    @Sendable public func noteWithheld(reason: String, at exposedSocket: ExposedSocket) {
+        let common = RecordKeeper.members(of: exposedSocket)
+        var members = common
         members["reason"] = .string(RecordKeeper.bounded(reason))
-        audit.write("mcp_message_withheld", members, at: exposedSocket.name)
+        audit.writeCounted("mcp_message_withheld", members, common: common, at: exposedSocket.name)
     }
 
     private func write(_ event: String, _ name: String?, reason: String? = nil, of exposedSocket: ExposedSocket? = nil)

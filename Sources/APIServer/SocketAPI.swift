@@ -93,6 +93,7 @@ public struct SocketAPI: Sendable {
     let owner: UInt32
     let diagnosticLinks: DiagnosticLinks
     let mcpServers = KnownMCPServers()
+    let recentFacts = RecentFacts()
 
     /// - Parameter records: the same that get the broker's facts. If this is nil, there are no audit log and no
     ///   metrics.

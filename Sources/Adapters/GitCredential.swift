@@ -41,19 +41,19 @@ public struct GitCredential: Sendable, Equatable {
     ///   that is not UTF-8. Then nothing may be given, since git and we could mean different servers.
     public init(_ action: Action, reading input: [UInt8]) throws(AdapterFailure) {
         let fields = try GitFields(input, maxLine: GitCredential.maxLine)
-        hasAuthType = fields.capabilities.contains("authtype")
-        takesBearer = hasAuthType && fields.challenges.contains(where: GitCredential.isBearer)
+        hasAuthType = fields.hasAuthType
+        takesBearer = fields.hasAuthType && fields.offersBearer
         guard action == .get || action == .erase, let url = try GitCredential.url(of: fields) else {
             request = nil
             return
         }
-        let username = fields["username"].flatMap { $0.isEmpty ? nil : $0 }
+        let username = fields.username.flatMap { $0.isEmpty ? nil : $0 }
         guard action == .erase else {
             request = AdapterRequest(url: url, username: username)
             return
         }
         // Without the password it is not known which token was refused.
-        guard let secret = fields["credential"] ?? fields["password"], !secret.isEmpty else {
+        guard let secret = fields.credential ?? fields.password, !secret.isEmpty else {
             request = nil
             return
         }
@@ -64,30 +64,34 @@ public struct GitCredential: Sendable, Equatable {
     ///
     /// - Throws: if a value has characters that would add a line.
     public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
-        var lines: [(String, String)] = []
-        if hasAuthType { lines.append(("capability[]", "authtype")) }
+        var output: [UInt8] = []
+        if hasAuthType { try GitCredential.add("capability[]", "authtype", to: &output) }
         if takesBearer, credential.headers == ["Authorization: Bearer \(credential.secret)"] {
-            lines += [("authtype", "Bearer"), ("credential", credential.secret)]
+            try GitCredential.add("authtype", "Bearer", to: &output)
+            try GitCredential.add("credential", credential.secret, to: &output)
         } else {
             // The name that GitLab, Gitea and Forgejo know for tokens.
-            lines += [("username", credential.username ?? "oauth2"), ("password", credential.secret)]
+            try GitCredential.add("username", credential.username ?? "oauth2", to: &output)
+            try GitCredential.add("password", credential.secret, to: &output)
         }
-        lines.append(("ephemeral", "1"))
-        if let expiresAt = credential.expiresAt { lines.append(("password_expiry_utc", String(expiresAt))) }
-        var output: [UInt8] = []
-        for (key, value) in lines {
-            guard value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-                throw AdapterFailure("The \(key) has characters that git's protocol does not allow.")
-            }
-            output += Array("\(key)=\(value)\n".utf8)
+        try GitCredential.add("ephemeral", "1", to: &output)
+        if let expiresAt = credential.expiresAt {
+            try GitCredential.add("password_expiry_utc", String(expiresAt), to: &output)
         }
         return output
+    }
+
+    private static func add(_ key: String, _ value: String, to output: inout [UInt8]) throws(AdapterFailure) {
+        guard value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+            throw AdapterFailure("The \(key) has characters that git's protocol does not allow.")
+        }
+        output += Array("\(key)=\(value)\n".utf8)
     }
 
     /// The URL that git means; nil without a host.
     private static func url(of fields: GitFields) throws(AdapterFailure) -> String? {
         // A port alone is no host.
-        guard let scheme = fields["protocol"], let host = fields["host"], !host.isEmpty, !host.hasPrefix(":") else {
+        guard let scheme = fields.scheme, let host = fields.host, !host.isEmpty, !host.hasPrefix(":") else {
             return nil
         }
         guard scheme.utf8.allSatisfy({ isUnreserved($0) || $0 == UInt8(ascii: "+") }),
@@ -95,8 +99,12 @@ public struct GitCredential: Sendable, Equatable {
         else { throw AdapterFailure("git named a protocol or host with characters that none has.") }
         var url = "\(scheme)://\(host)"
         // git gives the path decoded, and without its first slash.
-        if let path = fields["path"] { url += "/" + escaped(path) }
-        guard (try? WebURL(parsing: url)) != nil else { throw AdapterFailure("git named something that is no URL.") }
+        if let path = fields.path { url += "/" + escaped(path) }
+        do {
+            _ = try WebURL(parsing: url)
+        } catch {
+            throw AdapterFailure("git named something that is no URL.")
+        }
         return url
     }
 
@@ -116,32 +124,33 @@ public struct GitCredential: Sendable, Equatable {
     /// RFC 3986 section 2.3.
     private static func isUnreserved(_ byte: UInt8) -> Bool {
         switch byte {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-        default: "-._~".utf8.contains(byte)
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E: true
+        default: false
         }
-    }
-
-    /// True for a challenge of the scheme Bearer (RFC 9110 section 11.6.1).
-    private static func isBearer(_ challenge: String) -> Bool {
-        let scheme = challenge.drop { $0 == " " }.prefix { $0 != " " && $0 != "," }
-        return scheme.lowercased() == "bearer"
     }
 }
 
-/// git's lines, as keys and values. Keys that are not known are left out, as the protocol says.
+/// git's lines. Keys that are not known are left out, as the protocol says.
 ///
-/// A list instead of a dictionary: git runs the helper for every connection, and to make the first dictionary of a type the
-/// runtime looks through all conformances of the program.
+/// A member for each key instead of a dictionary or a list: git runs the helper for every connection, and the runtime makes
+/// the first collection of each type from the type's name, which takes longer than everything else here.
 private struct GitFields {
-    private var values: [(key: String, value: String)] = []
-    private(set) var capabilities: [String] = []
-    private(set) var challenges: [String] = []
-
-    subscript(_ key: String) -> String? { values.first { $0.key == key }?.value }
+    private(set) var scheme: String?
+    private(set) var host: String?
+    private(set) var path: String?
+    private(set) var username: String?
+    private(set) var password: String?
+    private(set) var credential: String?
+    /// git understands `authtype`.
+    private(set) var hasAuthType = false
+    /// A challenge of the server has the scheme Bearer.
+    private(set) var offersBearer = false
 
     init(_ input: [UInt8], maxLine: Int) throws(AdapterFailure) {
         guard !input.contains(0) else { throw AdapterFailure("git's input has a NUL character.") }
-        for line in input.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
+        var rest = input[...]
+        while true {
+            let line = rest.prefix { $0 != UInt8(ascii: "\n") }
             // A blank line ends the input.
             guard !line.isEmpty else { return }
             guard line.count <= maxLine else { throw AdapterFailure("A line of git's input is too long.") }
@@ -149,31 +158,43 @@ private struct GitFields {
                 throw AdapterFailure("A line of git's input is not key=value.")
             }
             try take(line[..<equals], line[(equals + 1)...])
+            guard line.endIndex < rest.endIndex else { return }
+            rest = rest[(line.endIndex + 1)...]
         }
     }
 
     private mutating func take(_ key: ArraySlice<UInt8>, _ value: ArraySlice<UInt8>) throws(AdapterFailure) {
-        let name = String(decoding: key, as: UTF8.self)
-        switch name {
-        case "capability[]": GitFields.add(value, to: &capabilities)
-        case "wwwauth[]": GitFields.add(value, to: &challenges)
+        switch String(decoding: key, as: UTF8.self) {
+        // Lists: an empty value removes the earlier ones.
+        case "capability[]": hasAuthType = !value.isEmpty && (hasAuthType || value.elementsEqual("authtype".utf8))
+        case "wwwauth[]": offersBearer = !value.isEmpty && (offersBearer || GitFields.isBearer(value))
         // What git says once at most.
-        case "protocol", "host", "path", "username", "password", "credential":
-            guard let text = String(validating: value, as: UTF8.self) else {
-                throw AdapterFailure("A value of git's input is not UTF-8.")
-            }
-            // Before 2.48, git lets a carriage return through, which some readers take for the end of a line.
-            guard text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-                throw AdapterFailure("A value of git's input has a control character.")
-            }
-            guard self[name] == nil else { throw AdapterFailure("git's input has a value twice.") }
-            values.append((name, text))
+        case "protocol": try GitFields.set(&scheme, value)
+        case "host": try GitFields.set(&host, value)
+        case "path": try GitFields.set(&path, value)
+        case "username": try GitFields.set(&username, value)
+        case "password": try GitFields.set(&password, value)
+        case "credential": try GitFields.set(&credential, value)
         default: break
         }
     }
 
-    /// An empty value removes the earlier ones.
-    private static func add(_ value: ArraySlice<UInt8>, to list: inout [String]) {
-        if value.isEmpty { list = [] } else { list.append(String(decoding: value, as: UTF8.self)) }
+    private static func set(_ member: inout String?, _ value: ArraySlice<UInt8>) throws(AdapterFailure) {
+        guard let text = String(validating: value, as: UTF8.self) else {
+            throw AdapterFailure("A value of git's input is not UTF-8.")
+        }
+        // Before 2.48, git lets a carriage return through, which some readers take for the end of a line.
+        guard text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+            throw AdapterFailure("A value of git's input has a control character.")
+        }
+        guard member == nil else { throw AdapterFailure("git's input has a value twice.") }
+        member = text
+    }
+
+    /// True for a challenge of the scheme Bearer (RFC 9110 section 11.6.1).
+    private static func isBearer(_ challenge: ArraySlice<UInt8>) -> Bool {
+        let space = UInt8(ascii: " ")
+        let scheme = challenge.drop { $0 == space }.prefix { $0 != space && $0 != UInt8(ascii: ",") }
+        return scheme.elementsEqual("bearer".utf8) { byte, letter in byte | 0x20 == letter }
     }
 }

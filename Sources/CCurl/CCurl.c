@@ -148,6 +148,16 @@ int ccurl_peer(CURL *easy) {
     return is_private(address) ? ccurl_peer_private : ccurl_peer_elsewhere;
 }
 
+const char *ccurl_address(CURL *easy) {
+    char *text = NULL;
+    if (curl.easy_getinfo(easy, CURLINFO_PRIMARY_IP, &text) != CURLE_OK || text == NULL) return NULL;
+    struct in6_addr six;
+    struct in_addr four;
+    if (inet_pton(AF_INET, text, &four) == 1) return text;
+    // A link-local address is one only together with an interface.
+    return inet_pton(AF_INET6, text, &six) == 1 && !IN6_IS_ADDR_LINKLOCAL(&six) ? text : NULL;
+}
+
 static curl_socket_t open_elsewhere(void *context, curlsocktype purpose, struct curl_sockaddr *address) {
     (void)context;
     (void)purpose;

@@ -1,4 +1,5 @@
 internal import COpenSSL
+internal import Secrets
 
 /// Owns one EVP_PKEY, public or private. The key is immutable and libcrypto locks its internal caches, so threads may
 /// share it.
@@ -112,7 +113,25 @@ internal import COpenSSL
         return bytes
     }
 
-    /// The public key of an Ed25519 key.
+    /// The secret of this X25519 key and a public one (RFC 7748 section 6.1); nil if the public one yields zero.
+    func agree(withX25519 publicKey: [UInt8]) -> Secret? {
+        defer { ERR_clear_error() }
+        guard
+            let peer = unsafe EVP_PKEY_new_raw_public_key(EVP_PKEY_X25519, nil, publicKey, publicKey.count)
+        else { return nil }
+        defer { unsafe EVP_PKEY_free(peer) }
+        guard let context = unsafe EVP_PKEY_CTX_new(key, nil) else { return nil }
+        defer { unsafe EVP_PKEY_CTX_free(context) }
+        var bytes = [UInt8](repeating: 0, count: 32)
+        defer { bytes.erase() }
+        var count = bytes.count
+        guard unsafe EVP_PKEY_derive_init(context) == 1, unsafe EVP_PKEY_derive_set_peer(context, peer) == 1,
+            unsafe EVP_PKEY_derive(context, &bytes, &count) == 1, count == bytes.count
+        else { return nil }
+        return Secret(bytes: bytes)
+    }
+
+    /// The public key of an Ed25519 or X25519 key.
     func rawPublicKey() throws(CryptographyError) -> [UInt8] {
         defer { ERR_clear_error() }
         var bytes = [UInt8](repeating: 0, count: PublicKey.ed25519Length)

@@ -75,6 +75,22 @@ internal import Secrets
     /// The same for a name that must not resolve to an address of a private network either.
     mutating func refusePrivate() { note(unsafe ccurl_refuse_private(easy)) }
 
+    /// The connection goes to an address, whatever the name resolves to. The list belongs to the caller and must outlive the
+    /// transfer; nil means that it could not be allocated.
+    mutating func setPlaces(_ list: UnsafeMutablePointer<curl_slist>?) {
+        guard let list = unsafe list else {
+            areAllSet = false
+            return
+        }
+        note(unsafe ccurl_set_list(easy, CURLOPT_CONNECT_TO, list))
+    }
+
+    /// The list for one address, at the port of the URL.
+    static func places(_ address: String) -> UnsafeMutablePointer<curl_slist>? {
+        let host = address.utf8.contains(UInt8(ascii: ":")) ? "[\(address)]" : address
+        return unsafe ccurl_slist_append(nil, "::\(host):")
+    }
+
     /// How the certificate is verified. A configured certificate authority replaces the system's ones.
     mutating func setTrust(_ trust: ServerTrust) {
         set(CURLOPT_SSL_VERIFYPEER, 1)

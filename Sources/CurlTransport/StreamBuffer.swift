@@ -20,6 +20,11 @@ struct StreamBuffer {
         bytes += more
     }
 
+    /// Lends the first bytes, at most so many.
+    func withFirst<Result>(_ limit: Int, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        unsafe bytes[taken..<(taken + min(limit, count))].withUnsafeBytes { unsafe body($0) }
+    }
+
     /// The first bytes, at most so many.
     mutating func take(atMost limit: Int) -> [UInt8] {
         let first = Array(bytes[taken..<(taken + min(limit, count))])
@@ -35,7 +40,8 @@ struct StreamBuffer {
         return count
     }
 
-    private mutating func drop(_ count: Int) {
+    /// Removes the first bytes, of which there are at least so many.
+    mutating func drop(_ count: Int) {
         taken += count
         guard isEmpty else { return }
         bytes.removeAll(keepingCapacity: bytes.capacity <= StreamBuffer.kept)

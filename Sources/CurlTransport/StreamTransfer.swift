@@ -95,11 +95,28 @@ public import HTTPMessages
     /// Takes what has been received of the response's body, at most so many bytes.
     public func take(atMost count: Int) -> [UInt8] {
         let taken = received.take(atMost: count)
-        if isReceivingPaused, received.count <= StreamTransfer.window / 2, outcome == nil {
-            isReceivingPaused = false
-            goOn()
-        }
+        resumeReceiving()
         return taken
+    }
+
+    /// Bytes that ``take(atMost:)`` could give.
+    public var available: Int { received.count }
+
+    /// Lends what has been received, at most so many bytes. They stay until ``drop(_:)``.
+    public func withFirst<Result>(_ count: Int, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        unsafe received.withFirst(count, body)
+    }
+
+    /// Removes the first bytes of what has been received; there must be so many.
+    public func drop(_ count: Int) {
+        received.drop(count)
+        resumeReceiving()
+    }
+
+    private func resumeReceiving() {
+        guard isReceivingPaused, received.count <= StreamTransfer.window / 2, outcome == nil else { return }
+        isReceivingPaused = false
+        goOn()
     }
 
     /// True if ``take(atMost:)`` has nothing to give.

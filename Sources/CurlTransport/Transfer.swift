@@ -14,6 +14,7 @@ internal import Secrets
     private let trustsOwnAuthorities: Bool
     private let keepsPartialBody: Bool
     private var fieldList: UnsafeMutablePointer<curl_slist>?
+    private var placeList: UnsafeMutablePointer<curl_slist>?
     private var head = ResponseHead()
     private var body: [UInt8] = []
     private let maxBody: Int
@@ -46,6 +47,10 @@ internal import Secrets
         } else if job.request.refusesInsideAddresses {
             options.refuseInside()
         }
+        if proxy == nil, let address = job.request.address {
+            unsafe placeList = EasyOptions.places(address)
+            unsafe options.setPlaces(placeList)
+        }
         options.setTrust(job.request.trust)
         if let age = job.authoritiesAge { options.setAuthoritiesAge(age) }
         options.setMethod(job.request.method, body: job.request.body)
@@ -59,6 +64,7 @@ internal import Secrets
     deinit {
         unsafe ccurl_easy_cleanup(easy)
         unsafe ccurl_slist_free_all(fieldList)
+        unsafe ccurl_slist_free_all(placeList)
         unsafe words.deallocate()
     }
 
@@ -70,7 +76,8 @@ internal import Secrets
             if !isSecure, status == 400, CurlFailure.asksForTLS(body) {
                 return .failure(.wrongScheme(host: host, speaksTLS: true))
             }
-            return .success(HTTPResponse(status: status, fields: head.fields, body: Secret(bytes: body), peer: peer))
+            return .success(HTTPResponse(
+                    status: status, fields: head.fields, body: Secret(bytes: body), peer: peer, address: address))
         }
         guard keepsPartialBody, result.breaksOff, head.isComplete, !body.isEmpty, let status,
             (200..<300).contains(status)
@@ -132,6 +139,12 @@ internal import Secrets
         case ccurl_peer_inside: .inside
         default: .unknown
         }
+    }
+
+    /// The server's address. A proxy's is of no use.
+    private var address: String? {
+        guard proxy == nil, let text = unsafe ccurl_address(easy) else { return nil }
+        return unsafe String(cString: text)
     }
 
     private func number(_ name: CURLINFO) -> Int? {

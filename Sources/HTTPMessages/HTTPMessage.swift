@@ -24,6 +24,9 @@ public struct HTTPRequest: Sendable {
     /// Like ``refusesInsideAddresses``, and also do not connect to an address of a private network (RFC 1918, RFC 4193,
     /// RFC 6598).
     public var refusesPrivateAddresses = false
+    /// Connect to this address (``HTTPResponse/address``) in place of those that the host's name has; nil to resolve the
+    /// name. The certificate is verified for the name. Ignored where a proxy is used, which resolves names itself.
+    public var address: String?
 
     public init(
         method: String = "GET", url: String, fields: HTTPFields = HTTPFields(), authorization: Secret? = nil,
@@ -83,16 +86,19 @@ public struct HTTPResponse: Sendable {
     public var truncation: HTTPClientError?
     /// The network to which the server's address belongs.
     public var peer: PeerPlace
+    /// The server's address, without a port; nil if it is not known, or cannot be used again.
+    public var address: String?
 
     public init(
         status: Int, fields: HTTPFields = HTTPFields(), body: Secret = Secret(""), truncation: HTTPClientError? = nil,
-        peer: PeerPlace = .unknown
+        peer: PeerPlace = .unknown, address: String? = nil
     ) {
         self.status = status
         self.fields = fields
         self.body = body
         self.truncation = truncation
         self.peer = peer
+        self.address = address
     }
 
     /// True if the body is incomplete.

@@ -222,7 +222,9 @@ public struct Bridge: Sendable {
         }
     }
 
-    mutating func write(_ message: [UInt8]) { actions.append(.write(JSONLines.line(of: message))) }
+    mutating func write(_ message: [UInt8], isLine: Bool = false) {
+        actions.append(.write(isLine ? message : JSONLines.line(of: message)))
+    }
 
     // MARK: The end
 

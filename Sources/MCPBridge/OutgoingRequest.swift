@@ -86,7 +86,7 @@ struct Attempt: Sendable {
     var head: RelayHead?
     var kind = Body.none
     var body: [UInt8] = []
-    var events = ServerSentEvents(limit: JSONLines.limit)
+    var events = ServerSentEvents(limit: JSONLines.limit, endsWithLineFeed: true)
     /// The response has been passed on.
     var isAnswered = false
 }

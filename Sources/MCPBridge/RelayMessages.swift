@@ -88,8 +88,8 @@ public enum RelayReply: Sendable, Equatable {
     case head(RelayHead)
     /// There is no response, and none will come.
     case refusal(RelayRefusal)
-    /// A part of the response's body, at least one byte.
-    case piece([UInt8])
+    /// A part of the response's body, at least one byte. A piece that was sent as one may be read as several.
+    case piece(ArraySlice<UInt8>)
     /// The response is whole.
     case end
 
@@ -187,8 +187,11 @@ public struct RelayRefusal: Error, Sendable, Equatable {
 
 /// Reads the relay's replies as their bytes arrive.
 public struct RelayReplyReader: Sendable {
+    /// The start of a line, or of a piece's length.
     private var buffer: [UInt8] = []
     private var hasHead = false
+    /// Bytes of the piece that has begun and have not come yet.
+    private var left = 0
     private var isOver = false
 
     public init() {}
@@ -201,14 +204,21 @@ public struct RelayReplyReader: Sendable {
         var replies: [RelayReply] = []
         var place = 0
         while !isOver {
-            if hasHead {
+            if left > 0 {
+                // What is there of a piece is passed on as it is: a large piece is not collected first.
+                guard place < source.count else { break }
+                let end = min(place + left, source.count)
+                replies.append(.piece(source[place..<end]))
+                left -= end - place
+                place = end
+            } else if hasHead {
                 guard source.count - place >= 4 else { break }
-                let count = source[place..<(place + 4)].reduce(0) { $0 << 8 | Int($1) }
-                guard count <= RelayReply.maxPiece else { return nil }
-                guard source.count - place >= 4 + count else { break }
-                isOver = count == 0
-                replies.append(isOver ? .end : .piece(Array(source[(place + 4)..<(place + 4 + count)])))
-                place += 4 + count
+                left = source[place..<(place + 4)].reduce(0) { $0 << 8 | Int($1) }
+                guard left <= RelayReply.maxPiece else { return nil }
+                place += 4
+                guard left == 0 else { continue }
+                isOver = true
+                replies.append(.end)
             } else {
                 guard let end = source[place...].firstIndex(of: 10) else {
                     guard source.count - place <= 2 * RelayRequest.maxLine else { return nil }

@@ -46,7 +46,7 @@ extension Bridge {
         }
     }
 
-    private mutating func take(_ bytes: [UInt8], of number: Int) {
+    private mutating func take(_ bytes: ArraySlice<UInt8>, of number: Int) {
         // Nothing here holds a copy of the attempt while its body grows: that would copy the body for each piece.
         guard let kind = attempts[number]?.kind, let outgoing = attempts[number]?.outgoing else { return }
         switch kind {
@@ -61,7 +61,7 @@ extension Bridge {
         }
     }
 
-    private mutating func takeEvents(_ bytes: [UInt8], of number: Int, _ outgoing: OutgoingRequest) {
+    private mutating func takeEvents(_ bytes: ArraySlice<UInt8>, of number: Int, _ outgoing: OutgoingRequest) {
         guard let events = try? attempts[number]?.events.append(bytes) else {
             attempts[number] = nil
             actions.append(.close(number))
@@ -70,7 +70,7 @@ extension Bridge {
         for event in events where !event.bytes.isEmpty {
             attempts[number]?.outgoing.failures = 0
             guard let current = attempts[number]?.outgoing else { return }
-            if deliver(event.bytes, of: current) {
+            if deliver(event.bytes, of: current, isLine: event.isOneLine) {
                 attempts[number]?.isAnswered = true
                 closeOldStreams()
             } else {
@@ -88,14 +88,16 @@ extension Bridge {
     }
 
     /// Passes a message of the server on. True if it is the response that the request waits for.
-    private mutating func deliver(_ bytes: [UInt8], of outgoing: OutgoingRequest) -> Bool {
+    ///
+    /// - Parameter isLine: the bytes are one line with its line feed.
+    private mutating func deliver(_ bytes: [UInt8], of outgoing: OutgoingRequest, isLine: Bool = false) -> Bool {
         guard let message = try? Message(parsing: bytes, isFromServer: true) else {
             actions.append(.note("The MCP server of \(account) sent something that is not a JSON-RPC message."))
             return false
         }
         guard case .response(let id) = message.kind, let wanted = outgoing.message?.request, id == wanted else {
             // A replay was not asked for by the client.
-            if !outgoing.isReplay { write(bytes) }
+            if !outgoing.isReplay { write(bytes, isLine: isLine) }
             return false
         }
         if outgoing.beginsSession, !message.isError { version = message.negotiatedVersion }
@@ -106,7 +108,7 @@ extension Bridge {
         if let asked = outgoing.message, asked.method == "tools/list", asked.statesVersion {
             parameters.learn(from: bytes)
         }
-        if !outgoing.isCancelled { write(bytes) }
+        if !outgoing.isCancelled { write(bytes, isLine: isLine) }
         if outgoing.beginsSession { openGate() }
         return true
     }

@@ -113,7 +113,7 @@ struct OAuthProvider: SignInProvider {
         return fresh
     }
 
-    func diagnose(_ subject: DiagnosisSubject) async -> Diagnosis {
+    func diagnose(_ subject: DiagnosisSubject, of session: Session?) async -> Diagnosis {
         await ProviderDiagnosis(provider: provider).diagnosis(isOfService: false, of: subject)
     }
 

@@ -68,8 +68,10 @@ public enum OAuthReason: KindReason, Equatable {
     /// the issuer does not announce `iss` in its responses.
     case mcpNeedsClient(AccountName, issuer: String, isDocumentUnsafe: Bool)
     case mcpAnnounces(host: String, issuer: String, client: MCPClientWay, scopes: [String])
-    /// The server names another issuer than at the last registration.
+    /// The server names another issuer than at the last sign-in.
     case mcpIssuerChanged(AccountName, former: String, issuer: String)
+    /// The server names scopes that the sign-in of the session did not request.
+    case mcpNamesMoreScopes(AccountName, scopes: [String])
     /// The rest of a sentence that begins with the host.
     case mcpResponds(status: Int)
     case mcpNotAsked(host: String)

@@ -39,6 +39,7 @@ public final class AuditLog: Sendable {
     private struct State {
         /// By file.
         var waiting: [AuditFiles.Name: WaitingLines] = [:]
+        var repeated: RepeatedEvents
         var failures = 0
         var lost = 0
         /// True if a task on the queue will write the lines.
@@ -47,7 +48,7 @@ public final class AuditLog: Sendable {
         var isTimed = false
     }
     private let ledger = IssuedTokenLedger()
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     /// Used on the queue only.
     private let told = Mutex(RecordedUses())
     private let queue = DispatchQueue(label: "ringback.audit", qos: .utility)
@@ -64,6 +65,7 @@ public final class AuditLog: Sendable {
     /// - Parameter path: the file, in a directory to which only the user has access.
     public init(path: String, options: Options) {
         files = AuditFiles(path: path, maxSize: options.maxSize)
+        state = Mutex(State(repeated: RepeatedEvents(length: Int(options.interval.components.seconds))))
         self.options = options
     }
 
@@ -106,6 +108,20 @@ public final class AuditLog: Sendable {
             self.state.withLock { $0.isAsked = false }
             self.writeWaiting()
         }
+    }
+
+    /// Writes an event that a program at a restricted socket may cause often. Equal ones are counted for
+    /// ``Options/interval`` and then written as one line with `count`; so are those of a socket that has many different ones.
+    ///
+    /// - Parameter common: the members that such a line of different events has.
+    public func writeCounted(_ event: String, _ members: JSONObject, common: JSONObject, at socket: String) {
+        let entry = RepeatedEvents.Entry(event: event, members: members, socket: socket)
+        let now = options.now()
+        guard let first = state.withLock({ $0.repeated.note(entry, common: common, at: now) }) else {
+            queue.async { self.startTimer() }
+            return
+        }
+        write(first.event, first.members, at: first.socket)
     }
 
     /// Writes all counted uses and all waiting lines.
@@ -188,6 +204,10 @@ public final class AuditLog: Sendable {
             }
         }
         for sum in sums { enqueue(AuditLog.entry(sum.use, sum.tally, sum.identity), sum.use.exposedSocket) }
+        let now = options.now()
+        for entry in state.withLock({ $0.repeated.takeAll(at: now) }) {
+            enqueue(AuditLog.entry(entry.event, at: now, entry.members), entry.socket)
+        }
         writeWaiting()
     }
 

@@ -66,7 +66,7 @@ extension SupabaseProvider: SignInProvider {
 
     // MARK: Diagnosis
 
-    func diagnose(_ subject: DiagnosisSubject) async -> Diagnosis {
+    func diagnose(_ subject: DiagnosisSubject, of session: Session?) async -> Diagnosis {
         let look = ProviderLook(account: account, http: http, clock: clock, place: "url")
         return Diagnosis(
             await look.look(project.settings(), as: .provider) { response in

@@ -17,7 +17,7 @@ final class Conversation {
         case closing
     }
 
-    /// Bytes that wait for the bridge: while there are more, nothing is taken from the server.
+    /// Bytes of a request that come before the token is there: while there are more, nothing is read.
     private static let window = 256 << 10
     /// Bytes that are read at a time.
     private static let piece = 65_536
@@ -27,6 +27,9 @@ final class Conversation {
     private var state = State.line
     private var input: [UInt8] = []
     private var output = ByteQueue()
+    /// Bytes of the piece whose length is in the output, or was sent. They are sent from the transfer's own buffer, after the
+    /// output.
+    private var announced = 0
     private var hasHead = false
     /// Bytes of the request's body that have not come yet.
     private var unread = 0
@@ -38,7 +41,7 @@ final class Conversation {
         self.number = number
     }
 
-    var wantsOutput: Bool { !isOver && !output.isEmpty }
+    var wantsOutput: Bool { !isOver && (!output.isEmpty || announced > 0) }
 
     /// True if the bridge has got its response, and has not sent another request.
     var isIdle: Bool {
@@ -138,16 +141,16 @@ final class Conversation {
     /// True if something was added to the output.
     private func collect() -> Bool {
         guard case .streaming(let transfer, let access) = state else { return false }
+        guard announced == 0 else { return false }
         let before = output.count
         if !hasHead, let response = transfer.response {
             hasHead = true
             output.append(RelayReply.head(head(response.status, response.fields, access)).bytes)
         }
-        while hasHead, output.count < Conversation.window {
-            let piece = transfer.take(atMost: RelayReply.maxPiece)
-            guard !piece.isEmpty else { break }
-            output.append(RelayReply.prefix(piece.count))
-            output.append(piece)
+        if hasHead, transfer.available > 0 {
+            announced = min(transfer.available, RelayReply.maxPiece)
+            output.append(RelayReply.prefix(announced))
+            return true
         }
         if let outcome = transfer.outcome, transfer.isEmpty { end(outcome, of: access) }
         return output.count > before
@@ -201,16 +204,19 @@ final class Conversation {
     /// Sends what the socket takes now. True if it took something.
     private func flush() -> Bool {
         var hasMoved = false
-        while !output.isEmpty {
-            let count = unsafe output.waiting.withUnsafeBytes { buffer in
-                unsafe send(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_NOSIGNAL))
-            }
+        while !output.isEmpty || announced > 0 {
+            let count = sendSome()
             guard count > 0 else {
-                if errno == EINTR { continue }
-                if errno != EAGAIN { isOver = true }
+                if count == -Int(EINTR) { continue }
+                if count != -Int(EAGAIN) { isOver = true }
                 return hasMoved
             }
-            output.drop(count)
+            let ofOutput = min(count, output.count)
+            output.drop(ofOutput)
+            if count > ofOutput, case .streaming(let transfer, _) = state {
+                transfer.drop(count - ofOutput)
+                announced -= count - ofOutput
+            }
             hasMoved = true
         }
         switch state {
@@ -220,6 +226,32 @@ final class Conversation {
         default: break
         }
         return hasMoved
+    }
+
+    /// Sends the output, and what is there of the announced piece, in one call. How many bytes were taken, or the
+    /// negative errno.
+    private func sendSome() -> Int {
+        guard announced > 0, case .streaming(let transfer, _) = state else {
+            return unsafe output.waiting.withUnsafeBytes { buffer in
+                let count = unsafe send(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_NOSIGNAL))
+                return count < 0 ? -Int(errno) : count
+            }
+        }
+        return unsafe output.waiting.withUnsafeBytes { first in
+            unsafe transfer.withFirst(announced) { second in
+                var parts = unsafe [
+                    iovec(iov_base: UnsafeMutableRawPointer(mutating: first.baseAddress), iov_len: first.count),
+                    iovec(iov_base: UnsafeMutableRawPointer(mutating: second.baseAddress), iov_len: second.count),
+                ]
+                return unsafe parts.withUnsafeMutableBufferPointer { parts in
+                    var message = unsafe msghdr()
+                    unsafe message.msg_iov = parts.baseAddress
+                    unsafe message.msg_iovlen = parts.count
+                    let count = unsafe sendmsg(descriptor, &message, Int32(MSG_NOSIGNAL))
+                    return count < 0 ? -Int(errno) : count
+                }
+            }
+        }
     }
 
     /// Closes the connection, and ends the transfer.

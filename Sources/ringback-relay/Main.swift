@@ -15,6 +15,7 @@ enum Main {
         signal(SIGPIPE, SIG_IGN)
         let options = Options.read(CommandLine.arguments)
         cleanEnvironment()
+        giveWay()
         _ = unsafe chdir("/")
         if options.isExposed { serveExposedSocket(options) }
         // Of several that are started at once, one serves.
@@ -39,6 +40,14 @@ enum Main {
         guard let server = RestrictedServer(options) else { exit(1) }
         server.run()
         _exit(0)
+    }
+
+    /// When the relay is woken up, it does not take the processor from a program that runs: a hand-out of the daemon is not to
+    /// wait for the traffic. It still gets its share.
+    private static func giveWay() {
+        var parameters = sched_param()
+        // SCHED_BATCH of <sched.h>, which the module does not show.
+        _ = unsafe sched_setscheduler(0, 3, &parameters)
     }
 
     /// No library is to be led elsewhere by what the client that started the bridge has in its environment.

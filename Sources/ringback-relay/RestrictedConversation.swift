@@ -246,7 +246,7 @@ final class RestrictedConversation {
     private func send(_ bytes: [UInt8]) {
         var rest = bytes[...]
         while !rest.isEmpty {
-            output.append(RelayReply.piece(Array(rest.prefix(RelayReply.maxPiece))).bytes)
+            output.append(RelayReply.piece(rest.prefix(RelayReply.maxPiece)).bytes)
             rest = rest.dropFirst(RelayReply.maxPiece)
         }
     }

@@ -1,4 +1,5 @@
 import HTTPMessages
+import Secrets
 import Testing
 
 @testable import CurlTransport
@@ -17,6 +18,31 @@ import Testing
         await #expect { try await client.send(request) } throws: { error in
             if case .unreachable? = error as? HTTPClientError { true } else { false }
         }
+    }
+
+    @Test func `a request goes to the address that it has, whatever its name resolves to`() async throws {
+        let server = ScriptedServer { connection in
+            let head = connection.readRequest() ?? ""
+            connection.answer("200 OK", fields: "", body: head.contains("Host: localhost:") ? "by name" : head)
+        }
+        var request = HTTPRequest(url: "http://localhost:\(server.port)/")
+        let first = try await client.send(request)
+        #expect(first.address == "127.0.0.1")
+        // Nobody listens there, though the name still resolves to where somebody does.
+        request.address = "127.0.0.9"
+        await #expect(throws: HTTPClientError.self) { try await client.send(request) }
+        request.address = first.address
+        let second = try await client.send(request)
+        #expect(second.body.revealed() == "by name" && second.address == "127.0.0.1")
+        // The address is checked as the one that a name resolves to is.
+        request.refusesInsideAddresses = true
+        await #expect(throws: HTTPClientError.self) { try await client.send(request) }
+        #expect(server.connectionCount == 2)
+        // A name that is nowhere needs no resolver.
+        request = HTTPRequest(url: "https://nowhere.invalid:\(server.port)/")
+        request.address = "127.0.0.1"
+        await #expect(throws: HTTPClientError.self) { try await client.send(request) }
+        #expect(server.connectionCount == 3)
     }
 
     @Test func `a response says that its server is on this machine`() async throws {

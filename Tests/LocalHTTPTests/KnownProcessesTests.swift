@@ -34,17 +34,19 @@ struct `The processes that a loop knows` {
         var processes = KnownProcesses()
         let child = try #require(spawned("/bin/sleep", "infinity"))
         let descriptor = clinux_open_process(child)
-        processes.keep(PeerProcess(Descriptor(descriptor)), child, at: 1, age: 1)
-        #expect(processes.find(child, at: 1, age: 2)?.isAlive == true)
-        #expect(processes.find(child, at: 1, age: 1) == nil)
-        #expect(processes.find(child + 1, at: 1, age: 2) == nil)
+        processes.keep(PeerProcess(Descriptor(descriptor)), child, at: 1, age: 1, now: 0)
+        #expect(processes.find(child, at: 1, age: 2, now: 0)?.isAlive == true)
+        #expect(processes.find(child, at: 1, age: 1, now: 0) == nil)
+        #expect(processes.find(child + 1, at: 1, age: 2, now: 0) == nil)
         // Another listener's connection may be an older process's, though it was accepted later.
-        #expect(processes.find(child, at: 2, age: 2) == nil)
+        #expect(processes.find(child, at: 2, age: 2, now: 0) == nil)
         kill(child, SIGKILL)
         // It is a zombie until it is waited for: its number is not another process's yet, but it has ended.
         var status = unsafe siginfo_t()
         #expect(unsafe waitid(P_PID, id_t(child), &status, WEXITED | WNOWAIT) == 0)
-        #expect(processes.find(child, at: 1, age: 3) == nil)
+        // It is looked at again after a second.
+        #expect(processes.find(child, at: 1, age: 3, now: 999_999_999)?.isAlive == false)
+        #expect(processes.find(child, at: 1, age: 3, now: 1_000_000_000) == nil)
         #expect(fcntl(descriptor, F_GETFD) == -1)
         #expect(waitpid(child, nil, 0) == child)
     }
@@ -54,9 +56,9 @@ struct `The processes that a loop knows` {
         for number in Int32(0)...9 {
             let descriptor = clinux_open_process(getpid())
             try #require(descriptor >= 0)
-            processes.keep(PeerProcess(Descriptor(descriptor)), number, at: 1, age: 1)
+            processes.keep(PeerProcess(Descriptor(descriptor)), number, at: 1, age: 1, now: 0)
         }
-        let known = (Int32(0)...9).filter { processes.find($0, at: 1, age: 2) != nil }
+        let known = (Int32(0)...9).filter { processes.find($0, at: 1, age: 2, now: 0) != nil }
         #expect(known == Array(2...9))
     }
 
@@ -65,12 +67,12 @@ struct `The processes that a loop knows` {
         for number in Int32(1)...3 {
             let descriptor = clinux_open_process(getpid())
             try #require(descriptor >= 0)
-            processes.keep(PeerProcess(Descriptor(descriptor)), number, at: 1, age: 1)
+            processes.keep(PeerProcess(Descriptor(descriptor)), number, at: 1, age: 1, now: 0)
         }
-        let used = processes.find(2, at: 1, age: 2)
+        let used = processes.find(2, at: 1, age: 2, now: 0)
         let gaveUp = processes.giveUp()
         #expect(gaveUp)
-        let kept = (Int32(1)...3).map { processes.find($0, at: 1, age: 2) }
+        let kept = (Int32(1)...3).map { processes.find($0, at: 1, age: 2, now: 0) }
         #expect(kept[0] == nil && kept[1] === used && kept[2] == nil)
         let gaveUpMore = processes.giveUp()
         #expect(!gaveUpMore)

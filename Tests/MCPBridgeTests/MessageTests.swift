@@ -107,7 +107,9 @@ import Testing
         var reader = RelayReplyReader()
         var read: [RelayReply] = []
         for byte in replies.flatMap(\.bytes) { read += reader.append([byte]) ?? [] }
-        #expect(read == replies)
+        #expect(read == [.sending, .head(head), .piece([1]), .piece([2]), .piece([10]), .piece([0]), .end])
+        var whole = RelayReplyReader()
+        #expect(whole.append(replies.flatMap(\.bytes)) == replies)
     }
 
     @Test func `end at once when they do not`() {

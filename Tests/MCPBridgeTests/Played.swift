@@ -58,12 +58,12 @@ struct Played {
     /// A whole response.
     mutating func respond(_ number: Int, _ status: Int = 200, _ body: String? = nil, _ fields: [String: String] = [:]) {
         head(number, status, body == nil ? nil : "application/json", fields)
-        if let body { tell(.reply(number, .piece(Array(body.utf8)))) }
+        if let body { tell(.reply(number, .piece(Array(body.utf8)[...]))) }
         open[number] = nil
         tell(.reply(number, .end))
     }
 
-    mutating func event(_ number: Int, _ text: String) { tell(.reply(number, .piece(Array(text.utf8)))) }
+    mutating func event(_ number: Int, _ text: String) { tell(.reply(number, .piece(Array(text.utf8)[...]))) }
 
     mutating func lose(_ number: Int) {
         open[number] = nil

@@ -95,7 +95,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header(name.replace("_", "-"), value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
     def do_GET(self):
         place, path = self.headers.get("Host", ""), self.path.partition("?")[0]
@@ -112,6 +113,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         found = pages(place).get(path)
         kind = "application/json" if path.endswith((".json", "/version")) else "application/octet-stream"
         return self.answer(404) if found is None else self.answer(200, found, "with a token", Content_Type=kind)
+
+    do_HEAD = do_GET
 
     def do_POST(self):
         """The exchange of an ID token (RFC 8693, RFC 7523): says which one it got."""

@@ -1,4 +1,5 @@
 import StrictJSON
+import Synchronization
 import Testing
 
 @testable import Records
@@ -88,5 +89,42 @@ import Testing
         }
         #expect(folder.sockets.count == AuditFiles.most)
         #expect(folder.sockets.contains("audit-box\(AuditFiles.most + 9).jsonl"))
+    }
+
+    private func denial(_ tool: String) -> JSONObject {
+        JSONObject([.init("exposed_socket", "box"), .init("uid", 1_000), .init("tool", .string(tool))])
+    }
+
+    private static let common = JSONObject([.init("exposed_socket", "box"), .init("uid", 1_000)])
+
+    @Test func `an event that a program repeats is one line at once and one with a count`() async throws {
+        let folder = try Folder()
+        let log = folder.log()
+        for _ in 0..<1_000 { log.writeCounted("denied", denial("rm"), common: Self.common, at: "box") }
+        let entries = await log.entries(since: nil, account: nil, limit: .max).entries
+        #expect(entries.map { $0["tool"] } == ["rm", "rm"] && entries.map { $0["count"] } == [nil, 999])
+        #expect(folder.sockets == ["audit-box.jsonl"])
+        // After the window the next one is written at once again.
+        folder.clock.add(3_601, ordering: .relaxed)
+        log.writeCounted("denied", denial("rm"), common: Self.common, at: "box")
+        let later = await log.entries(since: nil, account: nil, limit: .max).entries
+        #expect(later.map { $0["count"] } == [nil, 999, nil])
+    }
+
+    @Test func `many different events of a socket are counted together, and none is lost`() async throws {
+        let folder = try Folder()
+        let log = folder.log()
+        for number in 0..<1_000 {
+            log.writeCounted("denied", denial("t\(number)"), common: Self.common, at: "box")
+            log.writeCounted("denied", denial("t0"), common: Self.common, at: "box")
+        }
+        log.writeCounted("denied", denial("t999"), common: Self.common, at: "other")
+        let entries = await log.entries(since: nil, account: nil, limit: .max).entries
+        #expect(entries.map { $0["count"]?.integer ?? 1 }.reduce(0, +) == 2_001)
+        let together = entries.filter { $0["aggregated"] == true }
+        #expect(together.map { $0["tool"] } == [nil, nil] && together.map { $0["uid"] } == [1_000, 1_000])
+        #expect(entries.count <= RepeatedEvents.capacity + 5)
+        // Another socket's are told apart.
+        #expect(entries.contains { $0["tool"] == "t999" })
     }
 }

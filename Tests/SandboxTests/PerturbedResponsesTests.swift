@@ -105,7 +105,8 @@ import Testing
             ("id_token_no_iat", "iat", nil), ("id_token_future_iat", "iat", 1_800_003_600),
             ("id_token_no_exp", "exp", nil),
             ("id_token_expired", "exp", 1_799_996_400), ("id_token_string_exp", "exp", "1800003600"),
-            ("id_token_future_nbf", "nbf", 1_800_003_600), ("id_token_wrong_nonce", "nonce", "the-nonce1"),
+            ("id_token_nbf", "nbf", 1_800_000_000), ("id_token_future_nbf", "nbf", 1_800_003_600),
+            ("id_token_wrong_nonce", "nonce", "the-nonce1"),
             ("id_token_no_nonce", "nonce", nil), ("id_token_other_auth_time", "auth_time", 1_799_999_940),
             ("id_token_wrong_at_hash", "at_hash", "AAAAAAAAAAAAAAAAAAAAAA"),
         ] as [(String, String, JSON?)])

@@ -1,5 +1,6 @@
 internal import BrokerCore
 internal import LocalHTTP
+internal import OAuthSignIn
 internal import RingbackAPI
 internal import StrictJSON
 internal import SupabaseSignIn
@@ -36,6 +37,9 @@ struct ExposedSocketResource: Resource {
         .optional("ttl", .range(lifetimes), "Seconds"),
         .optional("allow_uids", .array(.integer), "Other users who may connect"),
         .optional("flatpak", .string, "A Flatpak app's id: the socket is also made in its directory"),
+        .optional(
+            "mcp", .object([.optional("methods", .array(.string)), .optional("tools", .array(.string))]),
+            "Serve the MCP server of the account, and no token: what may be called there; without tools all of them"),
     ]
 
     func listExposedSockets(_ call: Call) async throws(Problem) -> ServerResponse {
@@ -96,10 +100,21 @@ struct ExposedSocketResource: Resource {
             name: name, accounts: accounts, ceiling: scope,
             allowedUIDs: try call.list("allow_uids") { $0.integer.flatMap { UInt32(exactly: $0) } },
             flatpak: try call.text("flatpak"),
-            lifetime: try call.number("ttl", in: ExposedSocketResource.lifetimes).map { .seconds($0) })
+            lifetime: try call.number("ttl", in: ExposedSocketResource.lifetimes).map { .seconds($0) },
+            mcp: try call.mcpAccess())
         if let mistake = order.mistake { throw call.invalid(mistake.member, mistake.reason.sentence) }
         try await refuseCeilingless(order, call)
+        try await refuseWithoutServer(order, call)
         return order
+    }
+
+    private func refuseWithoutServer(_ order: ExposedSocket.Order, _ call: Call) async throws(Problem) {
+        guard order.mcp != nil, let account = order.accounts.first else { return }
+        do throws(BrokerError) {
+            _ = try await broker.mcpServer(account)
+        } catch {
+            throw call.invalid("mcp", "\(account) is not at an MCP server")
+        }
     }
 
     /// The tokens of a Supabase project have no scopes: with a ceiling no token would be served.

@@ -58,6 +58,9 @@ extension RequestReason: Sentence {
         case .overflowUID: "65534 is the uid of all users that this system does not know"
         case .flatpakID: "it is an app's id, such as org.example.App"
         case .uidsWithFlatpak: "a Flatpak app runs as you: leave it out"
+        case .mcpOfSeveral: "mcp is for one account"
+        case .scopesWithMCP: "it cannot be combined with mcp: no token is served"
+        case .mcpName(let most): "the names of tools and methods have 1 to \(most) bytes, without control characters"
         case .lifetime(let most): "it is 1 to \(most) seconds (a year)"
         case .originsChanged: "The table of origins has changed during the request. Ask again."
         }

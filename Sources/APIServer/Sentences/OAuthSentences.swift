@@ -68,8 +68,11 @@ extension OAuthReason: Sentence {
             "\(host) names \(issuer) as its authorization server; \(client.sentence). "
                 + (scopes.isEmpty ? "It names no scopes." : "Scopes: \(scopes.joined(separator: " ")).")
         case .mcpIssuerChanged(let name, let former, let issuer):
-            "The MCP server of \(name) has another authorization server than at the last registration: \(issuer) in "
+            "The MCP server of \(name) has another authorization server than at the last sign-in: \(issuer) in "
                 + "place of \(former). The next sign-in takes place there, with a client of its own."
+        case .mcpNamesMoreScopes(let name, let scopes):
+            "The MCP server of \(name) names scopes that the sign-in did not request: \(scopes.joined(separator: " ")). The "
+                + "next sign-in requests them."
         case .mcpResponds(let status): "responds at this URL (HTTP \(status))"
         case .mcpNotAsked(let host): "It could not be found out which authorization server \(host) has."
         case .issuerNotHTTPS: "The issuer is not an https URL."

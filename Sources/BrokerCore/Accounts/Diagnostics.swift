@@ -34,7 +34,8 @@ public struct Diagnostics: Sendable {
     /// The findings for an account, in the order of a sign-in.
     public func findings(of name: AccountName) async throws(BrokerError) -> [Finding] {
         let account = try await broker.sessionManager.account(name)
-        async let diagnosis = account.provider(with: broker.tools).diagnose(.configured)
+        let session = await broker.sessionManager.held(name)
+        async let diagnosis = account.provider(with: broker.tools).diagnose(.configured, of: session)
         async let redirect = redirect(of: account)
         return network(of: account) + Diagnostics.describing(await diagnosis.findings, account)
             + (await diagnosis.awaitsCallbacks ? [redirect] : [])
@@ -46,7 +47,7 @@ public struct Diagnostics: Sendable {
     public func findings(ofCandidate account: Account, isClientOnly: Bool = false) async -> [Finding] {
         let subject: DiagnosisSubject = isClientOnly ? .candidateClient : .candidate
         return Diagnostics.describing(
-            await account.provider(with: broker.tools).diagnose(subject).findings, account)
+            await account.provider(with: broker.tools).diagnose(subject, of: nil).findings, account)
     }
 
     /// What the account's own `proxy` setting says; no finding if it has no such setting.

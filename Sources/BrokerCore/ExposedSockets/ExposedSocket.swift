@@ -103,6 +103,9 @@ extension ExposedSocket.Order {
     static let maxAccounts = 64
     static let maxScopes = 64
     static let maxUIDs = 16
+    static let maxMCPNames = 256
+    /// Bytes.
+    static let maxMCPName = 256
 
     /// What is wrong with the order: the member and the reason; nil if nothing is.
     public var mistake: (member: String, reason: RequestReason)? {
@@ -128,6 +131,19 @@ extension ExposedSocket.Order {
         }
         if let lifetime, !(.seconds(1)...Self.longestLifetime).contains(lifetime) {
             return ("ttl", .lifetime(most: Self.longestLifetime.wholeSeconds))
+        }
+        return mcp.flatMap(mistakeOfMCP)
+    }
+
+    private func mistakeOfMCP(_ mcp: ExposedSocket.MCPAccess) -> (member: String, reason: RequestReason)? {
+        if accounts.count > 1 { return ("accounts", .mcpOfSeveral) }
+        if ceiling != nil { return ("scope", .scopesWithMCP) }
+        for (member, names) in [("mcp.tools", mcp.tools ?? []), ("mcp.methods", mcp.methods)] {
+            if names.count > Self.maxMCPNames { return (member, .tooMany(most: Self.maxMCPNames)) }
+            let areNames = names.allSatisfy { name in
+                (1...Self.maxMCPName).contains(name.utf8.count) && name.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
+            }
+            if !areNames { return (member, .mcpName(most: Self.maxMCPName)) }
         }
         return nil
     }

@@ -108,19 +108,27 @@ struct ExposedSocketRecord: Equatable {
         let scopes = names(entry["scope"])
         let uids = (entry["allow_uids"]?.array ?? []).map { $0.integer.flatMap { UInt32(exactly: $0) } }
         // A member that is there and cannot be read may have been a restriction.
-        guard entry["mcp"] == nil, accounts.count == entry["accounts"]?.array?.count,
+        let mcp = entry["mcp"].flatMap { mcpAccess($0) }
+        guard (mcp == nil) == (entry["mcp"] == nil), accounts.count == entry["accounts"]?.array?.count,
             (scopes == nil) == (entry["scope"] == nil),
             !uids.contains(nil), (entry["ttl"] == nil) == (entry["expiry"] == nil)
         else { return nil }
         let order = ExposedSocket.Order(
             name: name, accounts: accounts, ceiling: scopes, allowedUIDs: uids.compactMap(\.self),
-            flatpak: entry["flatpak"]?.string, lifetime: entry["ttl"]?.integer.map { .seconds($0) })
+            flatpak: entry["flatpak"]?.string, lifetime: entry["ttl"]?.integer.map { .seconds($0) }, mcp: mcp)
         let expiry = reader.read(entry["expiry"], lifetime: order.lifetime)
         guard order.mistake == nil, (order.lifetime == nil) == (expiry == nil),
             let bindings = bindings(entry["bindings"])
         else { return nil }
         return ExposedSocket(
             id: id, order: order, origin: .call, createdAt: createdAt, expiry: expiry, bindings: bindings)
+    }
+
+    /// Nil for what cannot be read: a list that is missing would allow all tools.
+    private static func mcpAccess(_ json: JSON) -> ExposedSocket.MCPAccess? {
+        let tools = names(json["tools"])
+        guard let methods = names(json["methods"]), (tools == nil) == (json["tools"] == nil) else { return nil }
+        return ExposedSocket.MCPAccess(tools: tools, methods: methods)
     }
 
     /// Older versions did not write this member.

@@ -55,27 +55,37 @@ extension AccountKind {
 
 /// What the providers of all kinds share.
 public struct ProviderTools: Sendable {
-    public let http: any HTTPClient
+    public private(set) var http: any HTTPClient
     public let vault: any Vault
     public let work: Work
     public let clock: BrokerClock
     public let record: @Sendable (BrokerFact) -> Void
     private let memories = ProviderMemories()
+    /// What memories send their requests with.
+    private let usualHTTP: any HTTPClient
 
     init(
         http: any HTTPClient, vault: any Vault, work: Work, clock: BrokerClock,
         record: @escaping @Sendable (BrokerFact) -> Void
     ) {
         self.http = http
+        usualHTTP = http
         self.vault = vault
         self.work = work
         self.clock = clock
         self.record = record
     }
 
+    /// The same with another way to send requests, for one use.
+    public func sending(with http: any HTTPClient) -> ProviderTools {
+        var tools = self
+        tools.http = http
+        return tools
+    }
+
     /// The memory that all providers of a kind share. It is made at its first use.
     public func memory<Memory: ProviderMemory>(_ type: Memory.Type = Memory.self) -> Memory {
-        memories.find(type) { Memory(http: http, work: work, clock: clock) }
+        memories.find(type) { Memory(http: usualHTTP, work: work, clock: clock) }
     }
 
     /// The configuration was read again.

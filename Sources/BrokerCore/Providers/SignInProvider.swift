@@ -59,7 +59,9 @@ public protocol SignInProvider: Sendable {
     // MARK: Diagnosis
 
     /// Checks the provider with requests like those of a sign-in. It starts no sign-in and changes nothing.
-    func diagnose(_ subject: DiagnosisSubject) async -> Diagnosis
+    ///
+    /// - Parameter session: the account's session, if there is one.
+    func diagnose(_ subject: DiagnosisSubject, of session: Session?) async -> Diagnosis
 }
 
 /// Defaults for what most providers do not need.

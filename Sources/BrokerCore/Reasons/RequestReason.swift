@@ -21,6 +21,11 @@ public enum RequestReason: Sendable, Equatable {
     case overflowUID
     case flatpakID
     case uidsWithFlatpak
+    /// An exposed socket serves the MCP server of one account, and no token.
+    case mcpOfSeveral
+    case scopesWithMCP
+    /// A name of a tool or of a method; `most` is in bytes.
+    case mcpName(most: Int)
     /// `most` is in seconds.
     case lifetime(most: Int)
     /// The table of origins changed while the request was processed.

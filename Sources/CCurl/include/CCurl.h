@@ -39,6 +39,8 @@ static const long ccurl_header_separate = CURLHEADER_SEPARATE;
 CURLcode ccurl_refuse_inside(CURL *easy);
 /// The same, and to no address of a private network.
 CURLcode ccurl_refuse_private(CURL *easy);
+/// The address of the server of the last transfer, or NULL; valid as long as the handle. With a proxy it is the proxy's.
+const char *ccurl_address(CURL *easy);
 /// Where the server of the last transfer is, one of the numbers below. With a proxy it is the proxy's place.
 int ccurl_peer(CURL *easy);
 static const int ccurl_peer_unknown = 0;

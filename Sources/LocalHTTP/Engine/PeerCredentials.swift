@@ -64,11 +64,12 @@ extension HTTPConnection {
     /// if none is free, see ``EventLoop/freeDescriptor(for:)``.
     func process(of peer: Peer, over socket: Int32) -> PeerProcess? {
         guard case .local(_, let number) = peer, memory.value == nil, PeerProcess.isSupported else { return nil }
-        if let listener, let known = loop.processes.find(number, at: listener, age: age) { return known }
+        let now = loop.now
+        if let listener, let known = loop.processes.find(number, at: listener, age: age, now: now) { return known }
         var found = PeerProcess(of: socket)
         let code = found == nil ? errno : 0
         if code == EMFILE || code == ENFILE, loop.freeDescriptor(for: self) { found = PeerProcess(of: socket) }
-        if let found, let listener { loop.processes.keep(found, number, at: listener, age: age) }
+        if let found, let listener { loop.processes.keep(found, number, at: listener, age: age, now: now) }
         return found
     }
 

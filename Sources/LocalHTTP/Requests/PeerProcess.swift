@@ -3,7 +3,8 @@ internal import Glibc
 
 /// The process at the other end of a Unix socket, identified by a process descriptor (SO_PEERPIDFD, Linux 6.5). A
 /// process id alone could already belong to another process when it is used. As long as this process lives, its id is
-/// not reused.
+/// not reused. For a client that connects again it may be the process that had the id up to a second before: it is the
+/// client if ``isAlive`` is true.
 public final class PeerProcess: Sendable {
     private let descriptor: Descriptor
     /// A number that is unique for each process since boot (pidfs, Linux 6.9). Nil on older kernels, where all

@@ -49,7 +49,11 @@ actor ProviderDirectory: ProviderMemory {
     }
 
     /// The metadata of an issuer, by OpenID Connect Discovery, else by RFC 8414.
-    func metadata(of account: Account, issuer: String) async throws(BrokerError) -> ProviderMetadata {
+    ///
+    /// - Parameter http: what sends the requests, if they have to be fetched; nil for the usual one.
+    func metadata(
+        of account: Account, issuer: String, over http: (any HTTPClient)? = nil
+    ) async throws(BrokerError) -> ProviderMetadata {
         let key = DocumentPlace(account.metadataAddress(of: issuer), account.trust)
         let entry = metadata[key] ?? Entry()
         if let value = entry.value, let fetchedAt = entry.fetchedAt,
@@ -62,7 +66,8 @@ actor ProviderDirectory: ProviderMemory {
         if let running = entry.fetch {
             fetch = running
         } else {
-            fetch = work.start { [http] in
+            let http = http ?? self.http
+            fetch = work.start {
                 var found = await ProviderDirectory.discover(account, issuer, http, timeout, at: entry.place)
                 if case .success(let first) = found.result, found.place == 0, account.oauth.mcp == nil,
                     first.isWorthCompleting

@@ -38,7 +38,7 @@ struct ServiceProvider: SignInProvider {
         try await OAuthProvider(provider: provider).endSessionPage(of: session, form)
     }
 
-    func diagnose(_ subject: DiagnosisSubject) async -> Diagnosis {
+    func diagnose(_ subject: DiagnosisSubject, of session: Session?) async -> Diagnosis {
         await ProviderDiagnosis(provider: provider).diagnosis(isOfService: true, of: subject)
     }
 

@@ -7,6 +7,7 @@ struct MCPDiagnosis: Sendable {
     let account: Account
     let kind: MCPAccount
     let tools: ProviderTools
+    let session: Session?
 
     func diagnosis() async -> Diagnosis {
         let server = kind.server
@@ -48,15 +49,28 @@ struct MCPDiagnosis: Sendable {
                     .oauth(.mcpNeedsClient(account.name, issuer: issuer, isDocumentUnsafe: false)), .configuration,
                     setting: "client_id"))
         }
-        let record = try? await clients.record()
-        if let former = record?.clients.last, record?.client(at: issuer) == nil {
-            findings.append(
-                Finding(
-                    .discovery, .warning,
-                    .oauth(.mcpIssuerChanged(account.name, former: former.issuer, issuer: issuer)), .badResponse,
-                    setting: "mcp"))
+        return findings + (await changes(announcement, clients))
+    }
+
+    /// What has changed since the last sign-in; without a session, since the last registration.
+    private func changes(_ announcement: MCPAnnouncement, _ clients: MCPClients) async -> [Finding] {
+        let issuer = announcement.connection.issuer
+        let held = session.flatMap { MCPConnection(of: $0, at: kind.server) }
+        var former = held?.issuer
+        if held == nil, let record = try? await clients.record(), record.client(at: issuer) == nil {
+            former = record.clients.last?.issuer
         }
-        return findings
+        if let former, former != issuer {
+            let reason = OAuthReason.mcpIssuerChanged(account.name, former: former, issuer: issuer)
+            return [Finding(.discovery, .warning, .oauth(reason), .badResponse, setting: "mcp")]
+        }
+        // Scopes of the configuration were chosen by the user.
+        guard let held, account.scopes.isEmpty else { return [] }
+        let more = announcement.usualScopes.filter { !held.scopes.contains($0) }
+        guard !more.isEmpty else { return [] }
+        return [
+            Finding(.discovery, .ok, .oauth(.mcpNamesMoreScopes(account.name, scopes: more)), setting: "mcp")
+        ]
     }
 }
 

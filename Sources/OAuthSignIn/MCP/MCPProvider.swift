@@ -45,6 +45,17 @@ struct MCPProvider: SignInProvider {
     }
 
     func begin(_ request: SignInRequest, in context: SignInContext) async throws(BrokerError) -> Beginning {
+        try await pinned.walkAndBegin(request, in: context)
+    }
+
+    /// The same, with each host resolved once.
+    private var pinned: MCPProvider {
+        MCPProvider(account: account, kind: kind, tools: tools.sending(with: PinnedClient(tools.http)))
+    }
+
+    private func walkAndBegin(
+        _ request: SignInRequest, in context: SignInContext
+    ) async throws(BrokerError) -> Beginning {
         let announcement = try await walk.announcement()
         let scopes = await scopes(of: request, announcement, in: context)
         let choice = try await clients.choose(announcement, for: scopes, in: context)
@@ -150,8 +161,8 @@ struct MCPProvider: SignInProvider {
 
     // MARK: Diagnosis
 
-    func diagnose(_ subject: DiagnosisSubject) async -> Diagnosis {
-        await MCPDiagnosis(account: account, kind: kind, tools: tools).diagnosis()
+    func diagnose(_ subject: DiagnosisSubject, of session: Session?) async -> Diagnosis {
+        await MCPDiagnosis(account: account, kind: kind, tools: pinned.tools, session: session).diagnosis()
     }
 }
 

@@ -21,7 +21,8 @@ struct MCPAnnouncement: Sendable {
 }
 
 /// Asks an MCP server who issues its tokens: the challenge, the protected-resource metadata (RFC 9728), the issuer's
-/// metadata. Nothing of it is cached: a server may change its issuer between two sign-ins.
+/// metadata. Nothing of it is cached: a server may change its issuer between two sign-ins. The tools resolve each host once
+/// (``PinnedClient``).
 struct MCPWalk: Sendable {
     let account: Account
     let kind: MCPAccount
@@ -46,7 +47,7 @@ struct MCPWalk: Sendable {
             server: server, issuer: issuer, resource: kind.sendsResource ? resource.resource : nil, peer: peer)
         connection.isOwnIssuer = published == nil
         let metadata = try await directory.metadata(
-            of: account.at(connection, of: kind, with: tools), issuer: issuer)
+            of: account.at(connection, of: kind, with: tools), issuer: issuer, over: tools.http)
         guard metadata.announcesPKCE else {
             throw .misconfigured(.oauth(.mcpIssuerWithoutPKCE(account.name, issuer: issuer)))
         }

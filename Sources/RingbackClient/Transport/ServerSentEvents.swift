@@ -8,16 +8,19 @@ package struct ServerSentEvents {
         package var name = "message"
         /// The data, as UTF-8.
         package var bytes: [UInt8]
+        /// The bytes have no line break inside.
+        package var isOneLine: Bool
         package var data: String { String(decoding: bytes, as: UTF8.self) }
 
         package init(id: String? = nil, name: String = "message", data: String = "") {
-            self.init(id: id, name: name, bytes: Array(data.utf8))
+            self.init(id: id, name: name, bytes: Array(data.utf8), isOneLine: !data.utf8.contains(10))
         }
 
-        init(id: String?, name: String, bytes: [UInt8]) {
+        init(id: String?, name: String, bytes: [UInt8], isOneLine: Bool) {
             self.id = id
             self.name = name
             self.bytes = bytes
+            self.isOneLine = isOneLine
         }
     }
 
@@ -35,17 +38,26 @@ package struct ServerSentEvents {
     private var id: String?
     private var name = ""
     private var data: [UInt8] = []
-    private var hasData = false
+    /// Lines of the event's data.
+    private var lines = 0
+    /// The data of each event ends with a line feed, so that it can be written as a line without a copy.
+    private let endsWithLineFeed: Bool
 
-    package init(limit: Int = 1 << 20) { self.limit = limit }
+    package init(limit: Int = 1 << 20, endsWithLineFeed: Bool = false) {
+        self.limit = limit
+        self.endsWithLineFeed = endsWithLineFeed
+    }
 
     /// Takes bytes and returns the events that they completed.
     ///
     /// - Throws: `bad_response` for a line or an event without end.
-    package mutating func append(_ bytes: [UInt8]) throws(RingbackError) -> [Event] {
+    package mutating func append(_ bytes: [UInt8]) throws(RingbackError) -> [Event] { try append(bytes[...]) }
+
+    /// The same for a part of an array.
+    package mutating func append(_ bytes: ArraySlice<UInt8>) throws(RingbackError) -> [Event] {
         var events: [Event] = []
-        var place = 0
-        while place < bytes.count {
+        var place = bytes.startIndex
+        while place < bytes.endIndex {
             if skipsNewline {
                 skipsNewline = false
                 if bytes[place] == 10 {
@@ -53,11 +65,11 @@ package struct ServerSentEvents {
                     continue
                 }
             }
-            let end = ByteSearch.lineEnd(in: bytes.span, from: place)
+            let end = bytes.startIndex + ByteSearch.lineEnd(in: bytes.span, from: place - bytes.startIndex)
             guard line.count + end - place <= limit else {
                 throw RingbackError(.badResponse, "The server sent an event without end.")
             }
-            guard end < bytes.count else {
+            guard end < bytes.endIndex else {
                 line += bytes[place...]
                 break
             }
@@ -92,12 +104,14 @@ package struct ServerSentEvents {
         defer {
             name = ""
             data = []
-            hasData = false
+            lines = 0
         }
-        guard hasData else { return nil }
+        // An event of empty data stays empty.
+        guard lines > 0 else { return nil }
+        if endsWithLineFeed, !data.isEmpty { data.append(10) }
         // What is no UTF-8 is replaced, as the standard says.
         let bytes = ByteSearch.isASCII(data.span) ? data : Array(String(decoding: data, as: UTF8.self).utf8)
-        return Event(id: id, name: name.isEmpty ? "message" : name, bytes: bytes)
+        return Event(id: id, name: name.isEmpty ? "message" : name, bytes: bytes, isOneLine: lines == 1)
     }
 
     /// Compares bytes: as a `Character`, a colon or a space with a combining accent would not be recognized.
@@ -109,12 +123,13 @@ package struct ServerSentEvents {
         if bytes.first == UInt8(ascii: " ") { bytes = bytes.dropFirst() }
         switch String(decoding: line[..<(colon ?? line.endIndex)], as: UTF8.self) {
         case "data":
-            if hasData { data.append(10) }
+            if lines > 0 { data.append(10) }
             guard data.count + bytes.count <= limit else {
                 throw RingbackError(.badResponse, "The server sent an event without end.")
             }
+            if data.isEmpty { data.reserveCapacity(bytes.count + 1) }
             data += bytes
-            hasData = true
+            lines += 1
         // The id is sent back to the server in a header field, and also holds for later events without one.
         case "id": if !bytes.contains(0) { id = String(decoding: bytes, as: UTF8.self) }
         case "event": name = String(decoding: bytes, as: UTF8.self)

@@ -58,6 +58,7 @@ enum Perturbation: String, CaseIterable, Sendable {
     case idTokenNoExpiry = "id_token_no_exp"
     case idTokenExpired = "id_token_expired"
     case idTokenStringExpiry = "id_token_string_exp"
+    case idTokenNotBefore = "id_token_nbf"  // correct: some readers of ID tokens demand the claim
     case idTokenFutureNotBefore = "id_token_future_nbf"
     case idTokenWrongNonce = "id_token_wrong_nonce"  // …-nonce-invalid
     case idTokenNoNonce = "id_token_no_nonce"
@@ -175,6 +176,7 @@ struct Perturbations {
             for name in ["exp", "iat", "auth_time"] { shift(name, of: &claims, by: -3_600) }
         }
         if take(.idTokenFutureIssuedAt) { shift("iat", of: &claims, by: 3_600) }
+        if take(.idTokenNotBefore) { claims["nbf"] = claims["iat"] }
         if take(.idTokenFutureNotBefore) {
             claims["nbf"] = claims["iat"]
             shift("nbf", of: &claims, by: 3_600)

@@ -10,7 +10,8 @@ struct ExposeVerbs: ParsableCommand {
         commandName: "expose", abstract: "Show accounts through a restricted socket: to a container, or over SSH.",
         discussion: """
             ringback expose NAME makes a socket that serves only the access tokens of the named accounts, limited to \
-            --scope, and who is signed in to them. Prints where it is.
+            --scope, and who is signed in to them. With --mcp it serves the MCP server of one account instead, and no \
+            token. Prints where it is.
             """,
         subcommands: [ExposeCreate.self, ExposeList.self, ExposeRevoke.self], defaultSubcommand: ExposeCreate.self)
 }
@@ -43,6 +44,20 @@ struct ExposeCreate: ParsableCommand {
     @Option(help: ArgumentHelp("Also make it in the directory of this Flatpak app.", valueName: "app-id"))
     var flatpak: String?
 
+    @Flag(help: "Serve the account's MCP server to ringback mcp, and no token.")
+    var mcp = false
+
+    @Option(
+        help: ArgumentHelp(
+            "With --mcp: a tool that may be called; may be repeated. Without it, all.", valueName: "name"))
+    var tool: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "With --mcp: a method that may be called; may be repeated. Without it, tools/list and tools/call.",
+            valueName: "name"))
+    var method: [String] = []
+
     @OptionGroup var json: JSONOption
     @OptionGroup var daemon: DaemonOptions
 
@@ -61,6 +76,9 @@ struct ExposeCreate: ParsableCommand {
         if let ttl, TimeSpan.seconds(of: ttl) == nil {
             throw ValidationError("--ttl must be a span such as 90s, 15m, 8h or 7d.")
         }
+        if !mcp, !tool.isEmpty || !method.isEmpty { throw ValidationError("--tool and --method need --mcp.") }
+        if mcp, scope != nil { throw ValidationError("--scope cannot be combined with --mcp: no token is served.") }
+        if mcp, account.count > 1 { throw ValidationError("--mcp is for one account.") }
     }
 
     func run() throws {
@@ -72,6 +90,12 @@ struct ExposeCreate: ParsableCommand {
             body["ttl"] = ttl.flatMap { TimeSpan.seconds(of: $0) }.map { .integer($0) }
             if !allowUid.isEmpty { body["allow_uids"] = .array(allowUid.map { .integer(Int($0)) }) }
             body["flatpak"] = flatpak.map { .string($0) }
+            if mcp {
+                var access = JSONObject()
+                if !tool.isEmpty { access["tools"] = .array(tool.map { .string($0) }) }
+                if !method.isEmpty { access["methods"] = .array(method.map { .string($0) }) }
+                body["mcp"] = .object(access)
+            }
             let socket: JSON
             do throws(RingbackError) {
                 socket = try daemon.calls().call(.createExposedSocket, body: .object(body))
@@ -92,6 +116,12 @@ struct ExposeCreate: ParsableCommand {
         let scope = socket["scope"]?.string.map { ", for at most “\($0)”" } ?? ""
         let end = socket["expires_at"]?.integer.map { ", until \(TimeText.dateAndTime($0))" } ?? ""
         var lines = ["It serves the access tokens of \(accounts)\(scope)\(end), and who is signed in: nothing else."]
+        if let mcp = socket["mcp"] {
+            lines = [
+                "It serves the MCP server of \(accounts) with \(ExposeList.tools(mcp))\(end), and no token.",
+                "What runs there: ringback mcp \(accounts)",
+            ]
+        }
         if let app = socket["flatpak"]?.string, let socket = socket["flatpak_socket"]?.string {
             lines.append("For the app: flatpak override --user --env=RINGBACK_SOCK=\(Shell.sh.quoted(socket)) \(app)")
         } else if let directory = socket["directory"]?.string {

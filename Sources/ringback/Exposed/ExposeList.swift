@@ -45,11 +45,18 @@ struct ExposeList: ParsableCommand {
         }
     }
 
+    /// Which tools of an MCP server a socket serves.
+    static func tools(_ mcp: JSON) -> String {
+        guard let tools = mcp["tools"]?.array?.compactMap(\.string) else { return "all tools" }
+        return tools.isEmpty ? "no tools" : tools.joined(separator: ", ")
+    }
+
     private static func cells(_ socket: JSON) -> [String] {
         let uids = (socket["allow_uids"]?.array ?? []).compactMap { $0.integer.map(String.init) }
         return [
             socket["name"]?.string ?? "", (socket["accounts"]?.array ?? []).compactMap(\.string).joined(separator: ","),
-            socket["scope"]?.string ?? "any", uids.isEmpty ? "own" : "own," + uids.joined(separator: ","),
+            socket["mcp"].map { "MCP: \(tools($0))" } ?? socket["scope"]?.string ?? "any",
+            uids.isEmpty ? "own" : "own," + uids.joined(separator: ","),
             TimeText.validity(until: socket["expires_at"]?.integer, now: TimeText.now()),
             socket["source"]?.string == "api" ? "expose" : socket["source"]?.string ?? "",
             socket["flatpak_socket"]?.string ?? socket["socket"]?.string ?? "",

@@ -37,7 +37,9 @@ enum AdapterProgram {
     }
 
     private static func name(_ arguments: [String]) -> String? {
-        arguments.first?.split(separator: "/").last.map(String.init)
+        guard let path = arguments.first else { return nil }
+        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return path }
+        return String(path[path.utf8.index(after: slash)...])
     }
 }
 

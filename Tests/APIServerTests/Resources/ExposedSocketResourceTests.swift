@@ -1,3 +1,5 @@
+import OAuth
+import OAuthSignIn
 import StrictJSON
 import Testing
 
@@ -61,14 +63,51 @@ import Testing
         (#"{"name":"a","account":"work","socket":"/tmp/x"}"#, "socket"),
         (#"{"name":"a","account":"work","path":"/tmp/x"}"#, "path"),
         (#"{"name":"a","account":"work","scopes":"openid"}"#, "scopes"),
+        (#"{"name":"a","account":"work","mcp":{}}"#, "mcp"), (#"{"name":"a","account":"work","mcp":true}"#, "mcp"),
+        (#"{"name":"a","account":"linear","mcp":null}"#, "mcp"),
+        (#"{"name":"a","accounts":["linear","work"],"mcp":{}}"#, "accounts"),
+        (#"{"name":"a","account":"linear","mcp":{},"scope":"openid"}"#, "scope"),
+        (#"{"name":"a","account":"linear","mcp":{"tools":null}}"#, "mcp.tools"),
+        (#"{"name":"a","account":"linear","mcp":{"tools":[""]}}"#, "mcp.tools"),
+        (#"{"name":"a","account":"linear","mcp":{"tools":"echo"}}"#, "mcp.tools"),
+        (#"{"name":"a","account":"linear","mcp":{"tools":["a\u0007"]}}"#, "mcp.tools"),
+        (#"{"name":"a","account":"linear","mcp":{"methods":["tools/cal"]}}"#, "mcp.methods"),
+        (#"{"name":"a","account":"linear","mcp":{"tool":["echo"]}}"#, "mcp.tool"),
     ])
     func `a mistake is named, and nothing is made`(body: String, member: String) async throws {
         let house = try await APIHouse()
+        try await house.configure([try APIHouse.account("work"), try Self.linear()])
         let answer = await house.ask("POST", "/v1/exposed-sockets", body)
         #expect(answer.status == 400)
         #expect(answer.code == "validation_failed")
         #expect(answer["detail"]?.string?.hasPrefix("\(member):") == true, "\(answer.text)")
         #expect(await house.exposedSockets.all.isEmpty)
+    }
+
+    /// An account at an MCP server.
+    private static func linear() throws -> Account {
+        let server = try MCPServer(parsing: "https://mcp.example.org/mcp")
+        let rules = OAuthAccount(endpoints: .issuer("https://mcp.example.org"))
+        return Account(
+            name: try #require(AccountName("linear")), provider: "mcp", source: "test",
+            kind: MCPAccount(server: server, rules: rules), clientID: "")
+    }
+
+    @Test func `serve an MCP server, with what was named`() async throws {
+        let house = try await APIHouse()
+        try await house.configure([try Self.linear()])
+        let all = await house.ask("POST", "/v1/exposed-sockets", #"{"name":"a","account":"linear","mcp":{}}"#)
+        #expect(all.status == 201, "\(all.text)")
+        #expect(all["mcp"]?["tools"] == nil && all["mcp"]?["methods"] == ["tools/call", "tools/list"])
+        let some = await house.ask(
+            "POST", "/v1/exposed-sockets",
+            #"{"name":"b","account":"linear","mcp":{"tools":["echo"],"methods":["prompts/get"]}}"#)
+        #expect(some["mcp"]?["tools"] == ["echo"] && some["mcp"]?["methods"] == ["prompts/get"])
+        let none = await house.ask(
+            "POST", "/v1/exposed-sockets", #"{"name":"c","account":"linear","mcp":{"tools":[]}}"#)
+        #expect(none["mcp"]?["tools"] == [])
+        let listed = await house.ask("GET", "/v1/exposed-sockets")["exposed_sockets"]?.array ?? []
+        #expect(listed == [all.json, some.json, none.json])
     }
 
     @Test func `show accounts that there are, under names that are free`() async throws {

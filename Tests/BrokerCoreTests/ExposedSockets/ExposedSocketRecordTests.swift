@@ -19,6 +19,11 @@ import Testing
             ExposedSocket(
                 id: "b", order: ExposedSocket.Order(name: "two", accounts: [House.name], flatpak: "org.example.App"),
                 origin: .call, createdAt: WallInstant(seconds: 6), expiry: nil),
+            ExposedSocket(
+                id: "c",
+                order: ExposedSocket.Order(
+                    name: "mcp", accounts: [House.name], mcp: .init(tools: ["echo"], methods: ["tools/call"])),
+                origin: .call, createdAt: WallInstant(seconds: 7), expiry: nil),
         ]
         var revoked = ExposedSocketTable(ExposedSocket.Order(name: "three", accounts: [House.name]), by: clock.clock)
         revoked.ending = .revoked
@@ -53,6 +58,16 @@ import Testing
             #"{"version":1,"boot_id":"","exposed_sockets":[{"id":"a","name":"x","accounts":["work"],"created_at":1}]}"#
         let record = try #require(ExposedSocketRecord(reading: Array(text.utf8), by: TestClock().clock))
         #expect(record.exposedSockets.map(\.name) == ["x"] && record.exposedSockets[0].bindings.isEmpty)
+    }
+
+    @Test(arguments: [
+        #"{}"#, #"{"methods":["tools/call"],"tools":"echo"}"#, #"{"methods":["tools/call"],"tools":[1]}"#,
+        #"{"methods":[""]}"#, #"{"methods":"all"}"#, "true",
+    ])
+    func `what may be called and cannot be read is no permission`(mcp: String) throws {
+        let socket = #"{"id":"a","name":"x","accounts":["work"],"created_at":1,"mcp":\#(mcp)}"#
+        let text = #"{"version":1,"boot_id":"","exposed_sockets":[\#(socket)]}"#
+        #expect(ExposedSocketRecord(reading: Array(text.utf8), by: TestClock().clock) == nil)
     }
 
     @Test func `two of a name are none`() {

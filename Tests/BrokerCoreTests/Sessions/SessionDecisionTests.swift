@@ -151,7 +151,7 @@ private func session(
         }
         func revoke(_ session: Session, endingAll: Bool) async throws(BrokerError) -> Bool { true }
         func family(of session: Session) -> String? { session.scope }
-        func diagnose(_ subject: DiagnosisSubject) async -> Diagnosis { Diagnosis([]) }
+        func diagnose(_ subject: DiagnosisSubject, of session: Session?) async -> Diagnosis { Diagnosis([]) }
     }
 
     private func succession(

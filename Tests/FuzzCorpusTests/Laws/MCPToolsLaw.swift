@@ -16,7 +16,7 @@ enum MCPToolsLaw {
         var head = RelayHead(status: 200)
         head.fields = [RelayRequest.Field("Content-Type", "application/json")]
         _ = bridge.handle(.reply(number, .head(head)), at: .zero)
-        _ = bridge.handle(.reply(number, .piece(Array(list.utf8))), at: .zero)
+        _ = bridge.handle(.reply(number, .piece(Array(list.utf8)[...])), at: .zero)
         _ = bridge.handle(.reply(number, .end), at: .zero)
         let call =
             Array(#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t",\#(meta),"arguments":"#.utf8)

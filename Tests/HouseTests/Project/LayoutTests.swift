@@ -11,6 +11,7 @@ private let allowed: [String: Set<String>] = [
     "LocalHTTP": ["CLinux", "HTTPMessages", "ServiceLifecycle"],
     "RingbackClient": ["RingbackAPI", "Encodings", "StrictJSON", "CLinux"],
     "DesktopBus": ["CSystemd", "COpenSSL", "Cryptography", "Encodings", "Secrets"],
+    "PostgresClient": ["CPostgres", "CLinux", "Secrets"],
     "Launcher": ["CLinux", "DesktopBus", "Secrets", "StrictJSON"],
     "MCPBridge": ["RingbackClient", "HTTPMessages", "Encodings", "StrictJSON"],
     "OAuth": ["Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"],
@@ -42,7 +43,7 @@ private let allowed: [String: Set<String>] = [
     "CloudCredentials": ["BrokerCore", "Adapters", "Cryptography", "HTTPMessages", "Secrets"],
     "APIServer": [
         "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "KeptFiles", "CloudCredentials", "Adapters",
-        "SupabaseAuth", "Records", "RingbackAPI", "LocalHTTP", "SessionVault", "Encodings", "FilePaths",
+        "MCPBridge", "SupabaseAuth", "Records", "RingbackAPI", "LocalHTTP", "SessionVault", "Encodings", "FilePaths",
         "HTTPMessages", "Secrets", "StrictJSON",
     ],
     "ringback": [
@@ -72,11 +73,11 @@ private let layers: [Set<String>] = [
     [
         "CurlTransport", "LocalHTTP", "CallbackListener", "SignInPage", "Cryptography", "RingbackClient", "Launcher",
         "DesktopBus",
-        "Terminal", "NetworkWatch", "SchemeRegistration", "Adapters",
+        "PostgresClient", "Terminal", "NetworkWatch", "SchemeRegistration", "Adapters",
     ],
     [
         "Secrets", "StrictJSON", "Encodings", "FilePaths", "HTTPMessages", "RingbackAPI", "CLinux", "CCurl",
-        "CErasedHeap", "COpenSSL", "CSystemd",
+        "CErasedHeap", "COpenSSL", "CPostgres", "CSystemd",
     ],
 ]
 

@@ -52,6 +52,8 @@ private let commandsForPeople = [
         "needs another machine; run at this one by make test-ssh",
     "podman run -v $XDG_RUNTIME_DIR/ringback/mount/ci:/run/ringback:ro -e RINGBACK_SOCK=/run/ringback/socket IMAGE":
         "needs podman; the same is run in namespaces by the tests of restricted sockets",
+    "ringback expose agent --account linear --mcp --tool list_issues --tool get_issue":
+        "there is no MCP server: ExposedServerTests run it",
     "ringback expose calendar --account work --flatpak org.example.Calendar":
         "is for an app that is not there; run by the tests of restricted sockets",
     "ringback supabase update-user app --email new@example.org": "asks a person for codes; run by the tests of changes",

@@ -46,6 +46,22 @@ import Testing
         #expect(house.provider.requests.allSatisfy { $0.endpoint == .metadata } && !house.provider.requests.isEmpty)
     }
 
+    @Test func `whose names resolve differently the second time leads to their first addresses`() async throws {
+        let house = try await MCPHouse()
+        _ = try await house.begin()
+        for (host, requests) in Dictionary(grouping: house.network.requests, by: { $0.url.split(separator: "/")[1] }) {
+            #expect(requests.count >= 2, "\(host)")
+            #expect(requests[0].address == nil, "\(host)")
+            let later = Set(requests.dropFirst().map(\.address))
+            #expect(later.count == 1 && later != [nil], "\(host): \(later)")
+        }
+        #expect(house.network.urls.contains("POST https://id.example/register"))
+        // The next walk resolves them again: an address may change.
+        let before = house.network.requests.count
+        _ = try await Diagnostics(of: house.broker).findings(of: House.name)
+        #expect(house.network.requests[before].address == nil)
+    }
+
     @Test(arguments: [
         (PeerPlace.elsewhere, true, true), (.unknown, true, true), (.privateNetwork, true, false),
         (.inside, false, false),

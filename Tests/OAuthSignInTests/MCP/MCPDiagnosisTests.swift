@@ -41,6 +41,32 @@ import Testing
                 .mcpIssuerChanged(House.name, former: "https://id.example", issuer: "https://other.example")))
     }
 
+    @Test func `says which scopes are new since the sign-in, unless the user chose them`() async throws {
+        let house = try await MCPHouse()
+        try await house.signIn()
+        let more = OAuthReason.mcpNamesMoreScopes(House.name, scopes: ["mcp:admin"])
+        #expect(try await findings(house).count == 2)
+        house.network.announce { $0.challenge = #"Bearer scope="mcp:read mcp:admin""# }
+        #expect(try await findings(house).contains(more))
+        let chosen = try await MCPHouse { account, _ in account.scopes = ["mcp:read"] }
+        try await chosen.signIn()
+        chosen.network.announce { $0.challenge = #"Bearer scope="mcp:read mcp:admin""# }
+        #expect(try await !findings(chosen).contains(more))
+    }
+
+    @Test func `says that the issuer has changed, also without a registration`() async throws {
+        let house = try await MCPHouse { account, _ in account.clientID = "configured" }
+        try await house.signIn()
+        house.network.announce { announced in
+            announced.documents["/.well-known/oauth-protected-resource/mcp"] = [
+                "resource": "https://mcp.example/mcp", "authorization_servers": ["https://other.example"],
+            ]
+        }
+        #expect(
+            try await findings(house).contains(
+                .mcpIssuerChanged(House.name, former: "https://id.example", issuer: "https://other.example")))
+    }
+
     @Test func `says what is wrong with its documents`() async throws {
         let house = try await MCPHouse()
         house.network.announce { announced in

@@ -32,6 +32,8 @@ final class MCPNetwork: HTTPClient {
         var secret: String?
         var isManaged = false
         var hidesMetadata = false
+        /// How often a name was resolved.
+        var resolutions = 0
     }
 
     private let providers: [FakeProvider]
@@ -63,7 +65,18 @@ final class MCPNetwork: HTTPClient {
     var urls: [String] { requests.map { "\($0.method) \($0.url)" } }
     func requests(to suffix: String) -> [HTTPRequest] { requests.filter { $0.url.hasSuffix(suffix) } }
 
+    /// Every name resolves to another address each time.
     func send(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {
+        var response = try await respond(to: request)
+        response.address = state.withLock { state in
+            if let address = request.address { return address }
+            state.resolutions += 1
+            return "192.0.2.\(state.resolutions)"
+        }
+        return response
+    }
+
+    private func respond(to request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {
         let announced = state.withLock { state in
             state.requests.append(request)
             return state.announced

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""Does the audit log name the right program when process ids are used again, and after exec?
+
+The daemon runs in a process namespace of its own, where this campaign chooses the id of the next process. Three races, as
+often as asked, with two programs, alpha and beta:
+
+- alpha asks and ends; at once beta asks with alpha's process id;
+- alpha asks, runs beta by exec, and beta asks;
+- alpha asks and runs beta by exec. While the daemon is stopped, beta asks and ends, and another alpha starts with its
+  process id. When the daemon goes on, /proc tells it that alpha asked.
+
+No line that is marked as verified may count one program's request for the other. The control is the third race: there an
+unverified line names alpha, so a daemon that trusted /proc would be wrong each time. Needs root, for the namespace.
+"""
+
+import glob
+import json
+import os
+import signal
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+from house import HERE, Died, House, stop, until  # noqa: E402
+from report import Report, could_not_run, options, progress, table  # noqa: E402
+from stage import Trouble  # noqa: E402
+
+ROUNDS = 500
+# How often the id of the next process is set before a race is given up: a thread of the daemon may have taken it.
+TRIES = 50
+
+
+class Programs:
+    """One program under two names."""
+
+    def __init__(self, directory, socket):
+        self.socket = socket
+        self.paths = {name: os.path.join(directory, name) for name in ("alpha", "beta")}
+        for path in self.paths.values():
+            subprocess.run(["cc", "-O2", "-o", path, os.path.join(HERE, "process_ids.c")], check=True)
+
+    def words(self, name, *steps):
+        return [self.paths[name], self.socket, *steps]
+
+    def start(self, name, *steps):
+        return subprocess.Popen(self.words(name, *steps), stdin=subprocess.PIPE)
+
+    def start_as(self, number, name, *steps):
+        """Starts a program with this process id, which is free."""
+        for _ in range(TRIES):
+            with open("/proc/sys/kernel/ns_last_pid", "w") as file:
+                file.write(str(number - 1))
+            process = self.start(name, *steps)
+            if process.pid == number:
+                return process
+            # It has asked nothing yet.
+            process.kill()
+            process.wait()
+        raise Trouble(f"no process got the id {number}")
+
+
+def finish(process):
+    """Lets a program end. Returns its process id, which is free afterwards."""
+    process.stdin.close()
+    status = process.wait(timeout=20)
+    if status != 0:
+        raise Trouble(f"{process.args[0]} ended with {status}")
+    return process.pid
+
+
+def used_again(programs, house):
+    number = finish(programs.start("alpha", "get", "get", "get"))
+    beta = programs.start_as(number, "beta", "wait", "get", "get")
+    finish(beta)
+
+
+def executed(programs, house):
+    finish(programs.start("alpha", "get", "get", "exec", *programs.words("beta", "get", "get")))
+
+
+def stopped(programs, house):
+    alpha = programs.start("alpha", "get", "get", "stop", "exec", *programs.words("beta", "send"))
+    os.waitpid(alpha.pid, os.WUNTRACED)
+    house.daemon.send_signal(signal.SIGSTOP)
+    alpha.send_signal(signal.SIGCONT)
+    number = finish(alpha)
+    other = programs.start_as(number, "alpha", "wait", "get")
+    house.daemon.send_signal(signal.SIGCONT)
+    # It is answered after the request of beta, which came before.
+    if house.api("GET", "/v1/status")[0] != 200:
+        raise Trouble("the daemon gives no status")
+    finish(other)
+
+
+# What each race lets the audit log count as verified, at least and at most, for alpha and for beta. A process that takes
+# over an id within a second of the last look at the former one may be marked as unverified.
+RACES = [
+    (used_again, {"alpha": (3, 3), "beta": (0, 2)}, 5),
+    (executed, {"alpha": (2, 2), "beta": (2, 2)}, 4),
+    (stopped, {"alpha": (2, 3), "beta": (0, 1)}, 4),
+]
+
+
+def counted(house, total):
+    """The counts of the audit log by program and by whether it is verified, once they are all there."""
+
+    def look():
+        counts = {}
+        for path in glob.glob(house.place("kept/**/audit*"), recursive=True):
+            if not os.path.isfile(path):
+                continue
+            with open(path) as file:
+                for line in file:
+                    entry = json.loads(line)
+                    if entry.get("event") == "issued_token":
+                        key = os.path.basename(entry.get("executable", "")), entry["verified"]
+                        counts[key] = counts.get(key, 0) + entry["count"]
+        return counts if sum(counts.values()) >= total else None
+
+    return until(f"{total} issued tokens in the audit log", look)
+
+
+def race(house, programs, report, run, limits, requests, rounds):
+    house.fresh()
+    house.start()
+    if house.sign_in()[0] != 200:
+        raise Trouble("the sign-in failed")
+    for _ in range(rounds):
+        run(programs, house)
+    stop(house.daemon)
+    counts = counted(house, requests * rounds)
+    for name, (least, most) in limits.items():
+        verified = counts.get((name, True), 0)
+        report.note(
+            least * rounds <= verified <= most * rounds, f"{run.__name__}: what is counted for {name} as verified",
+            f"{verified} in {rounds} rounds, not {least} to {most} in each")
+    report.note(
+        sum(counts.values()) == requests * rounds, f"{run.__name__}: each request is counted once",
+        f"{sum(counts.values())} of {requests * rounds}")
+    return [run.__name__, *(counts.get((name, is_verified), 0)
+                            for name in ("alpha", "beta", "") for is_verified in (True, False))]
+
+
+def main():
+    arguments = options(__doc__, rounds=(ROUNDS, "how often each race is run"))
+    if os.geteuid() != 0:
+        progress("only root can choose process ids")
+        return 1
+    if os.getpid() != 1:
+        # The namespace: this campaign is its first process, and all others end with it.
+        command = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", sys.executable, __file__]
+        return subprocess.run(command + sys.argv[1:]).returncode
+    rounds = 40 if arguments.short else arguments.rounds
+    report = Report()
+    house = House(arguments.bin, shimmed=False)
+    try:
+        programs = Programs(house.directory, house.socket)
+        rows = [race(house, programs, report, *each, rounds) for each in RACES]
+        control = rows[2][2]
+        report.note(
+            control >= rounds // 2, "the control: /proc alone would have named the wrong program",
+            f"in {control} of {rounds} rounds only")
+        table(f"counts of {rounds} rounds, verified and not", [
+            "race", "alpha", "unverified", "beta", "unverified", "no program", "unverified"], rows)
+    except (Trouble, Died, OSError, subprocess.SubprocessError) as trouble:
+        house.close(arguments.keep)
+        return could_not_run(trouble, house)
+    house.close(arguments.keep)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

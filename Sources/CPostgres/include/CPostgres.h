@@ -1,0 +1,82 @@
+// libpq for Swift: a wrapper for each function that is used. Neither libpq nor its headers are needed to build or to
+// start: the library is loaded when a database is configured. The types are declared here, as libpq 5 has them since
+// PostgreSQL 10; its binary interface keeps them.
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/// Loads libpq. Returns false if it or one of its functions is missing. May be called from any thread, any number of
+/// times; must be called before anything else of this file.
+bool cpostgres_load(void);
+
+/// A connection. It belongs to one thread at a time.
+typedef struct pg_conn cpostgres_connection;
+/// What the server returned for one statement.
+typedef struct pg_result cpostgres_result;
+
+/// Begins to connect, with settings as two arrays that end with NULL. It resolves the server's name, which may block.
+/// Returns NULL if there is no memory.
+cpostgres_connection *cpostgres_start(const char *const *names, const char *const *values);
+/// Continues to connect. Returns one of the numbers below.
+int cpostgres_poll(cpostgres_connection *connection);
+static const int cpostgres_poll_failed = 0;
+static const int cpostgres_poll_reading = 1;
+static const int cpostgres_poll_writing = 2;
+static const int cpostgres_poll_ok = 3;
+/// How far it has come: one of the numbers below, or another one. After a failure only `cpostgres_stage_failed`.
+int cpostgres_stage(const cpostgres_connection *connection);
+static const int cpostgres_stage_ready = 0;
+static const int cpostgres_stage_failed = 1;
+/// The socket is being connected.
+static const int cpostgres_stage_started = 2;
+static const int cpostgres_stage_tls = 7;
+/// It is being found out whether the server takes changes.
+static const int cpostgres_stage_checking = 9;
+static const int cpostgres_stage_checking_target = 12;
+static const int cpostgres_stage_checking_standby = 13;
+/// Closes and frees.
+void cpostgres_finish(cpostgres_connection *connection);
+/// The text of the last failure, of the library or the server; never NULL. An error of the server has its SQLSTATE after
+/// the severity.
+const char *cpostgres_error(const cpostgres_connection *connection);
+int cpostgres_socket(const cpostgres_connection *connection);
+/// The number of the server's process, as it was told when the connection was made. A pooler tells another one.
+int cpostgres_backend(const cpostgres_connection *connection);
+/// True if the server asked for a password and there was none.
+bool cpostgres_lacks_password(const cpostgres_connection *connection);
+bool cpostgres_uses_tls(cpostgres_connection *connection);
+
+/// Sends a statement with parameters in binary format and asks for results in binary format. False if that failed.
+bool cpostgres_send(cpostgres_connection *connection, const char *statement, int count, const uint32_t *types,
+                    const char *const *values, const int *lengths);
+/// Sends several statements without parameters, which the server runs as one transaction. False if that failed.
+bool cpostgres_send_script(cpostgres_connection *connection, const char *script);
+/// Writes what is pending: 0 if nothing is left, 1 if something is, -1 after a failure.
+int cpostgres_flush(cpostgres_connection *connection);
+/// Reads what is there. False after a failure, also when the server has closed the connection.
+bool cpostgres_consume(cpostgres_connection *connection);
+/// True if `cpostgres_result_next` would wait.
+bool cpostgres_is_busy(cpostgres_connection *connection);
+/// The next result of what was sent; NULL if there is none left.
+cpostgres_result *cpostgres_result_next(cpostgres_connection *connection);
+
+/// True for rows, and for a statement that returns none.
+bool cpostgres_result_is_good(const cpostgres_result *result);
+/// The SQLSTATE of an error, or NULL.
+const char *cpostgres_result_state(const cpostgres_result *result);
+/// The detail of an error, or NULL.
+const char *cpostgres_result_detail(const cpostgres_result *result);
+int cpostgres_result_rows(const cpostgres_result *result);
+int cpostgres_result_columns(const cpostgres_result *result);
+/// The bytes of a value, valid until the result is freed; NULL for SQL's null.
+const uint8_t *cpostgres_result_value(const cpostgres_result *result, int row, int column, int *count);
+void cpostgres_result_free(cpostgres_result *result);
+
+/// Takes the next notification that was read, and copies its payload, cut to the capacity. False if there is none.
+bool cpostgres_notification(cpostgres_connection *connection, char *payload, size_t capacity);
+
+/// The verifier that the server stores for a password (SCRAM-SHA-256, RFC 7677), made without the server. False if that
+/// failed or the text does not fit.
+bool cpostgres_verifier(cpostgres_connection *connection, const char *password, const char *user, char *verifier,
+                        size_t capacity);

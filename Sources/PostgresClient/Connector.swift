@@ -1,0 +1,46 @@
+internal import Dispatch
+internal import Secrets
+internal import Synchronization
+
+/// Makes connections: asks for the password each time, since it may have been changed.
+struct Connector: Sendable {
+    private let settings: Settings
+    private let password: PostgresPassword
+
+    init(_ url: PostgresURL, password: PostgresPassword, application: String) {
+        settings = Settings(url, password: password, application: application)
+        self.password = password
+    }
+
+    /// Connects; blocks the thread. Throws why there is no connection.
+    func connect(until deadline: ContinuousClock.Instant) throws(PostgresFailure) -> Session {
+        try Session(settings, password: try secret(until: deadline), until: deadline)
+    }
+
+    private func secret(until deadline: ContinuousClock.Instant) throws(PostgresFailure) -> Secret? {
+        guard case .given(let ask) = password else { return nil }
+        let answer = Answer()
+        Task { answer.give(await ask()) }
+        guard answer.wait(for: ContinuousClock.now.duration(to: deadline)) else { throw .timedOut }
+        guard let secret = answer.secret else { throw .noPassword }
+        return secret
+    }
+
+    /// Passes the password from a task to a thread that waits.
+    private final class Answer: Sendable {
+        private let state = Mutex<Secret?>(nil)
+        private let isThere = DispatchSemaphore(value: 0)
+
+        var secret: Secret? { state.withLock { $0 } }
+
+        func give(_ secret: Secret?) {
+            state.withLock { $0 = secret }
+            isThere.signal()
+        }
+
+        func wait(for duration: Duration) -> Bool {
+            let milliseconds = Int(duration / .milliseconds(1))
+            return isThere.wait(timeout: .now() + .milliseconds(max(milliseconds, 0))) == .success
+        }
+    }
+}

@@ -1,0 +1,205 @@
+// The threads take statements from one queue. A caller waits for its reply until its deadline and not longer, whatever
+// the thread is doing: a timer of the caller's own gives the reply otherwise.
+
+internal import Dispatch
+public import Secrets
+internal import Synchronization
+
+/// Runs statements at one database, on a few connections, each with a thread of its own. A connection is made when it is
+/// needed and closed when it was not used for some time.
+public final class PostgresClient: Sendable {
+    /// What is known about the database from the last attempts.
+    public enum Reach: Sendable, Equatable {
+        /// Nothing was tried yet.
+        case unknown
+        case reachable(since: ContinuousClock.Instant)
+        case away(since: ContinuousClock.Instant, PostgresFailure)
+    }
+
+    enum Work: Sendable {
+        case statement(String, [PostgresValue])
+        case script(String)
+        case verifier(of: Secret, user: String)
+    }
+
+    /// What is on its way to a connection.
+    struct Job: Sendable {
+        let work: Work
+        let deadline: ContinuousClock.Instant
+        let reply: Reply
+    }
+
+    private struct State {
+        var queue: [Job] = []
+        var idle: [PostgresWorker] = []
+        var workers = 0
+        var isStopped = false
+        var backoff = Backoff()
+        /// After a failure: until when nothing is tried.
+        var silence: ContinuousClock.Instant?
+        var reach = Reach.unknown
+    }
+
+    /// The most statements that wait.
+    private static let mostWaiting = 2_000
+
+    let connector: Connector
+    private let mostConnections: Int
+    private let restsAfter: Duration
+    private let state = Mutex(State())
+
+    /// Nothing is connected yet. `restsAfter` is how long an unused connection is kept.
+    public init(
+        _ url: PostgresURL, password: PostgresPassword, application: String = "ringback", mostConnections: Int = 3,
+        restsAfter: Duration = .seconds(60)
+    ) {
+        connector = Connector(url, password: password, application: application)
+        self.mostConnections = mostConnections
+        self.restsAfter = restsAfter
+    }
+
+    public var reach: Reach { state.withLock { $0.reach } }
+
+    /// How many connections there are, or are being made.
+    public var connections: Int { state.withLock { $0.workers } }
+
+    /// Runs one statement as a transaction of its own. Parameters are `$1` to `$16`; results are in binary form. Throws
+    /// why there is no result; after `timedOut`, `closed` and `cancelled` the statement may have taken effect.
+    public func run(
+        _ statement: String, _ values: [PostgresValue] = [], within limit: Duration
+    ) async throws(PostgresFailure) -> PostgresRows {
+        try await perform(.statement(statement, values), within: limit)
+    }
+
+    /// Runs several statements without parameters as one transaction, and returns no rows. Throws as ``run(_:_:within:)``.
+    public func run(script: String, within limit: Duration) async throws(PostgresFailure) {
+        _ = try await perform(.script(script), within: limit)
+    }
+
+    /// The verifier that a server stores for a role's password (SCRAM-SHA-256, RFC 7677). It is made on a connection, but
+    /// not by the server. Throws as ``run(_:_:within:)``.
+    public func verifier(
+        of password: Secret, user: String, within limit: Duration
+    ) async throws(PostgresFailure) -> String {
+        let rows = try await perform(.verifier(of: password, user: user), within: limit)
+        guard rows.count == 1 else { throw .malformed }
+        return try rows[0].text(0)
+    }
+
+    private func perform(_ work: Work, within limit: Duration) async throws(PostgresFailure) -> PostgresRows {
+        let reply = Reply()
+        submit(Job(work: work, deadline: .now + limit, reply: reply))
+        if !reply.isGiven {
+            let milliseconds = DispatchTimeInterval.milliseconds(Int((limit / .milliseconds(1)).rounded(.up)))
+            DispatchQueue.global().asyncAfter(deadline: .now() + milliseconds) { reply.give(.failure(.timedOut)) }
+        }
+        let outcome = await withTaskCancellationHandler {
+            await reply.outcome()
+        } onCancel: {
+            reply.give(.failure(.cancelled))
+        }
+        return try outcome.get()
+    }
+
+    /// Ends the silence after a failure: the network may be back.
+    public func tryAgain() {
+        state.withLock { state in
+            state.silence = nil
+            state.backoff.reset()
+        }
+    }
+
+    /// Fails what waits, and closes the connections when their statements are over.
+    public func shutdown() {
+        let (jobs, workers) = state.withLock { state in
+            defer {
+                state.isStopped = true
+                state.queue = []
+                state.idle = []
+            }
+            return (state.queue, state.idle)
+        }
+        for job in jobs { job.reply.give(.failure(.cancelled)) }
+        for worker in workers { worker.wake.call() }
+    }
+
+    private func submit(_ job: Job) {
+        let refusal: PostgresFailure? = state.withLock { state in
+            guard !state.isStopped else { return .cancelled }
+            if let silence = state.silence, ContinuousClock.now < silence, case .away(_, let failure) = state.reach {
+                return failure
+            }
+            guard state.queue.count < Self.mostWaiting else { return .busy }
+            state.queue.append(job)
+            if let worker = state.idle.popLast() {
+                worker.wake.call()
+            } else if state.workers < mostConnections {
+                guard let worker = PostgresWorker(self), worker.start() else {
+                    if state.workers > 0 { return nil }
+                    state.queue.removeLast()
+                    return .busy
+                }
+                state.workers += 1
+            }
+            return nil
+        }
+        if let refusal { job.reply.give(.failure(refusal)) }
+    }
+
+    // MARK: For the threads
+
+    enum Next {
+        case job(Job)
+        case rest
+        case end
+    }
+
+    /// The next statement for a thread. Without one the thread is to wait for its wake; if it has waited already, to end.
+    func next(for worker: PostgresWorker, hasRested: Bool) -> Next {
+        state.withLock { state in
+            if !state.isStopped {
+                // The callers of some are gone.
+                state.queue.removeAll(where: \.reply.isGiven)
+                if !state.queue.isEmpty {
+                    state.idle.removeAll { $0 === worker }
+                    return .job(state.queue.removeFirst())
+                }
+                if !hasRested {
+                    if !state.idle.contains(where: { $0 === worker }) { state.idle.append(worker) }
+                    return .rest
+                }
+            }
+            state.idle.removeAll { $0 === worker }
+            state.workers -= 1
+            return .end
+        }
+    }
+
+    /// How long an unused connection is kept.
+    var rest: Duration { restsAfter }
+
+    func noteSuccess() {
+        state.withLock { state in
+            state.silence = nil
+            state.backoff.reset()
+            if case .reachable = state.reach { return }
+            state.reach = .reachable(since: .now)
+        }
+    }
+
+    /// Fails what waits too: each would run into the same.
+    func noteFailure(_ failure: PostgresFailure) {
+        let waiting: [Job] = state.withLock { state in
+            let now = ContinuousClock.now
+            if case .away(let since, _) = state.reach {
+                state.reach = .away(since: since, failure)
+            } else {
+                state.reach = .away(since: now, failure)
+            }
+            state.silence = now + state.backoff.wait()
+            defer { state.queue = [] }
+            return state.queue
+        }
+        for job in waiting { job.reply.give(.failure(failure)) }
+    }
+}

@@ -1,0 +1,65 @@
+public import Secrets
+
+/// Why a statement has no result.
+public enum PostgresFailure: Error, Sendable, Equatable {
+    /// libpq is not installed, or too old.
+    case noLibrary
+    /// The source of the password gave none, or the server asked for one and there is none.
+    case noPassword
+    /// No connection could be made: the name is not known, no route, or nobody listens.
+    case noConnection
+    /// The server has no TLS, or its certificate is not the one of its name by an authority that is known.
+    case tls
+    /// The server does not let the role in (SQLSTATE class 28).
+    case authentication
+    /// No result in time. The statement may have taken effect.
+    case timedOut
+    /// The connection ended. The statement may have taken effect.
+    case closed
+    /// No server of the URL takes changes.
+    case readOnly
+    /// The server is starting or ending, or has no connection left. The statement has had no effect.
+    case notNow(state: String)
+    /// The server refused the statement, which has had no effect. `number` is the detail of an error of Ringback's own
+    /// functions.
+    case refused(state: String, number: Int64?)
+    /// The result is not of the form that was asked for.
+    case malformed
+    /// The caller was cancelled, or the client is shut down.
+    case cancelled
+    /// Too many statements wait already.
+    case busy
+
+    /// True if the connection cannot be used again.
+    var endsConnection: Bool {
+        switch self {
+        case .refused, .malformed: false
+        default: true
+        }
+    }
+
+    /// What an error of the server means.
+    static func of(state: String, detail: String?) -> PostgresFailure {
+        switch state {
+        // The classes 08 (connection), 57P (the server is ended or starts) and 53300 (no connection left).
+        case _ where state.hasPrefix("28"): .authentication
+        case _ where state.hasPrefix("57P0"), "53300": .notNow(state: state)
+        case _ where state.hasPrefix("08"): .closed
+        case "25006": .readOnly
+        default: .refused(state: state, number: state.hasPrefix("RB") ? detail.flatMap { Int64($0) } : nil)
+        }
+    }
+}
+
+/// Where the password of the role comes from.
+public enum PostgresPassword: Sendable {
+    /// There is none: the server trusts the user of a Unix socket, or asks for nothing.
+    case none
+    /// From `.pgpass`, by libpq's own rules: the file that the URL names, else `~/.pgpass`.
+    case passwordFile
+    /// Asked for each time when a connection is made. Nil is the same as no password.
+    case given(@Sendable () async -> Secret?)
+
+    /// The first line of a file that only its owner can read.
+    public static func file(_ path: String) -> PostgresPassword { .given { PasswordLine.read(path) } }
+}

@@ -1,0 +1,125 @@
+internal import Synchronization
+
+/// A connection that waits for notifications and asks a short question now and then, so that it notices when the server
+/// is away. It is made again after it was lost.
+public final class PostgresListener: Sendable {
+    public enum Event: Sendable, Equatable {
+        /// The connection is made; everything may have changed before. `listens` is false where a pooler is between:
+        /// then there are no notifications.
+        case connected(listens: Bool)
+        /// The payload of a notification. Any role of the database can send one.
+        case notified(String)
+        /// What the question returned.
+        case asked(PostgresRows)
+        /// There is no connection, or the server refuses the statements.
+        case lost(PostgresFailure)
+    }
+
+    /// What the connection does. Statements have no results but those named.
+    public struct Plan: Sendable {
+        /// Returns the name of the channel: letters, digits and `_`.
+        public var channel: String
+        /// Asked when the connection is made, and at intervals.
+        public var question: String
+        public var values: [PostgresValue]
+        public var intervalWhileListening: Duration = .seconds(30)
+        public var intervalWithoutNotifications: Duration = .seconds(5)
+        /// A notification after which the channel is asked for again.
+        public var renewal = "*"
+
+        public init(channel: String, question: String, values: [PostgresValue]) {
+            self.channel = channel
+            self.question = question
+            self.values = values
+        }
+    }
+
+    /// Each statement has so long.
+    private static let limit: Duration = .seconds(5)
+
+    private let client: PostgresClient
+    private let plan: Plan
+    private let report: @Sendable (Event) -> Void
+    private let wake: Wake?
+    private let isStopped = Mutex(false)
+
+    /// Starts a thread that calls `report`, never twice at once, until ``stop()``.
+    public init(_ client: PostgresClient, _ plan: Plan, report: @escaping @Sendable (Event) -> Void) {
+        self.client = client
+        self.plan = plan
+        self.report = report
+        wake = Wake()
+        guard let wake, BlockingThread.start("rb-listen", { self.run(wake) }) else {
+            report(.lost(.busy))
+            return
+        }
+    }
+
+    /// Ends the connection and the thread.
+    public func stop() {
+        isStopped.withLock { $0 = true }
+        wake?.call()
+    }
+
+    /// Connects at once if it waits to do so: the network may be back.
+    public func tryAgain() { wake?.call() }
+
+    private func run(_ wake: Wake) {
+        var backoff = Backoff()
+        while !isStopped.withLock({ $0 }) {
+            do throws(PostgresFailure) {
+                let session = try client.connector.connect(until: .now + Self.limit)
+                try serve(session, wake) { backoff.reset() }
+            } catch {
+                report(.lost(error))
+                _ = wake.wait(for: backoff.wait())
+            }
+        }
+    }
+
+    /// Reports until it is stopped. Throws when the connection ends.
+    private func serve(_ session: Session, _ wake: Wake, _ noteSuccess: () -> Void) throws(PostgresFailure) {
+        let listens = try listen(session)
+        noteSuccess()
+        client.noteSuccess()
+        report(.connected(listens: listens))
+        let interval = listens ? plan.intervalWhileListening : plan.intervalWithoutNotifications
+        try ask(session)
+        var next = ContinuousClock.now + interval
+        while true {
+            let event = wake.wait(for: ContinuousClock.now.duration(to: next), other: session.descriptor)
+            if isStopped.withLock({ $0 }) { return }
+            if case .timedOut = event {
+                try ask(session)
+                next = .now + interval
+            }
+            // Also after a statement, which reads notifications too.
+            for payload in try session.notifications() {
+                if payload == plan.renewal { _ = try listen(session) }
+                report(.notified(payload))
+            }
+        }
+    }
+
+    private func ask(_ session: Session) throws(PostgresFailure) {
+        report(.asked(try session.run(plan.question, plan.values, until: .now + Self.limit)))
+    }
+
+    /// Listens at the channel as it is named now. False if there is a pooler between: the process of the server is then
+    /// another one than was told when the connection was made, and may be a third one for the next statement.
+    private func listen(_ session: Session) throws(PostgresFailure) -> Bool {
+        let deadline = ContinuousClock.now + Self.limit
+        let answer = try session.run("SELECT pg_catalog.pg_backend_pid()", [], until: deadline)
+        guard answer.count == 1 else { throw .malformed }
+        guard try answer[0].integer(0) == session.backend else { return false }
+        let named = try session.run(plan.channel, plan.values, until: deadline)
+        guard named.count == 1 else { throw .malformed }
+        let channel = try named[0].text(0)
+        let isName = channel.utf8.allSatisfy { byte in
+            (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte) || byte == UInt8(ascii: "_")
+        }
+        guard isName, (1...63).contains(channel.utf8.count) else { throw .malformed }
+        try session.run(script: "UNLISTEN *; LISTEN \"\(channel)\"", until: deadline)
+        return true
+    }
+}

@@ -1,0 +1,151 @@
+// Everything about a connection comes from this URL. libpq would take what is missing from PG* variables, service files
+// and files below ~/.postgresql, so each of its settings that matters is always given.
+
+internal import Glibc
+
+/// The place of a database, as `postgresql://user@host:port/database?name=value`, read strictly.
+public struct PostgresURL: Sendable, Equatable {
+    /// One place where the server may be.
+    public struct Host: Sendable, Equatable {
+        public enum Place: Sendable, Equatable {
+            /// The directory of a Unix socket: an absolute path.
+            case socket(String)
+            /// An IPv4 or IPv6 address.
+            case address(String)
+            case name(String)
+        }
+
+        public let place: Place
+        public let port: UInt16
+
+        /// True for a Unix socket, a loopback address and `localhost`: what is sent there does not leave the machine.
+        public var isLocal: Bool {
+            switch place {
+            case .socket: true
+            case .address(let text): text == "::1" || text.hasPrefix("127.")
+            case .name(let name): name == "localhost"
+            }
+        }
+    }
+
+    /// Where the server is. Several places are tried in turn until one takes changes.
+    public let hosts: [Host]
+    public let user: String
+    public let database: String
+    /// `verify-full`, or what the URL says if every host is local.
+    public let sslMode: String
+    /// A file of certificate authorities in PEM; nil for the system's.
+    public let rootCertificates: String?
+    /// A file of passwords in the form of `.pgpass`; nil for libpq's own choice.
+    public let passwordFile: String?
+    /// `channel_binding`, if the URL has it: `require` or `prefer`.
+    public let channelBinding: String?
+
+    private static let parameters: Set<String> = [
+        "host", "port", "sslmode", "sslrootcert", "passfile", "channel_binding",
+    ]
+    private static let sslModes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
+    static let defaultPort: UInt16 = 5_432
+    private static let mostHosts = 8
+
+    /// Reads a URL. Throws ``PostgresURLError`` for everything that is not understood.
+    public init(parsing text: String) throws(PostgresURLError) {
+        let parts = try Parts(text)
+        for name in parts.parameters.keys where !Self.parameters.contains(name) { throw .unknownParameter(name) }
+        guard !parts.user.isEmpty else { throw .noUser }
+        user = parts.user
+        database = parts.database.isEmpty ? parts.user : parts.database
+        hosts = try Self.hosts(of: parts)
+
+        let mode = parts.parameters["sslmode"]
+        if let mode, !Self.sslModes.contains(mode) { throw .badValue("sslmode") }
+        if hosts.allSatisfy(\.isLocal) {
+            sslMode = mode ?? "prefer"
+        } else {
+            guard mode == nil || mode == "verify-full" else { throw .weakTLS }
+            sslMode = "verify-full"
+        }
+        rootCertificates = try Self.path("sslrootcert", of: parts)
+        passwordFile = try Self.path("passfile", of: parts)
+        channelBinding = parts.parameters["channel_binding"]
+        guard [nil, "require", "prefer"].contains(channelBinding) else { throw .badValue("channel_binding") }
+    }
+
+    private static func path(_ name: String, of parts: Parts) throws(PostgresURLError) -> String? {
+        guard let path = parts.parameters[name] else { return nil }
+        guard path.hasPrefix("/") else { throw .badValue(name) }
+        return path
+    }
+
+    private static func hosts(of parts: Parts) throws(PostgresURLError) -> [Host] {
+        var places = parts.hosts
+        if let host = parts.parameters["host"] {
+            guard places.isEmpty else { throw .repeatedParameter("host") }
+            places = [(host, parts.parameters["port"])]
+        } else if parts.parameters["port"] != nil {
+            throw .badValue("port")
+        }
+        guard !places.isEmpty, places.count <= mostHosts else { throw .badHost }
+        var hosts: [Host] = []
+        for (name, port) in places {
+            var number = defaultPort
+            if let port {
+                guard port.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let read = UInt16(port), read > 0 else {
+                    throw .badPort
+                }
+                number = read
+            }
+            hosts.append(Host(place: try place(name), port: number))
+        }
+        return hosts
+    }
+
+    private static func place(_ text: String) throws(PostgresURLError) -> Host.Place {
+        // libpq separates hosts by commas, also in a decoded name.
+        guard !text.isEmpty, !text.contains(",") else { throw .badHost }
+        // A socket's address has 107 bytes: directory, `/.s.PGSQL.` and the port.
+        if text.hasPrefix("/") {
+            guard text.utf8.count <= 90 else { throw .badHost }
+            return .socket(text)
+        }
+        if isAddress(text) { return .address(text) }
+        let isName = text.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
+                true
+            default: false
+            }
+        }
+        // A name that ends in a number is an address in a form that only some resolvers know, such as 127.1.
+        let last = text.split(separator: ".", omittingEmptySubsequences: false).last ?? ""
+        guard isName, text.utf8.count <= 253, last.contains(where: { !$0.isNumber }), !last.hasPrefix("0x") else {
+            throw .badHost
+        }
+        return .name(text.lowercased())
+    }
+
+    private static func isAddress(_ text: String) -> Bool {
+        var bytes: (UInt64, UInt64) = (0, 0)
+        return unsafe inet_pton(AF_INET, text, &bytes) == 1 || inet_pton(AF_INET6, text, &bytes) == 1
+    }
+}
+
+/// Why a URL is refused.
+public enum PostgresURLError: Error, Sendable, Equatable {
+    /// It does not begin with `postgresql://` or `postgres://`.
+    case scheme
+    /// Not a URL: bytes that are not allowed, or a `%` without two hexadecimal digits.
+    case malformed
+    case noUser
+    /// A password does not belong into a configuration.
+    case password
+    /// No host, too many, or one that is no name, address or absolute path.
+    case badHost
+    case badPort
+    case unknownParameter(String)
+    case repeatedParameter(String)
+    case badValue(String)
+    /// Another `sslmode` than `verify-full`, and a host that is not on this machine.
+    case weakTLS
+}

@@ -1,0 +1,81 @@
+/// One thread with its connection.
+final class PostgresWorker: Sendable {
+    /// A connection that is not made by then will not be made.
+    private static let connectLimit: Duration = .seconds(6)
+
+    /// A database that has not answered for so long is away.
+    private static let patience: Duration = .seconds(1)
+
+    let wake: Wake
+    private let client: PostgresClient
+
+    init?(_ client: PostgresClient) {
+        guard let wake = Wake() else { return nil }
+        self.wake = wake
+        self.client = client
+    }
+
+    func start() -> Bool { BlockingThread.start("rb-postgres") { self.run() } }
+
+    private func run() {
+        var session: Session?
+        var hasRested = false
+        while true {
+            switch client.next(for: self, hasRested: hasRested) {
+            case .end: return
+            case .job(let job):
+                hasRested = false
+                session = perform(job, on: session)
+            case .rest:
+                switch wake.wait(for: client.rest, other: session?.descriptor ?? -1) {
+                case .called: break
+                case .timedOut: hasRested = true
+                // Usually the server closes the connection.
+                case .readable: if (try? session?.notifications()) == nil { session = nil }
+                }
+            }
+        }
+    }
+
+    /// Runs the statement, after connecting where that is needed. Returns the connection if it can be used again.
+    private func perform(_ job: PostgresClient.Job, on session: Session?) -> Session? {
+        let connected: Session
+        do throws(PostgresFailure) {
+            if let session { connected = session } else { connected = try connect(for: job) }
+        } catch {
+            client.noteFailure(error)
+            job.reply.give(.failure(error))
+            return nil
+        }
+        let start = ContinuousClock.now
+        do throws(PostgresFailure) {
+            let rows = try run(job.work, on: connected, until: job.deadline)
+            client.noteSuccess()
+            job.reply.give(.success(rows))
+        } catch {
+            // A statement that had little time left says nothing about the database.
+            let isFrozen = error == .timedOut && start.duration(to: .now) > Self.patience
+            if isFrozen || error == .readOnly { client.noteFailure(error) }
+            if !error.endsConnection { client.noteSuccess() }
+            job.reply.give(.failure(error))
+        }
+        return connected.isUsable ? connected : nil
+    }
+
+    private func run(
+        _ work: PostgresClient.Work, on session: Session, until deadline: ContinuousClock.Instant
+    ) throws(PostgresFailure) -> PostgresRows {
+        switch work {
+        case .statement(let text, let values): return try session.run(text, values, until: deadline)
+        case .script(let text):
+            try session.run(script: text, until: deadline)
+            return PostgresRows([])
+        case .verifier(let password, let user):
+            return PostgresRows([[Array(try session.verifier(of: password, user: user).utf8)]])
+        }
+    }
+
+    private func connect(for job: PostgresClient.Job) throws(PostgresFailure) -> Session {
+        try client.connector.connect(until: min(job.deadline, .now + Self.connectLimit))
+    }
+}
