@@ -101,7 +101,9 @@ let package = Package(
         library("SessionVault", ["Cryptography", "Encodings", "FilePaths", "Secrets", "StrictJSON"]),
         // Level 3
         library("SupabaseAuth", ["OAuth", "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
+        library("SharedVault", ["SessionVault"]),
         // Level 4
+        library("RowDatabase", ["SharedVault", "PostgresClient", "SessionVault", "Cryptography", "Secrets"]),
         library(
             "Configuration",
             ["MCPBridge", "OAuth", "SupabaseAuth", "Encodings", "FilePaths", "HTTPMessages", "Secrets", "StrictJSON"]

@@ -1,0 +1,37 @@
+/// Why a database cannot be reached, or did not do what it was asked for.
+public enum DatabaseReason: Sendable, Equatable {
+    /// libpq is not installed, or too old.
+    case noLibrary
+    /// The source of the password gave none, or the server asked for one and there is none.
+    case noPassword
+    /// The name is not known, there is no route, or nobody listens.
+    case noConnection
+    /// The server has no TLS, or its certificate is not the one of its name by an authority that is known.
+    case tls
+    /// The server does not let the role in.
+    case authentication
+    /// There was no answer in time.
+    case timedOut
+    /// The connection ended.
+    case closed
+    /// The server takes no changes.
+    case readOnly
+    /// The server is starting or ending, or has no connection left.
+    case notNow
+    /// The schema is missing.
+    case noSchema
+    /// The schema is of another version.
+    case otherSchema(Int)
+    /// The role lacks a right.
+    case notPermitted
+    /// The server's disk is full.
+    case noRoom
+    /// The server refused the statement with this SQLSTATE.
+    case refused(state: String)
+    /// The answer has not the form that was asked for.
+    case malformed
+    /// Too much waits for the server already.
+    case busy
+    /// The daemon ends.
+    case cancelled
+}

@@ -1,0 +1,162 @@
+public import SessionVault
+
+/// A slot's name in the database: 32 bytes, derived from account, binding and kind with the hosts' data key, so that the
+/// database learns none of them.
+public struct RowKey: Hashable, Sendable {
+    public let bytes: [UInt8]
+
+    public init(bytes: [UInt8]) { self.bytes = bytes }
+}
+
+/// 16 random bytes.
+public struct LeaseID: Hashable, Sendable {
+    public let bytes: [UInt8]
+
+    public init(bytes: [UInt8]) { self.bytes = bytes }
+}
+
+/// What the database holds for one slot of one owner.
+public struct SharedRow: Sendable, Equatable {
+    /// The right of one host to send a request for the row.
+    public struct Lease: Sendable, Equatable {
+        public var id: LeaseID
+        public var host: String
+        /// By the database's clock, when the row was read.
+        public var left: Duration
+
+        public init(id: LeaseID, host: String, left: Duration) {
+            self.id = id
+            self.host = host
+            self.left = left
+        }
+    }
+
+    /// A lease that was taken to send a request.
+    public struct Attempt: Sendable, Equatable {
+        public var id: LeaseID
+        public var host: String
+        public var parentVersion: Int64
+        public var intent: [UInt8]
+        /// How long ago it began.
+        public var age: Duration
+
+        public init(id: LeaseID, host: String, parentVersion: Int64, intent: [UInt8], age: Duration) {
+            self.id = id
+            self.host = host
+            self.parentVersion = parentVersion
+            self.intent = intent
+            self.age = age
+        }
+    }
+
+    /// Content that a host received in an attempt.
+    public struct Candidate: Sendable, Equatable {
+        public var attempt: LeaseID
+        public var step: Int
+        public var parentVersion: Int64
+        public var epoch: Int64
+        public var sealed: [UInt8]
+
+        public init(attempt: LeaseID, step: Int, parentVersion: Int64, epoch: Int64, sealed: [UInt8]) {
+            self.attempt = attempt
+            self.step = step
+            self.parentVersion = parentVersion
+            self.epoch = epoch
+            self.sealed = sealed
+        }
+    }
+
+    public var key: RowKey
+    /// The first is 1; each change of the head adds 1.
+    public var version: Int64
+    public var epoch: Int64
+    /// The sealed content. Also a removed slot has content: a sealed record that says so.
+    public var sealed: [UInt8]
+    /// Nil if no host holds the row, or its lease is over.
+    public var lease: Lease?
+    /// Attempts whose outcome nobody has reported, newest first, of the last hour or of this version.
+    public var openAttempts: [Attempt]
+    /// What was received and never became a head's ancestor, newest first.
+    public var candidates: [Candidate]
+
+    public init(
+        key: RowKey, version: Int64, epoch: Int64, sealed: [UInt8], lease: Lease? = nil,
+        openAttempts: [Attempt] = [], candidates: [Candidate] = []
+    ) {
+        self.key = key
+        self.version = version
+        self.epoch = epoch
+        self.sealed = sealed
+        self.lease = lease
+        self.openAttempts = openAttempts
+        self.candidates = candidates
+    }
+}
+
+/// Why the database did not do what it was asked for.
+public enum RowError: Error, Sendable, Equatable {
+    /// No answer, or none in time. It may have taken effect.
+    case unreachable(RowReason)
+    /// The database refused: the schema is missing or of another version, the role lacks a right, no room, read-only.
+    case refused(RowReason)
+}
+
+/// What became of an attempt to take a row.
+public enum Taking: Sendable, Equatable {
+    case taken(SharedRow)
+    /// The row as it is now; nil if there is none.
+    case refused(SharedRow?)
+}
+
+/// What became of a write.
+public enum Putting: Sendable, Equatable {
+    case put(SharedRow)
+    /// The row as it is now; nil if there is none.
+    case refused(SharedRow?)
+}
+
+/// The rows of one owner, which several hosts share.
+public protocol SharedRows: Sendable {
+    /// The rows of these keys. A missing one was never written.
+    func read(_ keys: [RowKey]) async throws(RowError) -> [RowKey: SharedRow]
+
+    /// One statement, synchronously committed: makes this host the holder for the time `lasting` if `version` is the
+    /// row's and no other lease lasts. Inserts the attempt.
+    func take(
+        _ key: RowKey, version: Int64, id: LeaseID, intent: [UInt8], lasting: Duration
+    ) async throws(RowError) -> Taking
+
+    /// Appends what was received in the attempt `id`. Always accepted, once for each step (again: no change), even if
+    /// the lease is over. The head moves to it, as `newVersion`, if the lease is still this one's and the head is still
+    /// of `parentVersion`. The attempt is closed. `isFinal`: the lease ends too. In the same transaction the other hosts
+    /// are notified. Returns the row.
+    func append(
+        _ sealed: [UInt8], to key: RowKey, attempt id: LeaseID, epoch: Int64, step: Int, parentVersion: Int64,
+        newVersion: Int64, isFinal: Bool
+    ) async throws(RowError) -> SharedRow
+
+    /// Ends an attempt in which nothing was received (not sent, or an error response that proves that nothing changed);
+    /// the lease ends.
+    func settle(_ key: RowKey, attempt id: LeaseID) async throws(RowError)
+
+    /// Ends the lease but leaves the attempt open: a request was sent and its outcome is unknown.
+    func release(_ key: RowKey, attempt id: LeaseID) async throws(RowError)
+
+    /// Writes without a request to a provider: the head becomes `sealed` with version `version + 1` if the row's version
+    /// is `version` (0: the row must not exist) and (`overrides` or no other host's lease lasts). Overriding ends every
+    /// lease, attempt and candidate of the row.
+    func put(
+        _ sealed: [UInt8], in key: RowKey, version: Int64, lease: LeaseID?, overrides: Bool
+    ) async throws(RowError) -> Putting
+
+    /// After a failover: puts back a newer content that this host holds, if the row's version is lower than `version` or
+    /// there is no row. Returns the row.
+    func restore(_ sealed: [UInt8], in key: RowKey, version: Int64) async throws(RowError) -> SharedRow
+
+    /// All rows that changed, as hints. Nil means that everything is to be looked at again: at every reconnect, and
+    /// every few seconds where LISTEN does not work.
+    var changes: AsyncStream<RowKey?> { get }
+}
+
+/// Why the database did not do what it was asked for.
+public typealias RowReason = DatabaseReason
