@@ -23,6 +23,7 @@ private let allowed: [String: Set<String>] = [
     "Sandbox": ["LocalHTTP", "HTTPMessages", "Cryptography", "Encodings", "Secrets", "StrictJSON", "Terminal"],
     "SessionVault": ["Cryptography", "Encodings", "FilePaths", "Secrets", "StrictJSON"],
     "SharedVault": ["SessionVault", "Cryptography", "Secrets", "StrictJSON"],
+    "RowDatabase": ["SharedVault", "PostgresClient", "SessionVault", "Cryptography", "Secrets"],
     "Records": ["Encodings", "StrictJSON"],
     "NetworkWatch": ["CLinux"],
     "Configuration": [
@@ -68,7 +69,8 @@ private let layers: [Set<String>] = [
     ["APIServer"],
     ["OAuthSignIn", "SupabaseSignIn"],
     ["CloudCredentials", "DeepLinks", "DesktopNotices", "KeptFiles"],
-    ["BrokerCore", "Configuration", "SharedVault"],
+    ["BrokerCore", "Configuration", "RowDatabase"],
+    ["SharedVault"],
     ["OAuth", "SupabaseAuth", "SessionVault", "Records", "Sandbox", "MCPBridge"],
     [
         "CurlTransport", "LocalHTTP", "CallbackListener", "SignInPage", "Cryptography", "RingbackClient", "Launcher",
