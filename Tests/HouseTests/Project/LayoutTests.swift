@@ -27,7 +27,8 @@ private let allowed: [String: Set<String>] = [
     "Records": ["Encodings", "StrictJSON"],
     "NetworkWatch": ["CLinux"],
     "Configuration": [
-        "MCPBridge", "OAuth", "SupabaseAuth", "Encodings", "FilePaths", "HTTPMessages", "Secrets", "StrictJSON",
+        "MCPBridge", "OAuth", "SupabaseAuth", "PostgresClient", "Encodings", "FilePaths", "HTTPMessages", "Secrets",
+        "StrictJSON",
     ],
     "BrokerCore": ["SessionVault", "Cryptography", "FilePaths", "HTTPMessages", "Secrets", "StrictJSON"],
     "OAuthSignIn": ["BrokerCore", "OAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"],

@@ -2,8 +2,9 @@ import BrokerCore
 import Cryptography
 import Secrets
 import SessionVault
-import SharedVault
 import Synchronization
+
+@testable import SharedVault
 
 /// Hosts that share one database in memory, and the time.
 final class Hosts: Sendable {
@@ -34,9 +35,10 @@ final class Hosts: Sendable {
     ) async throws -> SharedVault {
         let connection = MemoryRows.Connection(database, host: name, fault: fault)
         let vault = SharedVault(
-            local: local, rows: connection, host: name, owner: owner, now: { [clock] in clock.now },
+            local: local, rows: connection, place: "database",
+            identify: { () throws(VaultError) in (owner, name) }, now: { [clock] in clock.now },
             random: { RandomToken.bytes($0) })
-        try await vault.adopt(Hosts.dataKey)
+        try await vault.adopt(Membership(dataKey: Hosts.dataKey, owner: owner, host: name))
         return vault
     }
 
@@ -49,7 +51,7 @@ final class Hosts: Sendable {
     }
 
     /// The only row.
-    var row: SharedRow? { database.rows.first }
+    var row: SharedRow? { database.rows.first { $0.key != Membership.markRow } }
 }
 
 /// Whether the database can be reached.

@@ -1,3 +1,4 @@
+import Secrets
 import SessionVault
 
 @testable import SharedVault

@@ -115,12 +115,13 @@ final class Simulation {
         }
         let generator = Mutex(SeededGenerator(seed: UInt64.random(in: 0...UInt64.max, using: &random)))
         let vault = SharedVault(
-            local: local, rows: connection, host: host.name, owner: "alice", now: { [clock] in clock.now },
+            local: local, rows: connection, place: "database",
+            identify: { () throws(VaultError) in ("alice", "") }, now: { [clock] in clock.now },
             random: { count in
                 generator.withLock { generator in (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
                 }
             })
-        try await vault.adopt(Hosts.dataKey)
+        try await vault.adopt(Membership(dataKey: Hosts.dataKey, owner: "alice", host: host.name))
         host.vault = vault
         host.phase = .idle
         host.retryAt = .zero
