@@ -103,9 +103,13 @@ let package = Package(
         library("SupabaseAuth", ["OAuth", "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
         library("SharedVault", ["SessionVault", "Cryptography", "Secrets", "StrictJSON"]),
         // Level 4
+        library("RowDatabase", ["SharedVault", "PostgresClient", "SessionVault", "Cryptography", "Secrets"]),
         library(
             "Configuration",
-            ["MCPBridge", "OAuth", "SupabaseAuth", "Encodings", "FilePaths", "HTTPMessages", "Secrets", "StrictJSON"]
+            [
+                "MCPBridge", "OAuth", "SupabaseAuth", "PostgresClient", "Encodings", "FilePaths", "HTTPMessages",
+                "Secrets", "StrictJSON",
+            ]
         ),
         library(
             "BrokerCore",
@@ -149,7 +153,7 @@ let package = Package(
                 "Adapters", "APIServer", "BrokerCore", "CallbackListener", "CErasedHeap", "CLinux", "CloudCredentials",
                 "Configuration",
                 "CurlTransport", "DeepLinks", "DesktopBus", "DesktopNotices", "FilePaths", "KeptFiles", "Launcher",
-                "OAuthSignIn", "SupabaseSignIn",
+                "OAuthSignIn", "SupabaseSignIn", "Cryptography", "PostgresClient", "RowDatabase", "SharedVault",
                 "LocalHTTP", "MCPBridge", "NetworkWatch", "OAuth", "Records", "RingbackClient", "SessionVault",
                 "StrictJSON", "Secrets", "HTTPMessages", "Terminal",
                 log, lifecycle, signals,

@@ -1,3 +1,4 @@
+public import PostgresClient
 public import Secrets
 
 /// `[vault]`: how sessions are stored on disk.
@@ -10,8 +11,14 @@ public struct VaultConfiguration: Sendable, Equatable {
     /// True if the vault is locked when the screen is.
     public var locksWithScreen: Bool
 
+    /// The database whose rows several hosts share; nil for a vault of this host alone.
+    public var store: PostgresURL?
+    /// The file with the password of the database's role, absolute; nil for what the URL or `.pgpass` says.
+    public var passwordFile: String?
+
     /// The default without `[vault]`.
-    public static let standard = VaultConfiguration(keySource: .auto, keyDirectory: nil, locksWithScreen: false)
+    public static let standard = VaultConfiguration(
+        keySource: .auto, keyDirectory: nil, locksWithScreen: false)
 
     /// Reads the table; missing keys keep the values of `before`.
     static func read(
@@ -27,6 +34,27 @@ public struct VaultConfiguration: Sendable, Equatable {
                 check.refuse(node, ["vault", "key_directory"], "must be an absolute path, or begin with ~/")
             }
         }
+        if let written = table.string("store"), let node = table.node("store") {
+            do throws(PostgresURLError) {
+                vault.store = try PostgresURL(parsing: written)
+            } catch {
+                check.refuse(node, ["vault", "store"], error.sentence)
+            }
+        }
+        if let written = table.string("password_file"), let node = table.node("password_file") {
+            vault.passwordFile = place.path(written)
+            if vault.passwordFile == nil {
+                check.refuse(node, ["vault", "password_file"], "must be an absolute path, or begin with ~/")
+            } else if vault.store == nil, table.node("store") == nil {
+                check.refuse(node, ["vault", "password_file"], "is for a database, which store names")
+            }
+        }
+        if vault.store != nil, vault.keySource == .memory, let node = table.node("store") {
+            check.refuse(
+                node, ["vault", "store"],
+                "cannot be used with key_source = \"memory\": a token that the database does not have yet would be lost"
+            )
+        }
         // The vault in memory cannot be locked. The setting would give a false impression, so it is an error.
         if vault.locksWithScreen, vault.keySource == .memory,
             let node = table.node("lock_with_screen") ?? table.node("key_source")
@@ -36,5 +64,22 @@ public struct VaultConfiguration: Sendable, Equatable {
                 "cannot be used with key_source = \"memory\": such a vault cannot be locked")
         }
         return vault
+    }
+}
+
+extension PostgresURLError {
+    fileprivate var sentence: String {
+        switch self {
+        case .scheme: "must begin with postgresql://"
+        case .malformed: "is not a URL"
+        case .noUser: "must name the database's role: postgresql://ROLE@HOST/DATABASE"
+        case .password: "must not have a password: use password_file"
+        case .badHost: "must name a host, an address or the directory of a socket"
+        case .badPort: "has a port that is not a number from 1 to 65535"
+        case .unknownParameter(let name): "has the parameter \(name), which is not known"
+        case .repeatedParameter(let name): "has the parameter \(name) twice"
+        case .badValue(let name): "has a value of \(name) that is not allowed"
+        case .weakTLS: "must not have another sslmode than verify-full, since the host is not this machine"
+        }
     }
 }

@@ -35,3 +35,18 @@ public enum DatabaseReason: Sendable, Equatable {
     /// The daemon ends.
     case cancelled
 }
+
+/// What is known of the database that hosts share.
+public struct VaultDatabase: Sendable, Equatable {
+    /// Where it is, without a password.
+    public var place: String
+    /// Why it could not be used when it was asked last; nil if it could.
+    public var problem: DatabaseReason?
+    /// What was changed here and is not in the database yet: the number of slots.
+    public var unsent = 0
+
+    public init(place: String, problem: DatabaseReason? = nil) {
+        self.place = place
+        self.problem = problem
+    }
+}

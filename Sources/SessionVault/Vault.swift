@@ -226,6 +226,8 @@ public struct VaultStatus: Sendable, Equatable {
     /// True if the vault is locked because no passphrase was chosen yet. The next passphrase that is given becomes the
     /// vault's passphrase.
     public var needsNewPassphrase = false
+    /// The database that hosts share; nil for a vault of one host.
+    public var database: VaultDatabase?
     /// The configured source, if it is neither `auto` nor the key's source. The vault will then be locked
     /// after the next start.
     public var otherKeySource: KeySourceChoice?

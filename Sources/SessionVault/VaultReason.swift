@@ -64,6 +64,8 @@ public indirect enum VaultReason: Sendable, Equatable {
     case databaseRefused(DatabaseReason)
     /// This host has no data key of the vault's rows.
     case noHostsKey
+    /// The database's role belongs to no host that has joined.
+    case noHost
     /// Another host is changing the slot.
     case heldElsewhere
     /// Another host has changed the slot.

@@ -14,6 +14,7 @@
 
 public import Secrets
 public import SessionVault
+internal import Synchronization
 
 public actor SharedVault: Vault {
     /// Why a row cannot be used.
@@ -36,15 +37,19 @@ public actor SharedVault: Vault {
 
     let local: any Vault
     let rows: any SharedRows
-    let host: String
-    let owner: String
+    /// Names the database, so that the membership of one is not used for another.
+    let place: String
+    let identify: Identifying
     /// The time since boot, suspended time included.
     let now: @Sendable () -> Duration
     let random: @Sendable (Int) -> [UInt8]
+    /// Of this host, for another host of the same owner. Nil while the vault is locked.
+    public internal(set) var membership: Membership?
     var sealing: RowSealing?
     var slots: [VaultSlot: SlotState] = [:]
     var names: [RowKey: VaultSlot] = [:]
     var outage = Outage()
+    private let database: Mutex<VaultDatabase>
     /// Attempts that have ended without a response, and whose end the database does not know.
     var settling: [(id: LeaseID, key: RowKey)] = []
     private var turns: [VaultSlot: [CheckedContinuation<Void, Never>]] = [:]
@@ -52,49 +57,36 @@ public actor SharedVault: Vault {
     /// Something is to be sent.
     let wakes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
+    /// The owner's identity and this host's name in the database.
+    public typealias Identifying = @Sendable () async throws(VaultError) -> (owner: String, host: String)
+
     /// - Parameters:
     ///   - local: the vault of this host, which nobody else uses.
-    ///   - host: names this host in the database; no other host has the same name.
-    ///   - owner: the person whose rows these are.
+    ///   - place: names the database.
+    ///   - identify: asks the database who this host is.
     ///   - now: the time since boot, suspended time included.
     ///   - random: random bytes.
     public init(
-        local: any Vault, rows: any SharedRows, host: String, owner: String,
+        local: any Vault, rows: any SharedRows, place: String, identify: @escaping Identifying,
         now: @escaping @Sendable () -> Duration, random: @escaping @Sendable (Int) -> [UInt8]
     ) {
         self.local = local
         self.rows = rows
-        self.host = host
-        self.owner = owner
+        self.place = place
+        self.identify = identify
         self.now = now
         self.random = random
+        database = Mutex(VaultDatabase(place: place))
     }
 
-    // MARK: The key
+    /// This host's name in the database.
+    var host: String { membership?.host ?? "" }
 
-    /// The slot of the local vault that has the hosts' data key.
-    private var keySlot: VaultSlot { VaultSlot(account: "hosts", binding: owner, kind: .hostsKey) }
-
-    public func open(passphrase: Secret?) async throws(VaultError) {
-        try await local.open(passphrase: passphrase)
-        guard sealing == nil else { return }
-        guard let key = try await local.load(keySlot)?.text else { throw .locked(.noHostsKey) }
-        sealing = RowSealing(dataKey: key, owner: owner)
-    }
-
-    /// Stores the hosts' data key in the local vault, which must be open: a new one on the first host, the one of the
-    /// other hosts on each further host.
-    public func adopt(_ dataKey: Secret) async throws(VaultError) {
-        try await local.store(dataKey, in: keySlot)
-        sealing = RowSealing(dataKey: dataKey, owner: owner)
-    }
-
-    /// The hosts' data key, for another host of the same person. Nil if this host has none.
-    public var dataKey: Secret? { sealing?.dataKey }
+    // MARK: Locking
 
     public func close() async throws(VaultError) {
         try await local.close()
-        sealing = nil
+        (membership, sealing) = (nil, nil)
         // The local vault has everything that the database does not have.
         (slots, names) = ([:], [:])
     }
@@ -103,7 +95,11 @@ public actor SharedVault: Vault {
         try await local.rekey(to: choice, passphrase: passphrase)
     }
 
-    public nonisolated var status: VaultStatus { local.status }
+    public nonisolated var status: VaultStatus {
+        var status = local.status
+        status.database = database.withLock { $0 }
+        return status
+    }
 
     public nonisolated var changes: AsyncStream<VaultSlot?> { othersChanges.stream }
 
@@ -137,11 +133,19 @@ public actor SharedVault: Vault {
         do throws(RowError) {
             let value = try await body(rows)
             outage.ended()
+            show()
             return value
         } catch {
             outage.note(error, at: now())
+            show()
             throw VaultError(error)
         }
+    }
+
+    /// Shows in the status whether the database can be used.
+    func show() {
+        let (problem, unsent) = (outage.reason, slots.values.count { $0.entry?.isSent == false })
+        database.withLock { ($0.problem, $0.unsent) = (problem, unsent) }
     }
 
     // MARK: What is shared

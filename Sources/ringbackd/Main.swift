@@ -49,7 +49,9 @@ enum Main {
         let peers = PeerUIDs()
         let arrivals = Arrivals()
         let listener = LoopbackListener(visit: arrivals.visit, deliver: arrivals.deliver)
-        let vault = SealedFileVault(configuration.vault, state: places.state, helper: helper)
+        let daemonVault = DaemonVault(
+            SealedFileVault(configuration.vault, state: places.state, helper: helper), configuration.vault)
+        let vault = daemonVault.vault
         let records = RecordKeeper(
             audit: AuditLog(
                 path: "\(places.state)/audit.jsonl",
@@ -135,9 +137,10 @@ enum Main {
                 .init(
                     service: LastOut(broker: broker, http: http, audit: records.audit, logger: logger),
                     serviceName: "last out"),
+                .init(service: SharedRowsService(vault: daemonVault), serviceName: "shared rows"),
                 .init(
                     service: Freshness(
-                        broker: broker, vault: vault, helper: helper, configuration: configuration.vault,
+                        broker: broker, vault: daemonVault, helper: helper, configuration: configuration.vault,
                         activity: activity, logger: logger),
                     serviceName: "freshness"),
                 .init(service: LeaseKeeper(lock: lock, logger: logger), serviceName: "lease"),

@@ -10,7 +10,7 @@ import SessionVault
 extension Freshness {
     func watchScreen() async {
         await broker.vaultSettled()
-        if vault.status.kind == .memory {
+        if broker.vault.status.kind == .memory {
             logger.warning("lock_with_screen has no effect: the sessions are in memory only, which cannot be locked")
         }
         if let path = SystemBus.missingSocket(named: environment("DBUS_SYSTEM_BUS_ADDRESS")) {

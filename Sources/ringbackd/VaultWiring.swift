@@ -94,7 +94,7 @@ struct Activity: Sendable {
 /// Refreshes sessions as long as the daemon runs, and reacts to the network's return, the keyring and the screen.
 struct Freshness: Service {
     let broker: Broker
-    let vault: SealedFileVault
+    let vault: DaemonVault
     let helper: HelperConnection
     let configuration: VaultConfiguration
     let activity: Activity
@@ -107,12 +107,17 @@ struct Freshness: Service {
         await cancelWhenGracefulShutdown {
             await withDiscardingTaskGroup { group in
                 group.addTask { await broker.keepFresh() }
-                group.addTask { for await _ in news.stream { await broker.networkReturned() } }
+                group.addTask { for await _ in news.stream { await networkReturned() } }
                 group.addTask { await watchKeyring() }
                 group.addTask { await giveMemoryBack() }
                 if configuration.locksWithScreen { group.addTask { await watchScreen() } }
             }
         }
+    }
+
+    private func networkReturned() async {
+        vault.networkReturned()
+        await broker.networkReturned()
     }
 
     /// Many small changes fragment the memory. Only this returns the free parts to the system; half a minute after a
@@ -129,7 +134,7 @@ struct Freshness: Service {
         await broker.vaultSettled()
         guard
             configuration.keySource == .secretService
-                || vault.status.keySource == .secretService
+                || broker.vault.status.keySource == .secretService
         else { return }
         for await _ in helper.events(.secretServiceChanged) { await broker.keySourceChanged() }
     }

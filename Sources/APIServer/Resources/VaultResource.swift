@@ -86,6 +86,14 @@ extension VaultStatus {
         object["key_source"] = .string(keySource.word)
         object["protects"] = .string(protection.sentence)
         if needsNewPassphrase { object["needs_new_passphrase"] = true }
+        object["database"] = database.map { database in
+            var member = JSONObject([
+                .init("place", .string(database.place)), .init("reachable", .bool(database.problem == nil)),
+                .init("unsent", .integer(database.unsent)),
+            ])
+            member["problem"] = database.problem.map { .string($0.sentence) }
+            return .object(member)
+        }
         object["other_key_source"] = otherKeySource.map { .string($0.rawValue) }
         for member in obstacle?.members.members ?? [] { object[member.name] = member.value }
         return .object(object)
@@ -100,5 +108,13 @@ extension Component {
             .required("key_source", .string), .required("protects", .string),
             .optional("needs_new_passphrase", .boolean), .optional("other_key_source", .string),
             .optional("cause", .string), .optional("path", .string),
+            .optional("database", .component(.vaultDatabase), "Of a vault that several hosts share"),
+        ])
+
+    static let vaultDatabase = Component(
+        "VaultDatabase",
+        [
+            .required("place", .string), .required("reachable", .boolean), .optional("problem", .string),
+            .required("unsent", .integer, "How many changes of this host the database does not have yet"),
         ])
 }

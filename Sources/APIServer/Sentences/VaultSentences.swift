@@ -67,6 +67,8 @@ extension VaultReason: Sentence {
         case .databaseAway(let reason): "The vault's database cannot be reached: \(reason.sentence)"
         case .databaseRefused(let reason): "The vault's database did not do what was asked: \(reason.sentence)"
         case .noHostsKey: "This host does not have the key of the vault that hosts share."
+        case .noHost:
+            "The role with which this host connects to the vault's database belongs to no host that has joined."
         case .heldElsewhere: "Another host is changing this at the moment."
         case .changedElsewhere: "Another host has changed this meanwhile."
         case .leaseOver: "The request was not sent, since this host's turn was over before."

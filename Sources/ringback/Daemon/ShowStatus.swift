@@ -28,6 +28,7 @@ struct ShowStatus: ParsableCommand {
             Output.field("Socket", calls.socket)
             Output.field("Restricted", Elsewhere.restriction(answer["exposed_socket"]))
             Output.field("Vault", ShowStatus.vault(answer["vault"]))
+            Output.field("Database", ShowStatus.database(answer["vault"]?["database"]))
             if status.isVaultLocked {
                 let step =
                     answer["exposed_socket"] == nil
@@ -49,6 +50,16 @@ struct ShowStatus: ParsableCommand {
             Output.field(
                 "Listeners", listeners.isEmpty ? "none (no sign-in is pending)" : listeners.joined(separator: ", "))
         }
+    }
+
+    /// The database of a vault that hosts share; nil for a vault of one host.
+    private static func database(_ database: JSON?) -> String? {
+        guard let database, let place = database["place"]?.string else { return nil }
+        let unsent = database["unsent"]?.integer ?? 0
+        let rest = unsent > 0 ? " Changes of this host that it does not have yet: \(unsent)." : ""
+        if database["reachable"]?.bool == true { return place + (rest.isEmpty ? "" : ".\(rest)") }
+        let problem = database["problem"]?.string ?? "It cannot be used."
+        return "\(place), away: \(problem) Tokens are served while they are valid, and nothing is refreshed.\(rest)"
     }
 
     /// Shows what is pending: sessions that cannot be refreshed now, and sessions whose revocation was not sent yet.

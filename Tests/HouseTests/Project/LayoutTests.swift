@@ -23,10 +23,12 @@ private let allowed: [String: Set<String>] = [
     "Sandbox": ["LocalHTTP", "HTTPMessages", "Cryptography", "Encodings", "Secrets", "StrictJSON", "Terminal"],
     "SessionVault": ["Cryptography", "Encodings", "FilePaths", "Secrets", "StrictJSON"],
     "SharedVault": ["SessionVault", "Cryptography", "Secrets", "StrictJSON"],
+    "RowDatabase": ["SharedVault", "PostgresClient", "SessionVault", "Cryptography", "Secrets"],
     "Records": ["Encodings", "StrictJSON"],
     "NetworkWatch": ["CLinux"],
     "Configuration": [
-        "MCPBridge", "OAuth", "SupabaseAuth", "Encodings", "FilePaths", "HTTPMessages", "Secrets", "StrictJSON",
+        "MCPBridge", "OAuth", "SupabaseAuth", "PostgresClient", "Encodings", "FilePaths", "HTTPMessages", "Secrets",
+        "StrictJSON",
     ],
     "BrokerCore": ["SessionVault", "Cryptography", "FilePaths", "HTTPMessages", "Secrets", "StrictJSON"],
     "OAuthSignIn": ["BrokerCore", "OAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"],
@@ -68,7 +70,8 @@ private let layers: [Set<String>] = [
     ["APIServer"],
     ["OAuthSignIn", "SupabaseSignIn"],
     ["CloudCredentials", "DeepLinks", "DesktopNotices", "KeptFiles"],
-    ["BrokerCore", "Configuration", "SharedVault"],
+    ["BrokerCore", "Configuration", "RowDatabase"],
+    ["SharedVault"],
     ["OAuth", "SupabaseAuth", "SessionVault", "Records", "Sandbox", "MCPBridge"],
     [
         "CurlTransport", "LocalHTTP", "CallbackListener", "SignInPage", "Cryptography", "RingbackClient", "Launcher",

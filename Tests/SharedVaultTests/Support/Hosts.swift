@@ -2,8 +2,9 @@ import BrokerCore
 import Cryptography
 import Secrets
 import SessionVault
-import SharedVault
 import Synchronization
+
+@testable import SharedVault
 
 /// Hosts that share one database in memory, and the time.
 final class Hosts: Sendable {
@@ -34,14 +35,23 @@ final class Hosts: Sendable {
     ) async throws -> SharedVault {
         let connection = MemoryRows.Connection(database, host: name, fault: fault)
         let vault = SharedVault(
-            local: local, rows: connection, host: name, owner: owner, now: { [clock] in clock.now },
+            local: local, rows: connection, place: "database",
+            identify: { () throws(VaultError) in (owner, name) }, now: { [clock] in clock.now },
             random: { RandomToken.bytes($0) })
-        try await vault.adopt(Hosts.dataKey)
+        try await vault.adopt(Membership(dataKey: Hosts.dataKey, owner: owner, host: name))
         return vault
     }
 
+    /// Two hosts with one session.
+    func pair() async throws -> (SharedVault, SharedVault) {
+        let (one, two) = (try await host("one"), try await host("two"))
+        try await one.store("first", as: .replacement)
+        guard try await two.text() == "first" else { throw VaultError.unreachable(.changedElsewhere) }
+        return (one, two)
+    }
+
     /// The only row.
-    var row: SharedRow? { database.rows.first }
+    var row: SharedRow? { database.rows.first { $0.key != Membership.markRow } }
 }
 
 /// Whether the database can be reached.
@@ -76,5 +86,15 @@ extension SharedVault {
 
     func store(_ text: String, as write: VaultWrite) async throws(VaultError) {
         try await store(Secret(text), in: Hosts.slot, as: write)
+    }
+}
+
+/// The vault's error; nil if there is none.
+func failure<Value>(_ body: () async throws -> Value) async -> VaultError? {
+    do {
+        _ = try await body()
+        return nil
+    } catch {
+        return error as? VaultError
     }
 }

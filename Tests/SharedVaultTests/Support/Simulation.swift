@@ -79,7 +79,7 @@ final class Simulation {
         return some[Int.random(in: 0..<some.count, using: &random)]
     }
 
-    private func step(_ host: SimulatedHost) async {
+    func step(_ host: SimulatedHost) async {
         guard host.stoppedUntil <= clock.now else { return }
         guard host.vault != nil else {
             if chance(0.3) { try? await start(host) }
@@ -115,12 +115,13 @@ final class Simulation {
         }
         let generator = Mutex(SeededGenerator(seed: UInt64.random(in: 0...UInt64.max, using: &random)))
         let vault = SharedVault(
-            local: local, rows: connection, host: host.name, owner: "alice", now: { [clock] in clock.now },
+            local: local, rows: connection, place: "database",
+            identify: { () throws(VaultError) in ("alice", "") }, now: { [clock] in clock.now },
             random: { count in
                 generator.withLock { generator in (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
                 }
             })
-        try await vault.adopt(Hosts.dataKey)
+        try await vault.adopt(Membership(dataKey: Hosts.dataKey, owner: "alice", host: host.name))
         host.vault = vault
         host.phase = .idle
         host.retryAt = .zero
@@ -249,139 +250,5 @@ final class Simulation {
         }
         note("\(host.name) presents \(token.value) and gets \(response?.value ?? "an error")")
         if let response { host.phase = .received(response) } else { host.phase = .announced(Array(tokens.dropFirst())) }
-    }
-
-    // MARK: Checks
-
-    /// Where a token is: in the row, in a candidate, or in a host's local vault.
-    func holds(_ token: Token) async -> Bool {
-        if rowHolds(token) { return true }
-        for host in hosts {
-            if case .received(token) = host.phase { return true }
-            guard let text = await host.memory.load(Hosts.slot)?.text, let entry = SpoolEntry.read(text) else {
-                continue
-            }
-            if entry.content.text.flatMap({ Token(of: $0.revealed()) }) == token { return true }
-        }
-        return false
-    }
-
-    private func rowHolds(_ token: Token) -> Bool {
-        let sealing = RowSealing(dataKey: Hosts.dataKey, owner: "alice")
-        for row in database.rows {
-            var sealed = [(row.sealed, row.version)]
-            sealed += row.candidates.map { ($0.sealed, $0.parentVersion + 1) }
-            for (bytes, version) in sealed {
-                let content = try? sealing.open(bytes, as: row.key, version: version)
-                if content?.text.flatMap({ Token(of: $0.revealed()) }) == token { return true }
-            }
-        }
-        return false
-    }
-
-    private func check() async {
-        violations += provider.unexplained
-        // The token that the provider accepts is somewhere, unless its response was lost.
-        if let token = provider.current, !provider.isEnded, !provider.lost.contains(token), await !holds(token) {
-            violations.append("nobody has \(token.value)")
-        }
-    }
-
-    /// All faults are over: every host has the same session in the end, which works.
-    func converge() async {
-        faults = .none
-        for host in hosts {
-            host.stoppedUntil = .zero
-            host.wire.set(.none)
-            if host.vault == nil { try? await start(host) }
-        }
-        for _ in 0..<400 where violations.isEmpty {
-            clock.advance(by: .seconds(20))
-            for host in hosts {
-                await step(host)
-                while host.isBusy { await step(host) }
-            }
-            await check()
-        }
-        for host in hosts {
-            await host.vault?.look(at: nil)
-            await host.reload()
-        }
-        let sessions = Set(hosts.map { $0.session ?? "nothing" })
-        if sessions.count != 1, violations.isEmpty { violations.append("the hosts have \(sessions)") }
-        if !provider.isEnded, violations.isEmpty, let session = sessions.first {
-            if Token(of: session) != provider.current {
-                violations.append("the hosts have \(session), which is not current")
-            }
-        }
-    }
-}
-
-/// A refresh token of the provider.
-struct Token: Hashable, Sendable {
-    let value: String
-
-    init(value: String) { self.value = value }
-
-    /// Of a session's text; nil if that says that the session has ended.
-    init?(of text: String) {
-        let parts = text.split(separator: " ")
-        guard parts.count == 2 else { return nil }
-        value = String(parts[0])
-    }
-
-    func text(expiring expiry: Duration) -> Secret { Secret("\(value) \(expiry.components.seconds)") }
-
-    static func expiry(of text: String) -> Duration {
-        .seconds(text.split(separator: " ").last.flatMap { Int($0) } ?? 0)
-    }
-}
-
-/// It replaces the refresh token with each refresh, and ends the session when one is presented that was replaced.
-final class RotatingProvider {
-    static let lifetime: Duration = .seconds(300)
-    static let margin: Duration = .seconds(60)
-
-    private(set) var current: Token?
-    private(set) var isEnded = false
-    private(set) var refreshCount = 0
-    /// Sent, and received by nobody.
-    private(set) var lost: Set<Token> = []
-    private(set) var unexplained: [String] = []
-    /// Which token came for which.
-    private(set) var successors: [Token: Token] = [:]
-    private var serial = 0
-    /// The database lost commits since the last lease was taken, or ever.
-    var isFailedOver = false { didSet { if isFailedOver { wasFailedOver = true } } }
-    private(set) var wasFailedOver = false
-
-    func signIn() -> Token {
-        let token = next()
-        current = token
-        return token
-    }
-
-    private func next() -> Token {
-        serial += 1
-        return Token(value: "r\(serial)")
-    }
-
-    func lose(_ token: Token) { lost.insert(token) }
-
-    /// Nil is `invalid_grant`.
-    ///
-    /// - Parameter isExplained: if the token was replaced already, that is known to be no fault of the vault.
-    func refresh(_ token: Token, isExplained: Bool) -> Token? {
-        refreshCount += 1
-        guard !isEnded else { return nil }
-        guard token == current else {
-            isEnded = true
-            if !isExplained { unexplained.append("\(token.value) was presented again though its successor was known") }
-            return nil
-        }
-        let fresh = next()
-        successors[token] = fresh
-        current = fresh
-        return fresh
     }
 }

@@ -1,0 +1,139 @@
+internal import Cryptography
+internal import PostgresClient
+public import Secrets
+internal import SharedVault
+
+/// A login role with its password: whoever has it can join as a host, once.
+public struct Invitation: Sendable, Equatable {
+    public let role: String
+    public let password: Secret
+
+    public init(role: String, password: Secret) {
+        self.role = role
+        self.password = password
+    }
+
+    /// A password of 256 random bits.
+    public static func newPassword() -> Secret { RandomToken.base64URL() }
+}
+
+/// What a host knows of itself.
+public struct HostIdentity: Sendable, Equatable {
+    public let ownerName: String
+    /// 16 bytes, to which the content of rows is bound.
+    public let owner: [UInt8]
+    public let name: String
+    /// The hosts' data key, encrypted for this host's public key; nil until another host has given it.
+    public let wrappedKey: [UInt8]?
+}
+
+/// A host of the same owner.
+public struct Host: Sendable, Equatable {
+    public let role: String
+    /// Nil until the invitation is accepted.
+    public let name: String?
+    public let isSelf: Bool
+    /// Seconds since 1970 by the database's clock.
+    public let joined: Int64?
+    /// The same, to about ten minutes.
+    public let seen: Int64?
+    public let hasKey: Bool
+    public let publicKey: [UInt8]?
+}
+
+/// How hosts come and go. Each function asks as the host that this database is connected for, and reaches only hosts of
+/// the same owner.
+extension RowDatabase {
+    /// Accepts the invitation with which this database is connected: names the host and replaces the password by
+    /// `password`, with which to connect from now on. The same call again changes nothing. Throws `invitationUsed`,
+    /// `nameTaken` (1 to 64 bytes), and ``HostFailure`` for everything else.
+    public func accept(
+        as name: String, role: String, password: Secret, publicKey: [UInt8]
+    ) async throws(HostFailure) {
+        let verifier = try await verifier(of: password, role: role)
+        _ = try await ask(
+            "SELECT ringback.accept($1, $2, $3, $4)", [.text(verifier), .text(name), .bytes(publicKey)])
+    }
+
+    /// What this host knows of itself. Throws `noHost` after it was removed.
+    public func identity() async throws(HostFailure) -> HostIdentity {
+        let rows = try await ask("SELECT * FROM ringback.me($1)", [])
+        return try read { () throws(PostgresFailure) in
+            guard rows.count == 1 else { throw .malformed }
+            return HostIdentity(
+                ownerName: try rows[0].text(0), owner: try rows[0].bytes(1), name: try rows[0].text(2),
+                wrappedKey: try rows[0].isNull(3) ? nil : rows[0].bytes(3))
+        }
+    }
+
+    /// All hosts of the owner, those that were invited last.
+    public func hosts() async throws(HostFailure) -> [Host] {
+        let rows = try await ask("SELECT * FROM ringback.list_hosts($1)", [])
+        return try read { () throws(PostgresFailure) in
+            var hosts: [Host] = []
+            for index in 0..<rows.count { hosts.append(try Host(rows[index])) }
+            return hosts
+        }
+    }
+
+    /// Makes a login role for one more host, which has `lasting` (a minute to a week) to accept it. The database gets
+    /// only a verifier of the password. Throws `tooManyHosts`.
+    public func invite(lasting: Duration) async throws(HostFailure) -> Invitation {
+        let password = Invitation.newPassword()
+        let verifier = try await verifier(of: password, role: "")
+        let rows = try await ask(
+            "SELECT ringback.invite($1, $2, $3)", [.text(verifier), .integer(Int64(lasting / .seconds(1)))])
+        return try read { () throws(PostgresFailure) in
+            guard rows.count == 1 else { throw .malformed }
+            return Invitation(role: try rows[0].text(0), password: password)
+        }
+    }
+
+    /// Leaves the data key, encrypted for that host's public key, for a host that has joined. False if there is none.
+    public func give(key wrapped: [UInt8], to role: String) async throws(HostFailure) -> Bool {
+        try await flag("SELECT ringback.give_key($1, $2, $3)", [.text(role), .bytes(wrapped)])
+    }
+
+    /// Removes a host: its connections end, its role cannot log in and is dropped. What it had read it still has. False
+    /// if the owner has no such host.
+    public func remove(host role: String) async throws(HostFailure) -> Bool {
+        try await flag("SELECT ringback.remove_host($1, $2)", [.text(role)])
+    }
+
+    private func flag(_ statement: String, _ values: [PostgresValue]) async throws(HostFailure) -> Bool {
+        let rows = try await ask(statement, values)
+        return try read { () throws(PostgresFailure) in
+            guard rows.count == 1 else { throw .malformed }
+            return try rows[0].flag(0)
+        }
+    }
+
+    private func ask(_ statement: String, _ values: [PostgresValue]) async throws(HostFailure) -> PostgresRows {
+        do throws(PostgresFailure) {
+            return try await repeated(statement, [.integer(Schema.version)] + values)
+        } catch {
+            throw HostFailure(error)
+        }
+    }
+
+    private func read<Value>(_ body: () throws(PostgresFailure) -> Value) throws(HostFailure) -> Value {
+        do throws(PostgresFailure) { return try body() } catch { throw HostFailure(error) }
+    }
+
+    private func verifier(of password: Secret, role: String) async throws(HostFailure) -> String {
+        do throws(PostgresFailure) {
+            return try await client.verifier(of: password, user: role, within: RowDatabase.limit)
+        } catch {
+            throw HostFailure(error)
+        }
+    }
+}
+
+extension Host {
+    fileprivate init(_ row: PostgresRow) throws(PostgresFailure) {
+        self.init(
+            role: try row.text(0), name: try row.isNull(1) ? nil : row.text(1), isSelf: try row.flag(2),
+            joined: try row.isNull(3) ? nil : row.integer(3), seen: try row.isNull(4) ? nil : row.integer(4),
+            hasKey: try row.flag(5), publicKey: try row.isNull(6) ? nil : row.bytes(6))
+    }
+}

@@ -1,0 +1,83 @@
+internal import PostgresClient
+internal import SharedVault
+internal import Synchronization
+
+/// Passes on which rows changed, to any number of listeners.
+final class RowChanges: Sendable {
+    private struct State {
+        var listeners: [Int: AsyncStream<RowKey?>.Continuation] = [:]
+        var next = 0
+        var slots: [String: RowKey] = [:]
+        /// What the question returned last.
+        var pulse: [[UInt8]?]?
+        var isListening = false
+        /// True if a notification came since the question.
+        var wasNotified = false
+    }
+
+    private let state = Mutex(State())
+
+    /// A new listener, from now on. If it falls behind, it gets "everything".
+    func listen() -> AsyncStream<RowKey?> {
+        let (stream, continuation) = AsyncStream<RowKey?>.makeStream(bufferingPolicy: .bufferingNewest(1_024))
+        let number = state.withLock { state in
+            defer { state.next += 1 }
+            state.listeners[state.next] = continuation
+            return state.next
+        }
+        continuation.onTermination = { [weak self] _ in
+            self?.state.withLock { $0.listeners[number] = nil }
+        }
+        return stream
+    }
+
+    func remember(_ slots: [String: RowKey]) {
+        state.withLock { $0.slots.merge(slots) { $1 } }
+    }
+
+    func noteConnection(listens: Bool) {
+        state.withLock { state in
+            state.isListening = listens
+            state.pulse = nil
+            state.wasNotified = false
+        }
+        tell(nil)
+    }
+
+    /// A notification: a row's slot, or something that is not known. Then everything may have changed.
+    func noteNotification(_ payload: String) {
+        let key = state.withLock { state in
+            state.wasNotified = true
+            return state.slots[payload]
+        }
+        tell(key)
+    }
+
+    /// The numbers of which one is another after any change.
+    func notePulse(_ numbers: [[UInt8]?]) {
+        let isChanged = state.withLock { state in
+            defer {
+                state.pulse = numbers
+                state.wasNotified = false
+            }
+            guard let last = state.pulse, last != numbers else { return false }
+            return !(state.isListening && state.wasNotified)
+        }
+        if isChanged { tell(nil) }
+    }
+
+    func finish() {
+        let listeners = state.withLock { state in
+            defer { state.listeners = [:] }
+            return state.listeners.values
+        }
+        for listener in listeners { listener.finish() }
+    }
+
+    private func tell(_ key: RowKey?) {
+        let listeners = state.withLock { Array($0.listeners.values) }
+        for listener in listeners {
+            if case .dropped = listener.yield(key) { listener.yield(nil) }
+        }
+    }
+}

@@ -1,0 +1,252 @@
+// Every function of the schema can be called again with the same arguments and then changes nothing more. So a call whose
+// connection was lost before its answer came is made once more.
+
+public import PostgresClient
+internal import SessionVault
+public import SharedVault
+internal import Synchronization
+
+/// The rows of one owner in a PostgreSQL database, for one host of that owner.
+public final class RowDatabase: SharedRows {
+    /// What a commit waits for.
+    public enum Durability: String, Sendable {
+        /// The server's disk, and a synchronous standby's where there is one.
+        case on
+        /// Also that a synchronous standby shows the change to readers.
+        case remoteApply = "remote_apply"
+    }
+
+    /// What is known of the database.
+    public struct Status: Sendable, Equatable {
+        public enum Reach: Sendable, Equatable {
+            /// Nothing was tried yet.
+            case unknown
+            case reachable(since: ContinuousClock.Instant)
+            case away(since: ContinuousClock.Instant, RowError)
+        }
+
+        public var reach = Reach.unknown
+        /// False where a pooler is between: then changes are noticed after some seconds. Nil before the first connection.
+        public var listens: Bool?
+        /// True if commits wait for a standby. Nil before the first connection.
+        public var hasSynchronousStandby: Bool?
+    }
+
+    /// A statement has so long, with the time to connect.
+    public static let limit: Duration = .seconds(5)
+    private static let limitOfRead: Duration = .seconds(15)
+    /// How many rows are read by one statement.
+    private static let batch = 500
+
+    let client: PostgresClient
+    private let durability: Durability
+    private let notices = RowChanges()
+    private let state = Mutex((status: Status(), listener: PostgresListener?.none))
+
+    /// Connects when it is first asked, and for the changes with ``start()``.
+    public init(_ url: PostgresURL, password: PostgresPassword, durability: Durability = .on) {
+        client = PostgresClient(url, password: password)
+        self.durability = durability
+    }
+
+    deinit { shutdown() }
+
+    /// Begins to wait for changes, until ``shutdown()``.
+    public func start() {
+        var plan = PostgresListener.Plan(
+            channel: "SELECT ringback.channel($1)", question: "SELECT * FROM ringback.pulse($1)",
+            values: [.integer(Schema.version)])
+        plan.intervalWithoutNotifications = .seconds(3)
+        let listener = PostgresListener(client, plan) { [weak self] in self?.note($0) }
+        state.withLock { $0.listener = listener }
+    }
+
+    /// Ends the connections and the streams of changes.
+    public func shutdown() {
+        state.withLock { $0.listener.take() }?.stop()
+        client.shutdown()
+        notices.finish()
+    }
+
+    /// The network may be back: does not wait for the end of a pause between attempts to connect.
+    public func tryAgain() {
+        client.tryAgain()
+        state.withLock { $0.listener }?.tryAgain()
+    }
+
+    public var status: Status {
+        var status = state.withLock { $0.status }
+        switch client.reach {
+        case .unknown: break
+        case .reachable(let since):
+            // What the connection for changes knows comes first: the server may answer it, and refuse all the same.
+            if status.reach == .unknown { status.reach = .reachable(since: since) }
+        case .away(let since, let failure): status.reach = .away(since: since, RowError(failure))
+        }
+        return status
+    }
+
+    public var changes: AsyncStream<RowKey?> { notices.listen() }
+
+    private func note(_ event: PostgresListener.Event) {
+        switch event {
+        case .connected(let listens):
+            state.withLock { state in
+                state.status.listens = listens
+                if case .reachable = state.status.reach { return }
+                state.status.reach = .reachable(since: .now)
+            }
+            notices.noteConnection(listens: listens)
+        case .notified(let payload): notices.noteNotification(payload)
+        case .asked(let rows):
+            guard rows.count == 1, let standby = try? rows[0].flag(3) else { return }
+            state.withLock { $0.status.hasSynchronousStandby = standby }
+            notices.notePulse(Array(rows[0].values.prefix(3)))
+        case .lost(let failure):
+            state.withLock { state in
+                if case .away(let since, _) = state.status.reach {
+                    state.status.reach = .away(since: since, RowError(failure))
+                } else {
+                    state.status.reach = .away(since: .now, RowError(failure))
+                }
+            }
+        }
+    }
+
+    // MARK: Rows
+
+    public func read(_ keys: [RowKey]) async throws(RowError) -> [RowKey: SharedRow] {
+        var rows: [RowKey: SharedRow] = [:]
+        for start in stride(from: 0, to: keys.count, by: Self.batch) {
+            let part = keys[start..<min(start + Self.batch, keys.count)].map(\.bytes)
+            let found = try await parts(
+                "SELECT * FROM ringback.read($1, $2)", [.integer(Schema.version), .bytesList(part)],
+                within: Self.limitOfRead)
+            rows.merge(found.rows) { $1 }
+        }
+        return rows
+    }
+
+    public func take(
+        _ key: RowKey, version: Int64, id: LeaseID, intent: [UInt8], lasting: Duration
+    ) async throws(RowError) -> Taking {
+        let found = try await change(
+            "SELECT * FROM ringback.take($1, $2, $3, $4, $5, $6, $7)",
+            [
+                .bytes(key.bytes), .integer(version), .bytes(id.bytes), .bytes(intent),
+                .integer(Int64(lasting / .milliseconds(1))),
+            ])
+        guard found.isDone == true else { return .refused(found.rows[key]) }
+        return .taken(try row(key, of: found))
+    }
+
+    public func append(
+        _ sealed: [UInt8], to key: RowKey, attempt id: LeaseID, epoch: Int64, step: Int, parentVersion: Int64,
+        newVersion: Int64, isFinal: Bool
+    ) async throws(RowError) -> SharedRow {
+        let found = try await change(
+            "SELECT * FROM ringback.append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+            [
+                .bytes(key.bytes), .bytes(id.bytes), .integer(Int64(step)), .integer(epoch), .integer(parentVersion),
+                .integer(newVersion), .bytes(sealed), .flag(isFinal),
+            ])
+        return try row(key, of: found)
+    }
+
+    public func settle(_ key: RowKey, attempt id: LeaseID) async throws(RowError) {
+        try await release(key, id, ends: true)
+    }
+
+    public func release(_ key: RowKey, attempt id: LeaseID) async throws(RowError) {
+        try await release(key, id, ends: false)
+    }
+
+    private func release(_ key: RowKey, _ id: LeaseID, ends: Bool) async throws(RowError) {
+        _ = try await call(
+            "SELECT ringback.release($1, $2, $3, $4, $5)",
+            [
+                .integer(Schema.version), .text(durability.rawValue), .bytes(key.bytes), .bytes(id.bytes),
+                .flag(ends),
+            ])
+    }
+
+    public func put(
+        _ sealed: [UInt8], in key: RowKey, version: Int64, lease: LeaseID?, overrides: Bool
+    ) async throws(RowError) -> Putting {
+        let found = try await change(
+            "SELECT * FROM ringback.put($1, $2, $3, $4, $5, $6, $7)",
+            [
+                .bytes(key.bytes), .integer(version), .bytes(sealed), lease.map { .bytes($0.bytes) } ?? .null,
+                .flag(overrides),
+            ])
+        guard found.isDone == true else { return .refused(found.rows[key]) }
+        return .put(try row(key, of: found))
+    }
+
+    public func restore(_ sealed: [UInt8], in key: RowKey, version: Int64) async throws(RowError) -> SharedRow {
+        let found = try await change(
+            "SELECT * FROM ringback.restore($1, $2, $3, $4, $5)",
+            [.bytes(key.bytes), .integer(version), .bytes(sealed)])
+        return try row(key, of: found)
+    }
+
+    // MARK: Calls
+
+    private func row(_ key: RowKey, of parts: RowParts) throws(RowError) -> SharedRow {
+        guard let row = parts.rows[key] else { throw .refused(.malformed) }
+        return row
+    }
+
+    private func change(_ statement: String, _ values: [PostgresValue]) async throws(RowError) -> RowParts {
+        try await parts(
+            statement, [.integer(Schema.version), .text(durability.rawValue)] + values, within: Self.limit)
+    }
+
+    private func parts(
+        _ statement: String, _ values: [PostgresValue], within limit: Duration
+    ) async throws(RowError) -> RowParts {
+        let result = try await call(statement, values, within: limit)
+        do throws(PostgresFailure) {
+            let parts = try RowParts(result)
+            notices.remember(parts.slots)
+            return parts
+        } catch {
+            throw RowError(error)
+        }
+    }
+
+    /// Calls a function, again if the connection was lost or the server asks for it.
+    func call(
+        _ statement: String, _ values: [PostgresValue], within limit: Duration = RowDatabase.limit
+    ) async throws(RowError) -> PostgresRows {
+        do throws(PostgresFailure) {
+            return try await repeated(statement, values, within: limit)
+        } catch {
+            throw RowError(error)
+        }
+    }
+
+    func repeated(
+        _ statement: String, _ values: [PostgresValue], within limit: Duration = RowDatabase.limit
+    ) async throws(PostgresFailure) -> PostgresRows {
+        let end = ContinuousClock.now + limit
+        var left = 2
+        while true {
+            do throws(PostgresFailure) {
+                return try await client.run(statement, values, within: ContinuousClock.now.duration(to: end))
+            } catch {
+                guard left > 0, Self.isWorthAnother(error) else { throw error }
+                left -= 1
+            }
+        }
+    }
+
+    private static func isWorthAnother(_ failure: PostgresFailure) -> Bool {
+        switch failure {
+        case .closed, .notNow: true
+        // A conflict with another transaction, a deadlock.
+        case .refused(let state, _): state == "40001" || state == "40P01"
+        default: false
+        }
+    }
+}

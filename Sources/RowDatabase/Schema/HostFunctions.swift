@@ -1,0 +1,210 @@
+/// The functions by which a host comes and goes. They make and drop login roles, so their owner may create roles; nobody
+/// logs in as it.
+enum HostFunctions {
+    static func text(version: Int64) -> String { inviting(version) + joining + listing(version) + removing }
+
+    private static func inviting(_ version: Int64) -> String {
+        #"""
+        -- Makes a login role. The password comes as the verifier that the server stores, so that no log has it.
+        CREATE OR REPLACE FUNCTION ringback.make_role(p_owner bigint, p_verifier text, p_seconds bigint) RETURNS text
+            LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+        DECLARE
+            new_role text := 'ringback_' || left(replace(gen_random_uuid()::text, '-', ''), 20);
+            ends timestamptz := clock_timestamp() + least(greatest(p_seconds, 60), 604800) * interval '1 second';
+            gone text;
+        BEGIN
+            IF p_verifier !~ '^SCRAM-SHA-256\$[0-9]{4,7}:[A-Za-z0-9+/=]{16,128}\$[A-Za-z0-9+/=]{44}:[A-Za-z0-9+/=]{44}$'
+            THEN
+                RAISE EXCEPTION USING ERRCODE = 'RB004', MESSAGE = 'this is no verifier of a password';
+            END IF;
+            -- Invitations that nobody took.
+            FOR gone IN SELECT role_name FROM ringback.hosts WHERE owner = p_owner AND joined_at IS NULL
+                AND invited_until < clock_timestamp()
+            LOOP
+                PERFORM ringback.drop_role(gone);
+            END LOOP;
+            -- One invitation at a time, so that the count holds.
+            PERFORM FROM ringback.owners WHERE owner = p_owner FOR UPDATE;
+            IF (SELECT count(*) FROM ringback.hosts WHERE owner = p_owner)
+                >= (SELECT most_hosts FROM ringback.owners WHERE owner = p_owner)
+            THEN
+                RAISE EXCEPTION USING ERRCODE = 'RB006', MESSAGE = 'this owner has too many hosts';
+            END IF;
+            EXECUTE format('CREATE ROLE %I LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS '
+                || 'CONNECTION LIMIT 8 PASSWORD %L VALID UNTIL %L', new_role, p_verifier, ends);
+            -- The right to end its connections and to drop what it owns.
+            EXECUTE format('GRANT %I TO ringback_owner', new_role);
+            EXECUTE format('GRANT ringback_hosts TO %I', new_role);
+            EXECUTE format('ALTER ROLE %I SET statement_timeout = %L', new_role, '30s');
+            EXECUTE format('ALTER ROLE %I SET idle_in_transaction_session_timeout = %L', new_role, '30s');
+            INSERT INTO ringback.hosts (role, role_name, owner, invited_until)
+                SELECT oid, rolname, p_owner, ends FROM pg_catalog.pg_roles WHERE rolname = new_role;
+            INSERT INTO ringback.logins (role, owner, is_joined)
+                SELECT oid, p_owner, false FROM pg_catalog.pg_roles WHERE rolname = new_role;
+            RETURN new_role;
+        END $$;
+
+        CREATE OR REPLACE FUNCTION ringback.invite(p_schema bigint, p_verifier text, p_seconds bigint) RETURNS text
+            LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+        BEGIN
+            RETURN ringback.make_role(ringback.enter(p_schema, 'on'), p_verifier, p_seconds);
+        END $$;
+
+        -- For administrators: the first host of an owner, who is made if there is none of that name.
+        CREATE OR REPLACE FUNCTION ringback.admit(p_schema bigint, p_owner text, p_verifier text, p_seconds bigint)
+            RETURNS text
+            LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+        DECLARE
+            o bigint;
+        BEGIN
+            PERFORM ringback.check_administrator(p_schema);
+            INSERT INTO ringback.owners (name) VALUES (p_owner) ON CONFLICT (name) DO NOTHING;
+            SELECT owner INTO STRICT o FROM ringback.owners WHERE name = p_owner;
+            RETURN ringback.make_role(o, p_verifier, p_seconds);
+        END $$;
+
+        CREATE OR REPLACE FUNCTION ringback.check_administrator(p_schema bigint) RETURNS void LANGUAGE plpgsql
+            SET search_path = pg_catalog, pg_temp AS $$
+        BEGIN
+            IF NOT ringback.is_administrator() THEN
+                RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'for members of ringback_owner only';
+            END IF;
+            IF p_schema <> \#(version) THEN
+                RAISE EXCEPTION USING ERRCODE = 'RB001', MESSAGE = 'another version of the schema',
+                    DETAIL = '\#(version)';
+            END IF;
+        END $$;
+
+        """#
+    }
+
+    private static let joining = #"""
+        -- An invited host becomes one. The password of the invitation ends, and so do other connections made with it.
+        -- The same call again changes nothing.
+        CREATE OR REPLACE FUNCTION ringback.accept(p_schema bigint, p_verifier text, p_name text, p_public_key bytea)
+            RETURNS void
+            LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+        DECLARE
+            h ringback.hosts;
+        BEGIN
+            SELECT * INTO h FROM ringback.hosts WHERE role = ringback.login() FOR UPDATE;
+            IF NOT FOUND THEN
+                RAISE EXCEPTION USING ERRCODE = 'RB002', MESSAGE = 'this role is no host';
+            ELSIF h.joined_at IS NOT NULL THEN
+                IF h.name = p_name AND h.public_key = p_public_key THEN RETURN; END IF;
+                RAISE EXCEPTION USING ERRCODE = 'RB005', MESSAGE = 'this invitation has been used';
+            ELSIF p_verifier !~ '^SCRAM-SHA-256\$[0-9]{4,7}:[A-Za-z0-9+/=]{16,128}\$[A-Za-z0-9+/=]{44}:[A-Za-z0-9+/=]{44}$'
+            THEN
+                RAISE EXCEPTION USING ERRCODE = 'RB004', MESSAGE = 'this is no verifier of a password';
+            END IF;
+            EXECUTE format('ALTER ROLE %I PASSWORD %L VALID UNTIL %L', h.role_name, p_verifier, 'infinity');
+            UPDATE ringback.hosts SET name = p_name, public_key = p_public_key, joined_at = clock_timestamp(),
+                seen_at = clock_timestamp() WHERE role = h.role;
+            UPDATE ringback.logins SET is_joined = true WHERE role = h.role;
+            PERFORM pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity
+                WHERE usesysid = h.role AND pid <> pg_backend_pid();
+        END $$;
+
+        -- What a host knows of itself: the identity of its owner and the data key for it, once another has given it.
+        CREATE OR REPLACE FUNCTION ringback.me(p_schema bigint, OUT owner_name text, OUT identity bytea,
+            OUT host_name text, OUT wrapped_key bytea)
+            LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+        DECLARE
+            o bigint := ringback.enter(p_schema, 'on');
+        BEGIN
+            SELECT w.name, w.identity, h.name, h.wrapped_key INTO owner_name, identity, host_name, wrapped_key
+                FROM ringback.owners w, ringback.hosts h WHERE w.owner = o AND h.role = ringback.login();
+        END $$;
+
+        CREATE OR REPLACE FUNCTION ringback.give_key(p_schema bigint, p_role text, p_wrapped bytea) RETURNS boolean
+            LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+        DECLARE
+            o bigint := ringback.enter(p_schema, 'on');
+        BEGIN
+            UPDATE ringback.hosts SET wrapped_key = p_wrapped
+                WHERE owner = o AND role_name = p_role AND joined_at IS NOT NULL;
+            RETURN FOUND;
+        END $$;
+
+        """#
+
+    private static func listing(_ version: Int64) -> String {
+        #"""
+        CREATE OR REPLACE FUNCTION ringback.list_hosts(p_schema bigint, OUT role_name text, OUT name text,
+            OUT is_self boolean, OUT joined bigint, OUT seen bigint, OUT has_key boolean, OUT public_key bytea)
+            RETURNS SETOF record
+            LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+        DECLARE
+            o bigint := ringback.enter(p_schema, 'on');
+        BEGIN
+            RETURN QUERY SELECT h.role_name::text, h.name, h.role = ringback.login(),
+                EXTRACT(EPOCH FROM h.joined_at)::bigint, EXTRACT(EPOCH FROM h.seen_at)::bigint,
+                h.wrapped_key IS NOT NULL, h.public_key
+                FROM ringback.hosts h WHERE h.owner = o ORDER BY h.joined_at NULLS LAST, h.role_name;
+        END $$;
+
+        -- For administrators. Nothing of any row is shown.
+        CREATE OR REPLACE FUNCTION ringback.list_facts(p_schema bigint, OUT owners bigint, OUT hosts bigint,
+            OUT size bigint, OUT standbys text, OUT is_durable boolean, OUT server bigint)
+            LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+        BEGIN
+            PERFORM ringback.check_administrator(p_schema);
+            owners := (SELECT count(*) FROM ringback.owners);
+            hosts := (SELECT count(*) FROM ringback.hosts);
+            size := (SELECT sum(pg_total_relation_size(c.oid)) FROM pg_catalog.pg_class c
+                WHERE c.relnamespace = 'ringback'::regnamespace AND c.relkind = 'r');
+            standbys := current_setting('synchronous_standby_names');
+            is_durable := current_setting('fsync')::boolean AND current_setting('full_page_writes')::boolean;
+            server := current_setting('server_version_num')::bigint;
+        END $$;
+
+        """#
+    }
+
+    private static let removing = #"""
+        -- Ends a host: its role cannot log in, belongs to nobody and is dropped, and its connections end.
+        CREATE OR REPLACE FUNCTION ringback.drop_role(p_role text) RETURNS void
+            LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+        DECLARE
+            left_over text;
+        BEGIN
+            DELETE FROM ringback.hosts WHERE role_name = p_role;
+            EXECUTE format('ALTER ROLE %I NOLOGIN PASSWORD NULL', p_role);
+            EXECUTE format('REVOKE ringback_hosts FROM %I', p_role);
+            PERFORM pg_terminate_backend(a.pid) FROM pg_catalog.pg_stat_activity a
+                JOIN pg_catalog.pg_roles r ON r.oid = a.usesysid
+                WHERE r.rolname = p_role AND a.pid <> pg_backend_pid();
+            INSERT INTO ringback.removed_roles VALUES (p_role) ON CONFLICT DO NOTHING;
+            -- What it owns in this database is dropped with it. In another one it may keep the role from being dropped.
+            FOR left_over IN SELECT role_name FROM ringback.removed_roles ORDER BY role_name LIMIT 16 LOOP
+                BEGIN
+                    EXECUTE format('DROP OWNED BY %I CASCADE', left_over);
+                    EXECUTE format('DROP ROLE %I', left_over);
+                    DELETE FROM ringback.removed_roles WHERE role_name = left_over;
+                EXCEPTION
+                    WHEN undefined_object THEN
+                        DELETE FROM ringback.removed_roles WHERE role_name = left_over;
+                    WHEN dependent_objects_still_exist OR object_in_use OR lock_not_available THEN NULL;
+                END;
+            END LOOP;
+        END $$;
+
+        CREATE OR REPLACE FUNCTION ringback.remove_host(p_schema bigint, p_role text) RETURNS boolean
+            LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+        DECLARE
+            o bigint := ringback.enter(p_schema, 'on');
+            old_channel text := (SELECT channel FROM ringback.owners WHERE owner = o);
+        BEGIN
+            IF NOT EXISTS (SELECT FROM ringback.hosts WHERE owner = o AND role_name = p_role) THEN
+                RETURN false;
+            END IF;
+            PERFORM ringback.drop_role(p_role);
+            -- The host knows the channel. The others ask for the new one.
+            UPDATE ringback.owners SET channel = 'ringback_' || replace(gen_random_uuid()::text, '-', '')
+                WHERE owner = o;
+            PERFORM pg_notify(old_channel, '*');
+            RETURN true;
+        END $$;
+
+        """#
+}

@@ -1,0 +1,130 @@
+public import PostgresClient
+internal import Secrets
+internal import SessionVault
+public import SharedVault
+
+/// What an administrator of the database does: make and migrate the schema, admit the first host of an owner, and look at
+/// the state. The role is a superuser, or one that may create roles and a schema in the database.
+public final class VaultAdministration: Sendable {
+    /// The state of the database.
+    public struct Facts: Sendable, Equatable {
+        /// The version of the schema; 0 if there is none.
+        public var version: Int64
+        /// The version that this program works with.
+        public var wanted: Int64
+        /// The rest is nil while the versions differ.
+        public var content: Content?
+
+        public struct Content: Sendable, Equatable {
+            public var owners: Int64
+            public var hosts: Int64
+            /// Bytes on disk, with indexes.
+            public var size: Int64
+            public var hasSynchronousStandby: Bool
+            /// False if the server does not sync what it writes (`fsync`, `full_page_writes`).
+            public var isDurable: Bool
+            /// The server's version, such as 150004.
+            public var server: Int64
+        }
+    }
+
+    private static let limit: Duration = .seconds(30)
+    private let client: PostgresClient
+
+    public init(_ url: PostgresURL, password: PostgresPassword) {
+        client = PostgresClient(url, password: password, mostConnections: 1)
+    }
+
+    deinit { client.shutdown() }
+
+    /// Makes roles and schema and migrates it to the present version. Changes nothing if all that is there.
+    public func prepare() async throws(RowError) {
+        try await run(Schema.foundation)
+        try await migrate()
+    }
+
+    /// Migrates the schema to the version of this program. Hosts of another version are refused from then on. Throws
+    /// `noSchema` if there is none, and `otherSchema` if it is newer than this program.
+    public func migrate() async throws(RowError) {
+        let found = try await version()
+        guard found <= Schema.version else { throw .refused(.otherSchema(Int(found))) }
+        guard found < Schema.version else { return }
+        do throws(PostgresFailure) {
+            try await client.run(script: Schema.migration(from: found), within: Self.limit)
+        } catch .refused(state: "42P07", number: _) {
+            // Somebody else has migrated it meanwhile.
+            guard try await version() == Schema.version else { throw .refused(.refused(state: "42P07")) }
+        } catch {
+            throw RowError(error)
+        }
+    }
+
+    /// The state of the database.
+    public func facts() async throws(RowError) -> Facts {
+        let exists = try await ask("SELECT to_regclass('ringback.versions') IS NOT NULL", [])
+        guard try value({ () throws(PostgresFailure) in try exists[0].flag(0) }) else {
+            return Facts(version: 0, wanted: Schema.version, content: nil)
+        }
+        var facts = Facts(version: try await version(), wanted: Schema.version, content: nil)
+        guard facts.version == facts.wanted else { return facts }
+        let rows = try await ask("SELECT * FROM ringback.list_facts($1)", [.integer(Schema.version)])
+        facts.content = try value { () throws(PostgresFailure) in
+            guard rows.count == 1 else { throw .malformed }
+            return Facts.Content(
+                owners: try rows[0].integer(0), hosts: try rows[0].integer(1), size: try rows[0].integer(2),
+                hasSynchronousStandby: try !rows[0].text(3).isEmpty, isDurable: try rows[0].flag(4),
+                server: try rows[0].integer(5))
+        }
+        return facts
+    }
+
+    /// Invites the first host of an owner, or another one if the owner has hosts already. Names have 1 to 64 bytes.
+    public func admit(owner: String, lasting: Duration) async throws(HostFailure) -> Invitation {
+        let password = Invitation.newPassword()
+        do throws(PostgresFailure) {
+            let verifier = try await client.verifier(of: password, user: "", within: Self.limit)
+            let rows = try await client.run(
+                "SELECT ringback.admit($1, $2, $3, $4)",
+                [
+                    .integer(Schema.version), .text(owner), .text(verifier),
+                    .integer(Int64(lasting / .seconds(1))),
+                ],
+                within: Self.limit)
+            guard rows.count == 1 else { throw .malformed }
+            return Invitation(role: try rows[0].text(0), password: password)
+        } catch {
+            throw HostFailure(error)
+        }
+    }
+
+    private func version() async throws(RowError) -> Int64 {
+        // An empty schema has no table yet.
+        let exists = try await ask(
+            "SELECT to_regnamespace('ringback') IS NOT NULL, to_regclass('ringback.versions') IS NOT NULL", [])
+        guard try value({ () throws(PostgresFailure) in try exists[0].flag(0) }) else { throw .refused(.noSchema) }
+        guard try value({ () throws(PostgresFailure) in try exists[0].flag(1) }) else { return 0 }
+        let rows = try await ask("SELECT max(version) FROM ringback.versions", [])
+        return try value { () throws(PostgresFailure) in try rows[0].integer(0) }
+    }
+
+    private func run(_ script: String) async throws(RowError) {
+        do throws(PostgresFailure) { try await client.run(script: script, within: Self.limit) } catch {
+            throw RowError(error)
+        }
+    }
+
+    /// Runs a statement that returns one row at least.
+    private func ask(_ statement: String, _ values: [PostgresValue]) async throws(RowError) -> PostgresRows {
+        do throws(PostgresFailure) {
+            let rows = try await client.run(statement, values, within: Self.limit)
+            guard rows.count > 0 else { throw .malformed }
+            return rows
+        } catch {
+            throw RowError(error)
+        }
+    }
+
+    private func value<Value>(_ body: () throws(PostgresFailure) -> Value) throws(RowError) -> Value {
+        do throws(PostgresFailure) { return try body() } catch { throw RowError(error) }
+    }
+}

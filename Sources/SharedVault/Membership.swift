@@ -1,0 +1,113 @@
+internal import Cryptography
+public import Secrets
+public import SessionVault
+internal import StrictJSON
+
+/// What a host must have to use the rows of its owner. It is kept in the local vault.
+public struct Membership: Sendable, Equatable {
+    /// The hosts' data key: 32 bytes.
+    public let dataKey: Secret
+    /// The owner's identity in the database, to which rows are bound.
+    public let owner: String
+    /// This host's name in the database.
+    public let host: String
+    /// The database knows that this is the hosts' key.
+    var isConfirmed: Bool
+
+    public init(dataKey: Secret, owner: String, host: String, isConfirmed: Bool = true) {
+        self.dataKey = dataKey
+        self.owner = owner
+        self.host = host
+        self.isConfirmed = isConfirmed
+    }
+
+    func encoded() -> Secret {
+        let object = JSONObject([
+            .init("version", .integer(1)), .init("key", .string(Hex.text(dataKey.revealedBytes()))),
+            .init("owner", .string(owner)), .init("host", .string(host)), .init("confirmed", .bool(isConfirmed)),
+        ])
+        return Secret(bytes: JSON.object(object).serialized())
+    }
+
+    /// Nil if the text is not a membership's.
+    init?(reading text: Secret) {
+        guard let object = (try? JSON(parsing: text.revealedBytes()))?.object, object["version"]?.integer == 1,
+            let key = object["key"]?.string.flatMap(Hex.bytes), key.count == SealedBox.keyLength,
+            let owner = object["owner"]?.string, let host = object["host"]?.string,
+            case .bool(let isConfirmed)? = object["confirmed"]
+        else { return nil }
+        self.init(dataKey: Secret(bytes: key), owner: owner, host: host, isConfirmed: isConfirmed)
+    }
+
+    /// What the database is told of the key, so that all hosts have the same one: it does not reveal the key.
+    func mark() throws(VaultError) -> [UInt8] {
+        do throws(CryptographyError) {
+            let mark = try KeyDerivation.derive(from: dataKey, purpose: "ringback hosts key mark 1 " + owner)
+            return mark.revealedBytes()
+        } catch {
+            throw .refused(.cryptography)
+        }
+    }
+
+    /// The row that has the mark.
+    static let markRow = RowKey(bytes: [UInt8](repeating: 0, count: 32))
+}
+
+extension SharedVault {
+    /// The slot of the local vault that has the membership.
+    private var membershipSlot: VaultSlot { VaultSlot(account: "hosts", binding: place, kind: .hostsKey) }
+
+    public func open(passphrase: Secret?) async throws(VaultError) {
+        try await local.open(passphrase: passphrase)
+        guard membership == nil else { return }
+        do throws(VaultError) {
+            try await join()
+        } catch {
+            try? await local.close()
+            throw error
+        }
+    }
+
+    private func join() async throws(VaultError) {
+        if let text = try await local.load(membershipSlot)?.text {
+            guard let found = Membership(reading: text) else { throw .locked(.noHostsKey) }
+            if found.isConfirmed { return use(found) }
+            return try await confirm(found)
+        }
+        // The first host makes the key. Which one is the first is decided by the database.
+        let (owner, host) = try await identify()
+        let key = Secret(bytes: random(SealedBox.keyLength))
+        let made = Membership(dataKey: key, owner: owner, host: host, isConfirmed: false)
+        try await local.store(made.encoded(), in: membershipSlot)
+        try await confirm(made)
+    }
+
+    private func confirm(_ made: Membership) async throws(VaultError) {
+        let mark = try made.mark()
+        let putting = try await ask { rows throws(RowError) in
+            try await rows.put(mark, in: Membership.markRow, version: 0, lease: nil, overrides: false)
+        }
+        switch putting {
+        case .put: break
+        case .refused(let row):
+            guard row?.sealed == mark else {
+                try await local.remove(membershipSlot)
+                throw .locked(.noHostsKey)
+            }
+        }
+        var confirmed = made
+        confirmed.isConfirmed = true
+        try await adopt(confirmed)
+    }
+
+    /// Stores what another host of the owner gave to this one, in the local vault, which must be open.
+    public func adopt(_ membership: Membership) async throws(VaultError) {
+        try await local.store(membership.encoded(), in: membershipSlot)
+        use(membership)
+    }
+
+    private func use(_ found: Membership) {
+        membership = found
+        sealing = RowSealing(dataKey: found.dataKey, owner: found.owner)
+    }
+}

@@ -1,0 +1,116 @@
+import Secrets
+import SessionVault
+import Testing
+
+@testable import SharedVault
+
+private let slot = Hosts.slot
+
+@Suite struct `What users do with a vault that hosts share` {
+    private let hosts = Hosts()
+
+    private func pair() async throws -> (SharedVault, SharedVault) { try await hosts.pair() }
+
+    @Test func `a sign-out holds on every host, whatever another host is doing`() async throws {
+        let (one, two) = try await pair()
+        _ = try await two.take()
+        let retired = try await one.retire(slot)
+        #expect(retired?.text == Secret("first"))
+        #expect(try await one.retired().map(\.text) == [Secret("first")])
+        #expect(try await one.text() == nil)
+        // The other host's response comes to late.
+        try await two.store("second", as: .result)
+        #expect(try await two.text() == nil)
+        #expect(try await one.sessionSlots(besides: []) == [])
+    }
+
+    @Test func `a sign-out while the database is away holds when it is back`() async throws {
+        let (wire, memory) = (Wire(), MemoryVault())
+        let one = try await hosts.host("one", local: memory, fault: wire.fault)
+        try await one.store("first", as: .replacement)
+        let two = try await hosts.host("two")
+        _ = try await two.text()
+        wire.set(.notReached)
+        _ = try await one.retire(slot)
+        #expect(try await one.text() == nil)
+        _ = try await two.take()
+        try await two.store("second", as: .result)
+        hosts.advance(by: .seconds(20))
+        let again = try await hosts.host("one", local: memory)
+        #expect(try await again.text() == nil)
+        #expect(try await two.text() == nil)
+    }
+
+    @Test func `a sign-in replaces what other hosts have, and keeps the former session for its revocation`()
+        async throws
+    {
+        let (one, two) = try await pair()
+        let retired = try await two.replace(Secret("another"), in: slot)
+        #expect(retired?.text == Secret("first"))
+        #expect(try await one.text() == "another")
+        #expect(try await one.retired().isEmpty)
+    }
+
+    @Test func `an edit of what another host has changed is refused`() async throws {
+        let (one, two) = try await pair()
+        _ = try await one.take()
+        #expect(await failure { try await two.store("edited", as: .edit) } == .unreachable(.heldElsewhere))
+        try await one.store("second", as: .result)
+        #expect(await failure { try await two.store("edited", as: .edit) } == .unreachable(.changedElsewhere))
+        #expect(await failure { try await two.store("edited", as: .edit) } == .unreachable(.changedElsewhere))
+        #expect(try await two.text() == "second")
+        try await two.store("edited", as: .edit)
+        #expect(try await one.text() == "edited")
+    }
+
+    @Test func `a change is told to the broker of the other host`() async throws {
+        let (one, two) = try await pair()
+        _ = try await one.take()
+        try await one.store("second", as: .result)
+        await two.look(at: hosts.row?.key)
+        var changes = two.changes.makeAsyncIterator()
+        #expect(await changes.next() == .some(slot))
+        #expect(try await two.text() == "second")
+    }
+
+    @Test func `an end is proven only if no other host may have received a newer token`() async throws {
+        let (one, two) = try await pair()
+        _ = try await one.take()
+        _ = try await one.requestBound(slot)
+        hosts.advance(by: .seconds(61))
+        _ = try await two.take(left: .zero)
+        #expect(await !two.provesEnd(slot))
+        hosts.advance(by: .seconds(3_600))
+        #expect(await two.provesEnd(slot))
+        // What came meanwhile was not tried.
+        try await one.store("late", as: .result)
+        #expect(await !two.provesEnd(slot))
+        try await two.store("ended", as: .end)
+        #expect(try await two.text() == "ended")
+    }
+
+    @Test func `known users and whatever else is this host's stays in its local vault`() async throws {
+        let (one, two) = try await pair()
+        let people = VaultSlot(account: "work", binding: "b", kind: .people)
+        try await one.store(Secret("alice"), in: people)
+        #expect(try await one.load(people)?.text == Secret("alice"))
+        #expect(try await two.load(people) == nil)
+        #expect(hosts.database.rows.count == 1)
+    }
+
+    @Test func `what was stored before the vault was shared is put into it`() async throws {
+        let memory = MemoryVault()
+        await memory.store(Secret("plain"), in: slot)
+        let one = try await hosts.host("one", local: memory)
+        #expect(try await one.text() == "plain")
+        #expect(try await hosts.host("two").text() == "plain")
+    }
+
+    @Test func `the database learns no name and no text`() async throws {
+        _ = try await pair()
+        let row = try #require(hosts.row)
+        for text in ["first", "work", "id.example"] {
+            #expect(!String(decoding: row.sealed + row.key.bytes, as: UTF8.self).contains(text))
+        }
+    }
+}
