@@ -204,6 +204,10 @@ let package = Package(
         tests("RingbackClientTests", ["RingbackClient", "RingbackAPI", "StrictJSON"]),
         tests("DesktopBusTests", ["DesktopBus", "Secrets"]),
         tests("PostgresClientTests", ["TestSupport", "PostgresClient", "Secrets"]),
+        tests(
+            "RowDatabaseTests",
+            ["TestSupport", "RowDatabase", "SharedVault", "PostgresClient", "SessionVault", "Secrets"]
+        ),
         tests("LauncherTests", ["Launcher", "DesktopBus", "Secrets", "StrictJSON", "CLinux"]),
         tests("AdaptersTests", ["Adapters", "HTTPMessages", "Secrets", "StrictJSON"]),
         tests("TerminalTests", ["Terminal"]),
