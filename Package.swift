@@ -305,7 +305,8 @@ let package = Package(
             [
                 "LocalHTTP", "RingbackClient", "Records", "OAuth", "SupabaseAuth", "SessionVault", "Configuration",
                 "Adapters", "MCPBridge", "BrokerCore", "DeepLinks", "KeptFiles", "SchemeRegistration", "SignInPage",
-                "HTTPMessages", "Secrets", "StrictJSON", "Cryptography", "Encodings",
+                "HTTPMessages", "Secrets", "StrictJSON", "Cryptography", "Encodings", "PostgresClient", "RowDatabase",
+                "SharedVault",
             ]
         ),
         // The real executables over real sockets.
