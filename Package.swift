@@ -207,6 +207,10 @@ let package = Package(
         tests("RingbackClientTests", ["RingbackClient", "RingbackAPI", "StrictJSON"]),
         tests("DesktopBusTests", ["DesktopBus", "Secrets"]),
         tests("PostgresClientTests", ["TestSupport", "PostgresClient", "Secrets"]),
+        tests(
+            "RowDatabaseTests",
+            ["TestSupport", "RowDatabase", "SharedVault", "PostgresClient", "SessionVault", "Secrets"]
+        ),
         tests("LauncherTests", ["Launcher", "DesktopBus", "Secrets", "StrictJSON", "CLinux"]),
         tests("AdaptersTests", ["Adapters", "HTTPMessages", "Secrets", "StrictJSON"]),
         tests("TerminalTests", ["Terminal"]),
@@ -311,7 +315,8 @@ let package = Package(
             [
                 "LocalHTTP", "RingbackClient", "Records", "OAuth", "SupabaseAuth", "SessionVault", "Configuration",
                 "Adapters", "MCPBridge", "BrokerCore", "DeepLinks", "KeptFiles", "SchemeRegistration", "SignInPage",
-                "HTTPMessages", "Secrets", "StrictJSON", "Cryptography", "Encodings",
+                "HTTPMessages", "Secrets", "StrictJSON", "Cryptography", "Encodings", "PostgresClient", "RowDatabase",
+                "SharedVault",
             ]
         ),
         // The real executables over real sockets.

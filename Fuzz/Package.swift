@@ -22,6 +22,7 @@ let package = Package(
         .systemLibrary(name: "COpenSSL"),
         .systemLibrary(name: "CFuzzer"),
         .target(name: "CLinux"),
+        .target(name: "CPostgres"),
         library("Secrets"),
         library("StrictJSON"),
         library("Encodings"),
@@ -48,12 +49,18 @@ let package = Package(
         library("Adapters", ["Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
         // Only the record: what writes the files needs the whole broker.
         library("KeptFiles", ["Encodings", "StrictJSON"]),
+        library("PostgresClient", ["CPostgres", "CLinux", "Secrets"]),
+        // Only what a row is: the vault over it needs more.
+        library("SharedVault", ["SessionVault"]),
+        // Without the statements.
+        library("RowDatabase", ["SharedVault", "PostgresClient", "SessionVault"]),
         library(
             "FuzzLaws",
             [
                 "Adapters", "DeepLinks", "KeptFiles", "MCPBridge", "SchemeRegistration", "SignInPage",
                 "LocalHTTP", "RingbackClient", "Records", "OAuth", "SupabaseAuth", "SessionVault", "Configuration",
-                "HTTPMessages", "Secrets", "StrictJSON", "Cryptography", "RingbackAPI", "Encodings",
+                "HTTPMessages", "Secrets", "StrictJSON", "Cryptography", "RingbackAPI", "Encodings", "PostgresClient",
+                "SharedVault", "RowDatabase",
             ]
         ),
         .executableTarget(

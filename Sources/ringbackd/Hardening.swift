@@ -69,7 +69,10 @@ enum Hardening {
 
     private static func scrubEnvironment() {
         for name in environmentNames()
-        where foreignVariables.contains(name) || proxyVariables.contains(name) || name.hasPrefix("SWIFT_") {
+        where foreignVariables.contains(name) || proxyVariables.contains(name) || name.hasPrefix("SWIFT_")
+            // libpq's settings: those of a database come from its URL.
+            || name.hasPrefix("PG")
+        {
             unsafe unsetenv(name)
         }
     }

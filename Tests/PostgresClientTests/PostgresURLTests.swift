@@ -44,24 +44,30 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        ("mysql://a@h/", .scheme), ("postgresql:/a@h/", .scheme), ("postgresql://h/db", .noUser),
-        ("postgresql://@h/db", .noUser), ("postgresql://a:b@h/db", .password), ("postgresql://a:@h/db", .password),
-        ("postgresql://a@h/db?password=x", .password), ("postgresql://a@h/db?p%61ssword=x", .password),
-        ("postgresql://a@/db", .badHost), ("postgresql://a@h,/db", .badHost), ("postgresql://a@127.1/db", .badHost),
-        ("postgresql://a@0x7f000001/db", .badHost), ("postgresql://a@1%2C2/db", .badHost),
-        ("postgresql://a@[::1/db", .badHost), ("postgresql://a@[h]/db", .badHost), ("postgresql://a@h_%20/db", .badHost),
-        ("postgresql://a@h:0/db", .badPort), ("postgresql://a@h:65536/db", .badPort), ("postgresql://a@h:/db", .badPort),
-        ("postgresql://a@h:+1/db", .badPort), ("postgresql://a@h/db?options=-c", .unknownParameter("options")),
-        ("postgresql://a@h/db?service=x", .unknownParameter("service")), ("postgresql://a@h/db?sslmode", .badValue("sslmode")),
-        ("postgresql://a@h/db?sslmode=x", .badValue("sslmode")), ("postgresql://a@h/db?port=1", .badValue("port")),
-        ("postgresql://a@h/db?sslrootcert=ca", .badValue("sslrootcert")),
-        ("postgresql://a@h/db?host=/x", .repeatedParameter("host")),
-        ("postgresql://a@h/db?passfile=/a&passfile=/b", .repeatedParameter("passfile")),
-        ("postgresql://a@h/d%00b", .malformed), ("postgresql://a@h/d%zzb", .malformed), ("postgresql://a@h/%ff", .malformed),
-        ("postgresql://a@h/d b", .malformed), ("postgresql://a@h/db#x", .malformed), ("postgresql://a@h/d\u{e4}", .malformed),
-        ("postgresql://a@\(Array(repeating: "h", count: 9).joined(separator: ","))/db", .badHost),
-    ] as [(String, PostgresURLError)])
+    @Test(
+        arguments: [
+            ("mysql://a@h/", .scheme), ("postgresql:/a@h/", .scheme), ("postgresql://h/db", .noUser),
+            ("postgresql://@h/db", .noUser), ("postgresql://a:b@h/db", .password), ("postgresql://a:@h/db", .password),
+            ("postgresql://a@h/db?password=x", .password), ("postgresql://a@h/db?p%61ssword=x", .password),
+            ("postgresql://a@/db", .badHost), ("postgresql://a@h,/db", .badHost), ("postgresql://a@127.1/db", .badHost),
+            ("postgresql://a@0x7f000001/db", .badHost), ("postgresql://a@1%2C2/db", .badHost),
+            ("postgresql://a@[::1/db", .badHost), ("postgresql://a@[h]/db", .badHost),
+            ("postgresql://a@h_%20/db", .badHost),
+            ("postgresql://a@h:0/db", .badPort), ("postgresql://a@h:65536/db", .badPort),
+            ("postgresql://a@h:/db", .badPort),
+            ("postgresql://a@h:+1/db", .badPort), ("postgresql://a@h/db?options=-c", .unknownParameter("options")),
+            ("postgresql://a@h/db?service=x", .unknownParameter("service")),
+            ("postgresql://a@h/db?sslmode", .badValue("sslmode")),
+            ("postgresql://a@h/db?sslmode=x", .badValue("sslmode")), ("postgresql://a@h/db?port=1", .badValue("port")),
+            ("postgresql://a@h/db?sslrootcert=ca", .badValue("sslrootcert")),
+            ("postgresql://a@h/db?host=/x", .repeatedParameter("host")),
+            ("postgresql://a@h/db?passfile=/a&passfile=/b", .repeatedParameter("passfile")),
+            ("postgresql://a@h/d%00b", .malformed), ("postgresql://a@h/d%zzb", .malformed),
+            ("postgresql://a@h/%ff", .malformed),
+            ("postgresql://a@h/d b", .malformed), ("postgresql://a@h/db#x", .malformed),
+            ("postgresql://a@h/d\u{e4}", .malformed),
+            ("postgresql://a@\(Array(repeating: "h", count: 9).joined(separator: ","))/db", .badHost),
+        ] as [(String, PostgresURLError)])
     func `what is not understood is refused`(text: String, error: PostgresURLError) {
         #expect(throws: error) { try PostgresURL(parsing: text) }
     }
@@ -95,7 +101,8 @@ import Testing
     }
 
     @Test func `the state in the text of a server's error`() {
-        #expect(ServerState.code(in: "connection to server failed: FATAL:  28P01: password authentication\n") == "28P01")
+        #expect(
+            ServerState.code(in: "connection to server failed: FATAL:  28P01: password authentication\n") == "28P01")
         #expect(ServerState.code(in: "a: FATAL:  57P03: starting\nb: FATAL:  53300: too many\n") == "53300")
         #expect(ServerState.code(in: "connection to server at \"h\", port 5432 failed: Connection refused") == nil)
         #expect(ServerState.code(in: "") == nil)

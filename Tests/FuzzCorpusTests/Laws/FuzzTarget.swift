@@ -57,6 +57,8 @@ public struct FuzzTarget: Sendable {
         FuzzTarget(name: "mcp-tools", check: MCPToolsLaw.check),
         FuzzTarget(name: "mcp-rule", check: MCPRuleLaw.check),
         FuzzTarget(name: "accept-language", check: AcceptLanguageLaw.check),
+        FuzzTarget(name: "database-url", check: DatabaseURLLaw.check),
+        FuzzTarget(name: "shared-row", check: SharedRowLaw.check),
     ]
 }
 

@@ -1,0 +1,1 @@
+../../../Sources/SharedVault/SharedRows.swift

@@ -1,0 +1,171 @@
+import PostgresClient
+import SharedVault
+import TestSupport
+import Testing
+
+@testable import RowDatabase
+
+@Suite(.enabled(if: PostgresServer.isPossible, "needs PostgreSQL: make test-rows"), .timeLimit(.minutes(5)))
+struct `Changes of rows` {
+    private let key = Fresh.key()
+
+    /// The changes up to the first of the kind.
+    private func first(
+        _ iterator: inout AsyncStream<RowKey?>.Iterator, _ isWanted: (RowKey?) -> Bool
+    ) async -> Bool {
+        while let change = await iterator.next() { if isWanted(change) { return true } }
+        return false
+    }
+
+    @Test func `another host's changes are told by name, an unknown row as everything`() async throws {
+        let house = try await VaultHouse()
+        let owner = Fresh.owner()
+        let (mine, theirs) = (
+            try await house.host("mine", of: owner).rows, try await house.host("theirs", of: owner).rows
+        )
+        let changes = mine.changes
+        var iterator = changes.makeAsyncIterator()
+        mine.start()
+        // At the connection.
+        #expect(await first(&iterator) { $0 == nil })
+        #expect(mine.status.listens == true)
+        _ = try await theirs.put([1], in: key, version: 0, lease: nil, overrides: false)
+        #expect(await first(&iterator) { $0 == nil })
+        _ = try await mine.read([key])
+        _ = try await theirs.take(key, version: 1, id: Fresh.lease(), intent: [], lasting: .seconds(60))
+        #expect(await first(&iterator) { $0 == key })
+        mine.shutdown()
+        #expect(await iterator.next() == nil)
+    }
+
+    @Test func `after a host was removed the others listen elsewhere`() async throws {
+        let house = try await VaultHouse()
+        let owner = Fresh.owner()
+        let mine = try await house.host("mine", of: owner).rows
+        let lost = try await house.host("lost", of: owner)
+        var iterator = mine.changes.makeAsyncIterator()
+        mine.start()
+        #expect(await first(&iterator) { $0 == nil })
+        let client = try house.client("postgres")
+        let question = "SELECT channel FROM ringback.owners WHERE name = $1"
+        let before = try await client.run(question, [.text(owner)], within: .seconds(20))
+        #expect(try await mine.remove(host: lost.role))
+        #expect(await first(&iterator) { $0 == nil })
+        let after = try await client.run(question, [.text(owner)], within: .seconds(20))
+        #expect(before != after)
+        _ = try await mine.put([1], in: key, version: 0, lease: nil, overrides: false)
+        #expect(await first(&iterator) { $0 == key || $0 == nil })
+        mine.shutdown()
+    }
+
+    @Test func `commits wait as this transaction says, whatever the role's setting is`() async throws {
+        let house = try await VaultHouse()
+        let member = try await house.host("mine", of: Fresh.owner())
+        let administrator = try house.client("postgres")
+        try await administrator.run(
+            script: "ALTER ROLE \(member.role) SET synchronous_commit = off", within: .seconds(20))
+        let client = try house.client(member.role)
+        for level in ["on", "remote_apply"] {
+            let rows = try await client.run(
+                "SELECT current_setting('synchronous_commit'), ringback.release(1, $1, $2, $3, false), "
+                    + "current_setting('synchronous_commit'), current_setting('lock_timeout')",
+                [.text(level), .bytes(key.bytes), .bytes(Fresh.lease().bytes)], within: .seconds(20))
+            #expect(try rows[0].text(0) == "off" && rows[0].text(2) == level && rows[0].text(3) == "3s")
+        }
+        let after = try await client.run("SHOW synchronous_commit", within: .seconds(20))
+        #expect(try after[0].text(0) == "off")
+    }
+}
+
+/// A real pgbouncer in transaction mode: every transaction may be on another connection of the server.
+@Suite(
+    .enabled(
+        if: PostgresServer.isPossible && ProgramPlace.pooler != nil, "needs PostgreSQL and pgbouncer: make test-rows"),
+    .timeLimit(.minutes(5)))
+struct `Rows through a pooler` {
+    @Test func `everything works but notifications, and changes are noticed all the same`() async throws {
+        let server = try await onThread { try PostgresServer() }
+        let house = try await VaultHouse(server)
+        let members = [try await house.host("one", of: "ada"), try await house.host("two", of: "ada")]
+        let pooler = try await onThread { try Pooler(server, users: members.map(\.role)) }
+        defer { pooler.end() }
+        let rows = try members.map { RowDatabase(try pooler.url($0.role), password: .none) }
+        var changes = rows[1].changes.makeAsyncIterator()
+        rows[1].start()
+        let connection = await changes.next()
+        #expect(connection == .some(nil))
+        #expect(rows[1].status.listens == false)
+
+        let keys = (0..<20).map { _ in Fresh.key() }
+        try await withThrowingDiscardingTaskGroup { group in
+            for key in keys {
+                group.addTask {
+                    _ = try await rows[0].put([1], in: key, version: 0, lease: nil, overrides: false)
+                    let taken = try await withThrowingTaskGroup(of: LeaseID?.self) { group in
+                        for host in rows {
+                            group.addTask {
+                                let id = Fresh.lease()
+                                let taking = try await host.take(
+                                    key, version: 1, id: id, intent: [], lasting: .seconds(60))
+                                if case .taken = taking { return id }
+                                return nil
+                            }
+                        }
+                        return try await group.reduce(into: [LeaseID]()) { if let id = $1 { $0.append(id) } }
+                    }
+                    #expect(taken.count == 1)
+                    _ = try await rows[0].append(
+                        [2], to: key, attempt: taken[0], epoch: 1, step: 1, parentVersion: 1, newVersion: 2,
+                        isFinal: true)
+                }
+            }
+        }
+        #expect(try await rows[1].read(keys).values.allSatisfy { $0.version == 2 && $0.sealed == [2] })
+        // By the question that is asked every few seconds.
+        let change = await changes.next()
+        #expect(change == .some(nil))
+        for each in rows { each.shutdown() }
+    }
+}
+
+struct Pooler {
+    private let keeper: Keeper
+    private let directory: String
+
+    init(_ server: PostgresServer, users: [String]) throws {
+        directory = server.directory
+        let program = try #require(ProgramPlace.pooler)
+        let lines = users.map { "\"\($0)\" \"\"" }.joined(separator: "\\n")
+        let settings = """
+            [databases]
+            trusting = host=\(directory) port=5432 dbname=trusting
+            [pgbouncer]
+            pool_mode = transaction
+            listen_addr =
+            listen_port = 6432
+            unix_socket_dir = \(directory)
+            auth_type = trust
+            auth_file = \(directory)/users.txt
+            default_pool_size = 3
+            """
+        guard
+            Shell.run(
+                "printf '\(lines)\\n' >\(directory)/users.txt; cat >\(directory)/pooler.ini <<'END'\n\(settings)\nEND\n"
+            ) == 0
+        else { throw ServerTrouble(what: "pooler.ini") }
+        keeper = try Keeper(
+            directory,
+            "\(ServerUser.prefix(owning: directory)) '\(program)' '\(directory)/pooler.ini' >>pooler.log 2>&1")
+        guard
+            Shell.run("for n in $(seq 200); do [ -S '\(directory)/.s.PGSQL.6432' ] && exit 0; sleep 0.05; done; exit 1")
+                == 0
+        else { throw ServerTrouble(what: Shell.output("cat '\(directory)/pooler.log'") ?? "") }
+    }
+
+    func url(_ role: String) throws -> PostgresURL {
+        let host = directory.split(separator: "/").joined(separator: "%2F")
+        return try PostgresURL(parsing: "postgresql://\(role)@%2F\(host):6432/trusting")
+    }
+
+    func end() { keeper.end() }
+}

@@ -1,0 +1,170 @@
+import PostgresClient
+import Secrets
+import SessionVault
+import SharedVault
+import TestSupport
+import Testing
+
+@testable import RowDatabase
+
+/// What a host of another owner can do with any SQL it likes.
+@Suite(.enabled(if: PostgresServer.isPossible, "needs PostgreSQL: make test-rows"), .timeLimit(.minutes(5)))
+struct `Two people in one database` {
+    private let limit = Duration.seconds(20)
+
+    /// The SQLSTATE of the refusal; nil if the statement ran.
+    private func state(_ client: PostgresClient, _ statement: String) async -> String? {
+        do throws(PostgresFailure) {
+            // Some statements need a transaction around them.
+            try await client.run(script: "SELECT 1; \(statement)", within: limit)
+            return nil
+        } catch {
+            if case .refused(let state, _) = error { return state }
+            return "\(error)"
+        }
+    }
+
+    private static let tables = [
+        "versions", "owners", "hosts", "logins", "removed_roles", "rows", "attempts", "candidates",
+    ]
+
+    @Test func `no table can be read, changed or locked`() async throws {
+        let house = try await VaultHouse()
+        let eve = try house.client(try await house.host("evil", of: Fresh.owner()).role)
+        for table in Self.tables {
+            for statement in [
+                "SELECT * FROM ringback.\(table)", "DELETE FROM ringback.\(table)", "TRUNCATE ringback.\(table)",
+                "SELECT 1 FROM ringback.\(table) FOR UPDATE", "LOCK TABLE ringback.\(table) IN ACCESS SHARE MODE",
+                "LOCK TABLE ringback.\(table) IN ACCESS EXCLUSIVE MODE", "INSERT INTO ringback.\(table) DEFAULT VALUES",
+                "ALTER TABLE ringback.\(table) DISABLE ROW LEVEL SECURITY", "DROP TABLE ringback.\(table)",
+                "CREATE TRIGGER t BEFORE INSERT ON ringback.\(table) EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+                "COPY ringback.\(table) TO STDOUT", "CREATE POLICY p ON ringback.\(table) USING (true)",
+                "COMMENT ON TABLE ringback.\(table) IS 'x'", "GRANT ALL ON ringback.\(table) TO PUBLIC",
+                "CREATE INDEX ON ringback.\(table) ((1))", "REINDEX TABLE ringback.\(table)",
+            ] {
+                #expect(await state(eve, statement) == "42501", "\(statement)")
+            }
+        }
+    }
+
+    @Test func `nobody becomes another role, and no setting makes an owner`() async throws {
+        let house = try await VaultHouse()
+        let ada = try await house.host("laptop", of: Fresh.owner())
+        let key = Fresh.key()
+        _ = try await ada.rows.put([1], in: key, version: 0, lease: nil, overrides: false)
+        let member = try await house.host("evil", of: Fresh.owner())
+        let eve = try house.client(member.role)
+        for statement in [
+            "SET ROLE ringback_owner", "SET ROLE \(ada.role)", "SET SESSION AUTHORIZATION \(ada.role)",
+            "SET ROLE postgres",
+            "ALTER ROLE \(ada.role) PASSWORD 'x'", "ALTER ROLE \(ada.role) SET search_path = public",
+            "DROP ROLE \(ada.role)", "GRANT ringback_owner TO \(member.role)", "GRANT \(ada.role) TO \(member.role)",
+            "CREATE ROLE evil", "ALTER ROLE \(member.role) CREATEROLE", "ALTER ROLE \(member.role) BYPASSRLS",
+            "ALTER ROLE \(member.role) CONNECTION LIMIT -1", "DROP OWNED BY ringback_owner",
+            "DROP SCHEMA ringback CASCADE",
+            "CREATE FUNCTION ringback.evil() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+            "CREATE TABLE ringback.evil (a int)",
+            "CREATE OR REPLACE FUNCTION ringback.owner() RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'",
+            "ALTER FUNCTION ringback.owner() OWNER TO \(member.role)",
+            "ALTER DEFAULT PRIVILEGES FOR ROLE ringback_owner GRANT ALL ON TABLES TO PUBLIC",
+            "SELECT ringback.owner()", "SELECT ringback.enter(1, 'on')", "SELECT * FROM ringback.parts(1, '{}')",
+            "SELECT ringback.tell(1, 'x')", "SELECT ringback.drop_role('\(ada.role)')",
+            "SELECT ringback.make_role(1, '', 1)",
+            "SELECT ringback.admit(1, 'x', '', 1)", "SELECT ringback.check_administrator(1)",
+            "SELECT * FROM ringback.list_facts(1)",
+            "SET session_replication_role = replica",
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '\(ada.role)'",
+            "SELECT pg_read_file('/etc/passwd')", "SELECT * FROM pg_authid",
+        ] {
+            let state = await state(eve, statement)
+            #expect(
+                state == "42501" || state == "2BP01" || (state == nil && statement.contains("pg_terminate")),
+                "\(statement): \(state ?? "ran")")
+        }
+        // The group gives what the host has already, and the owner is still found by who logged in.
+        for setting in ["SET ROLE ringback_hosts", "SET search_path = pg_temp", "SET row_security = off"] {
+            _ = await state(eve, setting)
+            let hex = key.bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+            do throws(PostgresFailure) {
+                let rows = try await eve.run("SELECT * FROM ringback.read(1, ARRAY['\\x\(hex)'::bytea])", within: limit)
+                #expect(rows.count == 0, "\(setting)")
+            } catch {
+                #expect(error == .refused(state: "42501", number: nil), "\(setting)")
+            }
+        }
+        #expect(try await ada.rows.read([key])[key]?.sealed == [1])
+        #expect(try await member.rows.read([key]).isEmpty)
+    }
+
+    @Test func `what is sent for another owner's key is a row of its own`() async throws {
+        let house = try await VaultHouse()
+        let key = Fresh.key()
+        let (ada, eve) = (
+            try await house.host("laptop", of: Fresh.owner()).rows, try await house.host("evil", of: Fresh.owner()).rows
+        )
+        _ = try await ada.put([1], in: key, version: 0, lease: nil, overrides: false)
+        let id = Fresh.lease()
+        _ = try await ada.take(key, version: 1, id: id, intent: [], lasting: .seconds(60))
+        #expect(
+            try await eve.take(key, version: 1, id: Fresh.lease(), intent: [], lasting: .seconds(60)) == .refused(nil))
+        try await eve.settle(key, attempt: id)
+        _ = try await eve.put([6], in: key, version: 0, lease: nil, overrides: true)
+        _ = try await eve.restore([6], in: key, version: 60)
+        _ = try await eve.append(
+            [6], to: key, attempt: id, epoch: 9, step: 1, parentVersion: 1, newVersion: 99, isFinal: true)
+        let row = try await ada.read([key])[key]
+        #expect(row?.version == 1 && row?.sealed == [1] && row?.lease?.id == id && row?.candidates.isEmpty == true)
+    }
+
+    @Test func `objects of one's own do not get into the functions`() async throws {
+        let house = try await VaultHouse()
+        let member = try await house.host("evil", of: Fresh.owner())
+        let eve = try house.client(member.role)
+        let key = Fresh.key()
+        _ = try await member.rows.put([1], in: key, version: 0, lease: nil, overrides: false)
+        try await eve.run(
+            script: """
+                CREATE FUNCTION pg_temp.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS 'SELECT now() / 0';
+                CREATE FUNCTION pg_temp.set_config(text, text, boolean) RETURNS text LANGUAGE sql AS 'SELECT 1 / 0';
+                CREATE TEMP TABLE pg_roles (oid oid, rolname name);
+                CREATE TEMP TABLE rows (owner bigint);
+                SET search_path = pg_temp, pg_catalog
+                """.replacingDivision, within: limit)
+        let hex = key.bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        #expect(
+            try await eve.run("SELECT * FROM ringback.read(1, ARRAY['\\x\(hex)'::bytea])", within: limit).count == 1)
+    }
+
+    @Test func `locks of any kind, an open transaction and a flood of notifications stop nobody else`() async throws {
+        let house = try await VaultHouse()
+        let ada = try await house.host("laptop", of: Fresh.owner()).rows
+        let member = try await house.host("evil", of: Fresh.owner())
+        let eve = try house.client(member.role)
+        let key = Fresh.key()
+        _ = try await member.rows.put([1], in: key, version: 0, lease: nil, overrides: false)
+        let hex = key.bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        // A transaction that stays open, with the locks of a change and as many advisory ones as there is room for.
+        try await eve.run(
+            script: "BEGIN; SELECT * FROM ringback.put(1, 'on', '\\x\(hex)', 1, '\\x02', NULL, true); "
+                + "SELECT pg_advisory_xact_lock(n) FROM generate_series(1, 2000) n; "
+                + "SELECT pg_notify('a', n::text) FROM generate_series(1, 20000) n", within: limit)
+        let own = Fresh.key()
+        _ = try await ada.put([1], in: own, version: 0, lease: nil, overrides: false)
+        let id = Fresh.lease()
+        _ = try await ada.take(own, version: 1, id: id, intent: [], lasting: .seconds(60))
+        let row = try await ada.append(
+            [2], to: own, attempt: id, epoch: 1, step: 1, parentVersion: 1, newVersion: 2, isFinal: true)
+        #expect(row.version == 2)
+        // The own row is locked: the wait for it has an end.
+        let other = try house.connect(member.role, member.password)
+        await #expect(throws: RowError.unreachable(.timedOut)) {
+            try await other.put([3], in: key, version: 1, lease: nil, overrides: true)
+        }
+        eve.shutdown()
+    }
+}
+
+extension String {
+    /// The functions of the test need only exist.
+    fileprivate var replacingDivision: String { split(separator: "now() / 0").joined(separator: "NULL::timestamptz") }
+}
