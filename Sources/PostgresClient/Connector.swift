@@ -4,17 +4,30 @@ internal import Synchronization
 
 /// Makes connections: asks for the password each time, since it may have been changed.
 struct Connector: Sendable {
-    private let settings: Settings
+    private let settings: [Settings]
     private let password: PostgresPassword
 
     init(_ url: PostgresURL, password: PostgresPassword, application: String) {
-        settings = Settings(url, password: password, application: application)
+        settings = url.hosts.map { Settings(url, $0, password: password, application: application) }
         self.password = password
     }
 
-    /// Connects; blocks the thread. Throws why there is no connection.
+    /// Connects to the first host that takes changes; blocks the thread. Each has its share of the time. Throws why there
+    /// is no connection to the last one.
     func connect(until deadline: ContinuousClock.Instant) throws(PostgresFailure) -> Session {
-        try Session(settings, password: try secret(until: deadline), until: deadline)
+        let secret = try secret(until: deadline)
+        var failure = PostgresFailure.noConnection
+        var left = settings.count
+        for each in settings {
+            let share = ContinuousClock.now.duration(to: deadline) / left
+            left -= 1
+            do throws(PostgresFailure) {
+                return try Session(each, password: secret, until: .now + share)
+            } catch {
+                failure = error
+            }
+        }
+        throw failure
     }
 
     private func secret(until deadline: ContinuousClock.Instant) throws(PostgresFailure) -> Secret? {

@@ -89,7 +89,8 @@ public final class PostgresListener: Sendable {
         while true {
             let event = wake.wait(for: ContinuousClock.now.duration(to: next), other: session.descriptor)
             if isStopped.withLock({ $0 }) { return }
-            if case .timedOut = event {
+            // Also when it is called: the network may be another one, and the connection dead.
+            if event != .readable {
                 try ask(session)
                 next = .now + interval
             }

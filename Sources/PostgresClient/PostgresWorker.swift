@@ -20,12 +20,16 @@ final class PostgresWorker: Sendable {
     private func run() {
         var session: Session?
         var hasRested = false
+        var lastUse = ContinuousClock.now
         while true {
             switch client.next(for: self, hasRested: hasRested) {
             case .end: return
             case .job(let job):
                 hasRested = false
+                // The machine may have been suspended: the server has closed the connection meanwhile, and said so in vain.
+                if lastUse.duration(to: .now) > client.rest { session = nil }
                 session = perform(job, on: session)
+                lastUse = .now
             case .rest:
                 switch wake.wait(for: client.rest, other: session?.descriptor ?? -1) {
                 case .called: break

@@ -12,10 +12,13 @@ struct Settings: Sendable {
 
     let pairs: [(name: String, value: String)]
 
-    init(_ url: PostgresURL, password: PostgresPassword, application: String) {
+    /// Of one host of the URL: the caller tries them in turn, since libpq would wait for the first without end.
+    init(
+        _ url: PostgresURL, _ host: PostgresURL.Host, password: PostgresPassword, application: String
+    ) {
         var pairs = [
-            ("host", url.hosts.map { Self.host($0) }.joined(separator: ",")),
-            ("port", url.hosts.map { "\($0.port)" }.joined(separator: ",")),
+            ("host", Self.name(host)),
+            ("port", "\(host.port)"),
             ("user", url.user),
             ("dbname", url.database),
             ("application_name", application),
@@ -34,16 +37,11 @@ struct Settings: Sendable {
             ("keepalives_interval", "3"),
             ("keepalives_count", "2"),
             ("tcp_user_timeout", "15000"),
-            // Our own deadlines hold; this is for libpq's choice among several hosts.
-            ("connect_timeout", "5"),
             // With one host a read-only server shows itself by the statements' errors.
             ("target_session_attrs", url.hosts.count > 1 ? "read-write" : "any"),
         ]
-        if url.hosts.contains(where: { $0.place == .name("localhost") }) {
-            // Also where the resolver says something else.
-            let addresses = url.hosts.map { $0.place == .name("localhost") ? "127.0.0.1" : "" }
-            pairs.append(("hostaddr", addresses.joined(separator: ",")))
-        }
+        // Also where the resolver says something else.
+        if host.place == .name("localhost") { pairs.append(("hostaddr", "127.0.0.1")) }
         if case .passwordFile = password {
             if let file = url.passwordFile { pairs.append(("passfile", file)) }
         } else {
@@ -52,7 +50,7 @@ struct Settings: Sendable {
         self.pairs = pairs
     }
 
-    private static func host(_ host: PostgresURL.Host) -> String {
+    private static func name(_ host: PostgresURL.Host) -> String {
         switch host.place {
         case .socket(let text), .address(let text), .name(let text): text
         }

@@ -91,6 +91,17 @@ struct `A database that fails` {
         _ = try await rows.read([key])
         await onThread { house.server.crash() }
         await #expect(throws: RowError.unreachable(.noConnection)) { try await rows.read([key]) }
+        // Of several places the one that answers is taken.
+        let other = try await own()
+        let member = try await other.host("desktop", of: "ada")
+        let places = [house.server, other.server].map { server in
+            "%2F" + server.directory.split(separator: "/").joined(separator: "%2F")
+        }
+        let either = RowDatabase(
+            try PostgresURL(
+                parsing: "postgresql://\(member.role)@127.0.0.1:1,\(places.joined(separator: ","))/trusting"),
+            password: .none)
+        #expect(try await either.read([key]).isEmpty)
         let nowhere = RowDatabase(
             try PostgresURL(parsing: "postgresql://a@127.0.0.1:1/b?sslmode=disable"), password: .none)
         await #expect(throws: RowError.unreachable(.noConnection)) { try await nowhere.read([key]) }

@@ -116,6 +116,25 @@ struct `Two people in one database` {
         #expect(row?.version == 1 && row?.sealed == [1] && row?.lease?.id == id && row?.candidates.isEmpty == true)
     }
 
+    @Test func `the channel of another owner is shown nowhere`() async throws {
+        let house = try await VaultHouse()
+        let owner = Fresh.owner()
+        let ada = try await house.host("laptop", of: owner).rows
+        var changes = ada.changes.makeAsyncIterator()
+        ada.start()
+        _ = await changes.next()
+        let administrator = try house.client("postgres")
+        let rows = try await administrator.run(
+            "SELECT channel FROM ringback.owners WHERE name = $1", [.text(owner)], within: limit)
+        let channel = try rows[0].text(0)
+        let question =
+            "SELECT count(*) FROM pg_stat_activity a WHERE a::text LIKE '%' || $1 || '%' AND pid <> pg_backend_pid()"
+        let eve = try house.client(try await house.host("evil", of: Fresh.owner()).role)
+        #expect(try await eve.run(question, [.text(channel)], within: limit)[0].integer(0) == 0)
+        #expect(try await eve.run("SELECT pg_listening_channels()", within: limit).count == 0)
+        ada.shutdown()
+    }
+
     @Test func `objects of one's own do not get into the functions`() async throws {
         let house = try await VaultHouse()
         let member = try await house.host("evil", of: Fresh.owner())

@@ -1,10 +1,9 @@
 /// The functions by which a host comes and goes. They make and drop login roles, so their owner may create roles; nobody
 /// logs in as it.
 enum HostFunctions {
-    static func text(version: Int64) -> String { inviting(version) + joining + listing(version) + removing }
+    static let text = inviting + joining + listing + removing
 
-    private static func inviting(_ version: Int64) -> String {
-        #"""
+    private static let inviting = #"""
         -- Makes a login role. The password comes as the verifier that the server stores, so that no log has it.
         CREATE OR REPLACE FUNCTION ringback.make_role(p_owner bigint, p_verifier text, p_seconds bigint) RETURNS text
             LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -69,14 +68,10 @@ enum HostFunctions {
             IF NOT ringback.is_administrator() THEN
                 RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'for members of ringback_owner only';
             END IF;
-            IF p_schema <> \#(version) THEN
-                RAISE EXCEPTION USING ERRCODE = 'RB001', MESSAGE = 'another version of the schema',
-                    DETAIL = '\#(version)';
-            END IF;
+            PERFORM ringback.check_schema(p_schema);
         END $$;
 
         """#
-    }
 
     private static let joining = #"""
         -- An invited host becomes one. The password of the invitation ends, and so do other connections made with it.
@@ -87,6 +82,7 @@ enum HostFunctions {
         DECLARE
             h ringback.hosts;
         BEGIN
+            PERFORM ringback.check_schema(p_schema);
             SELECT * INTO h FROM ringback.hosts WHERE role = ringback.login() FOR UPDATE;
             IF NOT FOUND THEN
                 RAISE EXCEPTION USING ERRCODE = 'RB002', MESSAGE = 'this role is no host';
@@ -128,8 +124,7 @@ enum HostFunctions {
 
         """#
 
-    private static func listing(_ version: Int64) -> String {
-        #"""
+    private static let listing = #"""
         CREATE OR REPLACE FUNCTION ringback.list_hosts(p_schema bigint, OUT role_name text, OUT name text,
             OUT is_self boolean, OUT joined bigint, OUT seen bigint, OUT has_key boolean, OUT public_key bytea)
             RETURNS SETOF record
@@ -159,7 +154,6 @@ enum HostFunctions {
         END $$;
 
         """#
-    }
 
     private static let removing = #"""
         -- Ends a host: its role cannot log in, belongs to nobody and is dropped, and its connections end.

@@ -6,16 +6,22 @@ enum RowFunctions {
 
     private static func entrance(_ version: Int64) -> String {
         #"""
+        CREATE OR REPLACE FUNCTION ringback.check_schema(p_schema bigint) RETURNS void LANGUAGE plpgsql
+            SET search_path = pg_catalog, pg_temp AS $$
+        BEGIN
+            IF p_schema <> \#(version) THEN
+                RAISE EXCEPTION USING ERRCODE = 'RB001', MESSAGE = 'another version of the schema',
+                    DETAIL = '\#(version)';
+            END IF;
+        END $$;
+
         -- Checks the caller and sets what holds for this transaction alone. Returns the caller's owner.
         CREATE OR REPLACE FUNCTION ringback.enter(p_schema bigint, p_sync text) RETURNS bigint LANGUAGE plpgsql
             SET search_path = pg_catalog, pg_temp AS $$
         DECLARE
             found_owner bigint;
         BEGIN
-            IF p_schema <> \#(version) THEN
-                RAISE EXCEPTION USING ERRCODE = 'RB001', MESSAGE = 'another version of the schema',
-                    DETAIL = '\#(version)';
-            END IF;
+            PERFORM ringback.check_schema(p_schema);
             found_owner := ringback.owner();
             IF found_owner IS NULL AND EXISTS (SELECT FROM ringback.logins WHERE role = ringback.login()) THEN
                 RAISE EXCEPTION USING ERRCODE = 'RB003', MESSAGE = 'this host has not joined';

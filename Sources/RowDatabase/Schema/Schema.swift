@@ -74,7 +74,7 @@ enum Schema {
             SET LOCAL lock_timeout = '5s';
             \(lock)\(check)\(steps.joined())
             \(RowFunctions.text(version: version))
-            \(HostFunctions.text(version: version))
+            \(HostFunctions.text)
             REVOKE ALL ON SCHEMA ringback FROM PUBLIC;
             GRANT USAGE ON SCHEMA ringback TO ringback_hosts;
             REVOKE ALL ON ALL FUNCTIONS IN SCHEMA ringback FROM PUBLIC, ringback_hosts;
