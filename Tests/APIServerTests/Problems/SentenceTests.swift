@@ -72,16 +72,6 @@ import Testing
                     + "/state/vault."
             ),
             (
-                .heldElsewhere(work, wait: .seconds(40)),
-                "Another host that shares the vault refreshes the session of work, or may have done so. It is looked at "
-                    + "again in 40 seconds at the latest."
-            ),
-            (
-                .endUncertain(work),
-                "The provider refused the refresh tokens of work, but another host may have received a newer one. It is "
-                    + "asked again later. If no other host is left, sign in again."
-            ),
-            (
                 .endpointMoved(work, origin: "https://id.example"),
                 "The token endpoint of work is no longer at https://id.example. Its session was not sent to the new "
                     + "one. Sign in again."

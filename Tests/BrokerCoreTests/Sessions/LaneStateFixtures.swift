@@ -28,3 +28,14 @@ func held(_ session: Session = laneSession("alice"), isUnsaved: Bool = false, is
 {
     .loaded(.session(HeldSession(session, isUnsaved: isUnsaved, isUrgent: isUrgent)), isAfterReload: false)
 }
+
+/// What another host did is taken up, unless the session is not in the vault.
+let changesElsewhere = [
+    "changed elsewhere": "bob in vault", "signed out elsewhere": "absent", "ended elsewhere": "ended",
+]
+
+/// What becomes of a lane whose session has ended or is not readable.
+let changesOfAbsent = changesElsewhere.merging([
+    "opened": "bob in vault", "sign-in began": "absent", "sign-out began": "absent", "locked": "loading",
+    "replaced": "loading",
+]) { $1 }

@@ -96,28 +96,22 @@ private let full = BrokerError.vaultFailed(.vault(.unwritable(.diskFull)))
     private static let table: [String: [String: String]] = [
         "loading": loading,
         "unread": loading.merging(["locked": "loading", "replaced": "loading"]) { $1 },
-        "absent": elsewhere.merging(["opened": "bob in vault", "locked": "loading", "replaced": "loading"]) { $1 },
-        "ended": absent,
-        "unreadable": absent,
-        "untouchable": elsewhere.merging(["locked": "loading", "replaced": "loading"]) { $1 },
-        "alice in vault": transitions("alice in vault", elsewhere),
+        "absent": changesElsewhere.merging(["opened": "bob in vault", "locked": "loading", "replaced": "loading"]) {
+            $1
+        },
+        "ended": changesOfAbsent,
+        "unreadable": changesOfAbsent,
+        "untouchable": changesElsewhere.merging(["locked": "loading", "replaced": "loading"]) { $1 },
+        "alice in vault": transitions("alice in vault", changesElsewhere),
         "alice in vault unsaved": transitions("alice in vault unsaved", ["saved": "alice in vault"]),
         "alice in memory": transitions("alice in memory", ["dropped": "absent"]),
-        "alice in vault urgent": transitions("alice in vault urgent", elsewhere),
+        "alice in vault urgent": transitions("alice in vault urgent", changesElsewhere),
         "alice in vault unsaved urgent": transitions(
             "alice in vault unsaved urgent", ["saved": "alice in vault urgent"]),
         "alice in memory urgent": transitions("alice in memory urgent", ["dropped": "absent"]),
         "bob in configuration": transitions("bob in configuration", ["dropped": "absent"]),
         "bob in configuration urgent": transitions("bob in configuration urgent", ["dropped": "absent"]),
     ]
-    /// What another host did is taken up, unless the vault does not have what is held.
-    private static let elsewhere = [
-        "changed elsewhere": "bob in vault", "signed out elsewhere": "absent", "ended elsewhere": "ended",
-    ]
-    private static let absent = elsewhere.merging([
-        "opened": "bob in vault", "sign-in began": "absent", "sign-out began": "absent", "locked": "loading",
-        "replaced": "loading",
-    ]) { $1 }
     private static let loading = [
         "loaded": "bob in vault", "loaded again": "bob in vault", "loaded nothing": "absent",
         "loaded an ended session": "ended", "loaded an unreadable record": "unreadable",

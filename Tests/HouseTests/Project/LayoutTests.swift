@@ -34,8 +34,7 @@ private let allowed: [String: Set<String>] = [
     "OAuthSignIn": ["BrokerCore", "OAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"],
     "SupabaseSignIn": [
         "BrokerCore", "SignInPage", "SupabaseAuth", "OAuth", "SessionVault", "Cryptography", "Encodings",
-        "HTTPMessages",
-        "Secrets", "StrictJSON",
+        "HTTPMessages", "Secrets", "StrictJSON",
     ],
     "DeepLinks": ["BrokerCore", "HTTPMessages", "Secrets"],
     "DesktopNotices": ["BrokerCore", "DesktopBus", "HTTPMessages", "StrictJSON"],
@@ -75,8 +74,7 @@ private let layers: [Set<String>] = [
     ["OAuth", "SupabaseAuth", "SessionVault", "Records", "Sandbox", "MCPBridge"],
     [
         "CurlTransport", "LocalHTTP", "CallbackListener", "SignInPage", "Cryptography", "RingbackClient", "Launcher",
-        "DesktopBus",
-        "PostgresClient", "Terminal", "NetworkWatch", "SchemeRegistration", "Adapters",
+        "DesktopBus", "PostgresClient", "Terminal", "NetworkWatch", "SchemeRegistration", "Adapters",
     ],
     [
         "Secrets", "StrictJSON", "Encodings", "FilePaths", "HTTPMessages", "RingbackAPI", "CLinux", "CCurl",
@@ -88,8 +86,7 @@ private let mostFiles = 25
 private let mostLines = (type: 600, actor: 800)
 /// So many files of a folder may begin with the first word of its name before that is a family of repeated names.
 private let mostNamesakes = 3
-/// A string of so many words is a sentence or a part of one.
-private let fewestWords = 3
+private let fewestWords = 3  // A string of so many is a sentence or a part of one.
 
 @Suite struct `The layout of the sources` {
     private let tree: SourceTree
