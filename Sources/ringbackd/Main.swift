@@ -137,7 +137,6 @@ enum Main {
                 .init(
                     service: LastOut(broker: broker, http: http, audit: records.audit, logger: logger),
                     serviceName: "last out"),
-                .init(service: SharedRowsService(vault: daemonVault), serviceName: "shared rows"),
                 .init(
                     service: Freshness(
                         broker: broker, vault: daemonVault, helper: helper, configuration: configuration.vault,
@@ -152,6 +151,10 @@ enum Main {
                 .init(service: server, serviceName: "socket API"),
             ],
             logger: logger)
+        if daemonVault.isShared {
+            group.services.insert(
+                .init(service: SharedRowsService(vault: daemonVault), serviceName: "shared rows"), at: 1)
+        }
         if let watchdog = Watchdog(broker) {
             group.services.append(.init(service: watchdog, serviceName: "watchdog"))
         }

@@ -33,7 +33,9 @@ struct DaemonVault: Sendable {
         (vault, shared) = (made, (made, database))
     }
 
-    /// Follows what other hosts do, until the daemon ends.
+    var isShared: Bool { shared != nil }
+
+    /// Follows what other hosts do, until the daemon ends. Returns at once for a vault of this host alone.
     func follow() async {
         guard let shared else { return }
         shared.database.start()
