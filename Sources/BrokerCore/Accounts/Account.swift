@@ -123,7 +123,9 @@ extension Account {
         request.refusesInsideAddresses = isStrange
         request.refusesPrivateAddresses = isPublic
         for (name, value) in headers { request.fields.set(name, value) }
-        if let bound = try await Account.requestGate?() { request.limits.timeout = min(request.limits.timeout, bound) }
+        if let bound = try await Account.requestGate?.bound() {
+            request.limits.timeout = min(request.limits.timeout, bound)
+        }
         do {
             return try await http.send(request)
         } catch {
@@ -135,5 +137,11 @@ extension Account {
     @TaskLocal static var requestGate: RequestGate?
 }
 
-/// Throws if a request must not be sent any more. Returns how long it may take at most; nil for no bound.
-typealias RequestGate = @Sendable () async throws(BrokerError) -> Duration?
+/// What is asked before a request is sent.
+///
+/// A type of its own: with a function as the value of a task-local variable, code that the optimizer of Swift 6.3 made from
+/// it crashes, because the type of a function that throws a typed error is not known at run time.
+struct RequestGate: Sendable {
+    /// Throws if the request must not be sent any more. Returns how long it may take at most; nil for no bound.
+    let bound: @Sendable () async throws(BrokerError) -> Duration?
+}

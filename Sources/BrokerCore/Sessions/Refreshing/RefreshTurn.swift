@@ -67,7 +67,7 @@ struct RefreshTurn: Sendable {
     ) async throws(BrokerError) -> Value {
         guard lane.state.session?.isEphemeral == false else { return try await send() }
         let (vault, slot) = (manager.vault, slot)
-        let gate: RequestGate = { () throws(BrokerError) in
+        let gate = RequestGate { () throws(BrokerError) in
             try await BrokerError.mapping { () throws(VaultError) in try await vault.requestBound(slot) }
         }
         let result = await Account.$requestGate.withValue(gate) { await Result(awaiting: send) }
