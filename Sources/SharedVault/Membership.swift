@@ -42,7 +42,7 @@ public struct Membership: Sendable, Equatable {
     /// What the database is told of the key, so that all hosts have the same one: it does not reveal the key.
     func mark() throws(VaultError) -> [UInt8] {
         do throws(CryptographyError) {
-            let mark = try KeyDerivation.derive(from: dataKey, purpose: "ringback hosts key mark 1 " + owner)
+            let mark = try KeyDerivation.derive(from: dataKey, purpose: "ringback: mark of the hosts' key 1 " + owner)
             return mark.revealedBytes()
         } catch {
             throw .refused(.cryptography)

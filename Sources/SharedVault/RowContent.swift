@@ -58,7 +58,7 @@ extension RowContent {
         return (RowContent(name: name, ancestors: ancestors, text: text), header)
     }
 
-    private static let magic = Array("ringback row 1\n".utf8)
+    private static let magic = Array("ringback: row 1\n".utf8)
 }
 
 /// Bytes as hexadecimal digits.

@@ -14,7 +14,7 @@ struct RowSealing: Sendable {
         let parts = [kind, slot.account, slot.binding].map { "\($0.utf8.count):\($0)" }
         do throws(CryptographyError) {
             let key = try KeyDerivation.derive(
-                from: dataKey, purpose: "ringback row 1 " + parts.joined(), length: 32)
+                from: dataKey, purpose: "ringback: row 1 " + parts.joined(), length: 32)
             return RowKey(bytes: key.revealedBytes())
         } catch {
             throw .refused(.cryptography)
@@ -46,6 +46,6 @@ struct RowSealing: Sendable {
         let numbers = [UInt64(owner.count), UInt64(bitPattern: version)].map { number in
             stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: number >> UInt64($0)) }
         }
-        return Array("ringback row content 1".utf8) + numbers[0] + owner + key.bytes + numbers[1]
+        return Array("ringback: row content 1".utf8) + numbers[0] + owner + key.bytes + numbers[1]
     }
 }
