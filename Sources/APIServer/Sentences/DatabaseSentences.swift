@@ -13,7 +13,7 @@ extension DatabaseReason: Sentence {
         case .readOnly: "It takes no changes at the moment."
         case .notNow: "It is starting or ending, or has no connection left."
         case .noSchema: "It has no schema of Ringback's."
-        case .otherSchema(let version): "Its schema is of version \(version), which this ringbackd does not know."
+        case .otherSchema(let version): "Its schema is of version \(version), which is not known here."
         case .notPermitted: "This host's role lacks a right."
         case .noRoom: "Its disk is full."
         case .refused(let state): "It refused a statement with SQLSTATE \(state)."

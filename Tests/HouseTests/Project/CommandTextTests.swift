@@ -10,6 +10,7 @@ private let exceptions: [String: String] = [
     "ringback mcp": "the application that the relay asks for",
 ]
 private let places: [String: String] = [
+    "RowDatabase/Schema/Schema.swift": "SQL: the schema has this name",
     "Terminal/PathRemedy.swift": "the commands that ringback and StartAdvice print",
     "ringbackd/StartAdvice.swift": "standard error of a start that failed",
     "ringbackd/Options.swift": "the usage of ringbackd",
