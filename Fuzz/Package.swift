@@ -39,7 +39,11 @@ let package = Package(
         library("SessionVault", ["CLinux", "Cryptography", "Encodings", "FilePaths", "Secrets", "StrictJSON"]),
         library(
             "Configuration",
-            ["MCPBridge", "OAuth", "SupabaseAuth", "Encodings", "FilePaths", "HTTPMessages", "Secrets", "StrictJSON"]
+            [
+                "MCPBridge", "OAuth", "SupabaseAuth", "PostgresClient", "Encodings", "FilePaths", "HTTPMessages",
+                "Secrets",
+                "StrictJSON",
+            ]
         ),
         // Only what tells links from callbacks: the desk behind it needs the whole broker.
         library("DeepLinks", ["HTTPMessages"]),

@@ -1,1 +1,0 @@
-../../../Sources/SharedVault/SharedRows.swift
