@@ -151,10 +151,7 @@ enum Main {
                 .init(service: server, serviceName: "socket API"),
             ],
             logger: logger)
-        if daemonVault.isShared {
-            group.services.insert(
-                .init(service: SharedRowsService(vault: daemonVault), serviceName: "shared rows"), at: 1)
-        }
+        daemonVault.addService(to: &group)
         if let watchdog = Watchdog(broker) {
             group.services.append(.init(service: watchdog, serviceName: "watchdog"))
         }

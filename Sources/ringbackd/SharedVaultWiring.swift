@@ -33,9 +33,14 @@ struct DaemonVault: Sendable {
         (vault, shared) = (made, (made, database))
     }
 
-    var isShared: Bool { shared != nil }
+    /// Adds what follows the rows, if there are any: it ends after everything that changes sessions.
+    func addService(to group: inout ServiceGroupConfiguration) {
+        guard shared != nil else { return }
+        // After the first one, which is shut down last.
+        group.services.insert(.init(service: SharedRowsService(vault: self), serviceName: "shared rows"), at: 1)
+    }
 
-    /// Follows what other hosts do, until the daemon ends. Returns at once for a vault of this host alone.
+    /// Follows what other hosts do, until the daemon ends.
     func follow() async {
         guard let shared else { return }
         shared.database.start()
