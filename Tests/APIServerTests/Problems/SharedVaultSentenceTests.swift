@@ -25,7 +25,7 @@ import Testing
                 == "The vault's database cannot be reached: It did not answer in time.")
         #expect(
             VaultError.unreachable(.databaseRefused(.otherSchema(9))).sentence
-                == "The vault's database did not do what was asked: Its schema is of version 9, which this ringbackd "
-                + "does not know.")
+                == "The vault's database did not do what was asked: Its schema is of version 9, which is not known here."
+        )
     }
 }

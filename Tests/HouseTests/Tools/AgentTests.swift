@@ -187,8 +187,10 @@ import Testing
             program.send(SIGKILL)
             try await stage.eventuallyGone(daemon)
             // Whoever killed the agent ends the command too; here it is this test.
-            for child in children where child != daemon && Processes.arguments(of: child)?.hasPrefix("sleep") == true {
-                kill(child, SIGKILL)
+            // The shell may not have become `sleep` yet.
+            for child in children where child != daemon {
+                let arguments = Processes.arguments(of: child) ?? ""
+                if arguments.hasPrefix("sleep") || arguments.hasPrefix("sh") { kill(child, SIGKILL) }
             }
             #expect(try await program.end().status == 137)
             #expect(leftovers(stage) == [])
