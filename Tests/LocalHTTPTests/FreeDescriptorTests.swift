@@ -63,4 +63,33 @@ import Testing
             }
         }
     }
+
+    @Test(.enabled(if: PeerProcess.isSupported, "this kernel does not tell processes by descriptor"))
+    func `give way for the descriptor of a client's process; without one the request is handled all the same`()
+        async throws
+    {
+        try await TestServer.withDirectory { directory in
+            let steps = try Steps(in: directory)
+            let clients = try idle(3, steps)
+            while steps.loop.processes.giveUp() {}
+            // The kernel has none for the first question, and one for the second.
+            steps.unknown.value.store(1, ordering: .relaxed)
+            clients[2].get("/later")
+            #expect(steps.settle())
+            #expect(try clients[0].readToEnd().isEmpty)
+            // It has none at all. Who asks does not give way, nor does who is answered.
+            while steps.loop.processes.giveUp() {}
+            steps.unknown.value.store(2, ordering: .relaxed)
+            clients[1].get("/later")
+            #expect(steps.settle())
+            #expect(steps.unknown.value.load(ordering: .relaxed) == 1)
+            let exchanges = steps.waiting.exchanges.withLock { $0 }
+            try #require(exchanges.count == 2)
+            #expect(exchanges[0].request.process?.isAlive == true && exchanges[1].request.process == nil)
+            for (exchange, client) in zip(exchanges, [clients[2], clients[1]]) {
+                exchange.connection.send(.text("late"), of: exchange, isHead: false)
+                #expect(try client.answer().text == "late")
+            }
+        }
+    }
 }

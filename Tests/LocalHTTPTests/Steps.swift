@@ -17,6 +17,8 @@ final class Steps: Sendable {
     let failure: Counter64
     /// With so many open connections no descriptor is left; 0: there is no limit.
     let most: Counter64
+    /// How many times the kernel does not tell the process of a client, for want of a descriptor.
+    let unknown: Counter64
     let waiting: Box
     /// How many listening sockets were lost.
     let lost: Counter64
@@ -31,7 +33,14 @@ final class Steps: Sendable {
         (self.time, self.failures, self.failure, self.most, self.waiting) = (time, failures, failure, most, waiting)
         let lost = Counter64()
         self.lost = lost
-        loop = try EventLoop { time.value.load(ordering: .relaxed) }
+        let unknown = Counter64()
+        self.unknown = unknown
+        loop = try EventLoop(clock: { time.value.load(ordering: .relaxed) }) { socket in
+            guard unknown.value.load(ordering: .relaxed) > 0 else { return PeerProcess(of: socket) }
+            unknown.value.subtract(1, ordering: .relaxed)
+            errno = EMFILE
+            return nil
+        }
         let rules = ConnectionRules(
             limits: ServerLimits(), accepts: { _ in true }, ownerOf: nil,
             refusal: { ServerResponse(status: $0, body: [UInt8](repeating: 0x72, count: 9_000)) },

@@ -16,6 +16,7 @@ final class EventLoop: @unchecked Sendable {
     private let jobs = Mutex<[Job]>([])
     private let listeners = Mutex<[UInt64: Listener]>([:])
     private let clock: @Sendable () -> Int64
+    let processOf: @Sendable (Int32) -> PeerProcess?
     private static let bellToken = UInt64.max
 
     struct Registration {
@@ -61,8 +62,14 @@ final class EventLoop: @unchecked Sendable {
 
     /// Throws ``ServerError``.
     ///
-    /// - Parameter clock: a monotonic clock in nanoseconds.
-    init(clock: @escaping @Sendable () -> Int64 = EventLoop.monotonic) throws(ServerError) {
+    /// - Parameters:
+    ///   - clock: a monotonic clock in nanoseconds.
+    ///   - processOf: the process at the other end of a socket, see ``PeerProcess/init(of:)``.
+    init(
+        clock: @escaping @Sendable () -> Int64 = EventLoop.monotonic,
+        processOf: @escaping @Sendable (Int32) -> PeerProcess? = { PeerProcess(of: $0) }
+    ) throws(ServerError) {
+        self.processOf = processOf
         self.clock = clock
         poller = try Poller()
         let number = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))

@@ -66,9 +66,9 @@ extension HTTPConnection {
         guard case .local(_, let number) = peer, memory.value == nil, PeerProcess.isSupported else { return nil }
         let now = loop.now
         if let listener, let known = loop.processes.find(number, at: listener, age: age, now: now) { return known }
-        var found = PeerProcess(of: socket)
+        var found = loop.processOf(socket)
         let code = found == nil ? errno : 0
-        if code == EMFILE || code == ENFILE, loop.freeDescriptor(for: self) { found = PeerProcess(of: socket) }
+        if code == EMFILE || code == ENFILE, loop.freeDescriptor(for: self) { found = loop.processOf(socket) }
         if let found, let listener { loop.processes.keep(found, number, at: listener, age: age, now: now) }
         return found
     }

@@ -10,6 +10,7 @@ public struct FuzzTarget: Sendable {
     public static let all: [FuzzTarget] = [
         FuzzTarget(name: "request", check: RequestLaw.check),
         FuzzTarget(name: "connection", check: ConnectionLaw.check),
+        FuzzTarget(name: "accept", check: AcceptLaw.check),
         FuzzTarget(name: "form", check: FormLaw.check),
         FuzzTarget(name: "page-form", check: PageFormLaw.check),
         FuzzTarget(name: "callback", check: CallbackLaw.check),
