@@ -1,3 +1,5 @@
+import Glibc
+import Synchronization
 import TestSupport
 import Testing
 
@@ -138,5 +140,71 @@ import Testing
         for _ in 0...ConnectionRegistry.longWalk { registry.append(connection(loop, isIdle: true)) }
         for _ in 0..<3 { #expect(registry.oldestIdle(now: 0) === first) }
         for connection in registry.all { registry.remove(connection) }
+    }
+}
+
+/// A program that holds more than half of all places with requests that wait.
+@Suite struct `A program with most of the connections` {
+    private final class Requests: Sendable {
+        let waiting = Mutex<[Exchange]>([])
+    }
+
+    /// The clients' ends of eight connections whose requests wait: `count` of process 7, the others of process 8.
+    private func crowd(_ count: Int, _ rules: ConnectionRules, _ loop: EventLoop) throws -> [RawClient] {
+        try (0..<8).map { try client(of: $0 < count ? 7 : 8, rules, loop) }
+    }
+
+    private func client(of process: pid_t, _ rules: ConnectionRules, _ loop: EventLoop) throws -> RawClient {
+        var ends: [Int32] = [-1, -1]
+        let kind = Int32(SOCK_STREAM.rawValue) | O_CLOEXEC
+        try #require(unsafe socketpair(AF_UNIX, kind, 0, &ends) == 0)
+        #expect(fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0)
+        let client = RawClient(descriptor: ends[1])
+        loop.freeConnection().open(Descriptor(ends[0]), .local(uid: 0, pid: process), rules)
+        client.get("/")
+        while loop.turn(waits: false) {}
+        return client
+    }
+
+    private func play(crowd count: Int, _ check: (ConnectionRules, EventLoop, [RawClient]) throws -> Void) throws {
+        // The places are counted at most once in a while.
+        let time = Atomic<Int64>(0)
+        let loop = try EventLoop {
+            time.wrappingAdd(ConnectionRegistry.walkPause, ordering: .relaxed).newValue
+        }
+        let requests = Requests()
+        var limits = ServerLimits()
+        limits.maxConnections = 8
+        let rules = ConnectionRules(
+            limits: limits, accepts: { _ in true }, ownerOf: nil, refusal: { ServerResponse(status: $0) },
+            immediate: nil,
+            handOver: { exchange in
+                requests.waiting.withLock { $0.append(exchange) }
+                return true
+            })
+        let clients = try crowd(count, rules, loop)
+        #expect(rules.registry.count == 8)
+        try check(rules, loop, clients)
+        rules.closeAll()
+        loop.forgetClosed()
+    }
+
+    @Test func `gives way to another program, its oldest connection first`() throws {
+        try play(crowd: 5) { rules, loop, clients in
+            let own = try client(of: 7, rules, loop)
+            #expect(try own.readToEnd().isEmpty)
+            let other = try client(of: 9, rules, loop)
+            #expect(try clients[0].readToEnd().isEmpty)
+            #expect(rules.registry.count == 8 && rules.registry.all.last?.peer == .local(uid: 0, pid: 9))
+            withExtendedLifetime(other) {}
+        }
+    }
+
+    @Test func `does not give way with half of them`() throws {
+        try play(crowd: 4) { rules, loop, _ in
+            let other = try client(of: 9, rules, loop)
+            #expect(try other.readToEnd().isEmpty)
+            #expect(rules.registry.count == 8)
+        }
     }
 }

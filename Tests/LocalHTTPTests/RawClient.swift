@@ -17,8 +17,11 @@ final class RawClient: Sendable {
 
     let descriptor: Int32
 
-    init(_ place: ServerPlace) throws {
-        descriptor = try place.connect()
+    convenience init(_ place: ServerPlace) throws { self.init(descriptor: try place.connect()) }
+
+    /// Takes a connected socket over.
+    init(descriptor: Int32) {
+        self.descriptor = descriptor
         var bound = timeval(tv_sec: 60, tv_usec: 0)
         unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &bound, socklen_t(MemoryLayout<timeval>.size))
         unsafe setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &bound, socklen_t(MemoryLayout<timeval>.size))

@@ -1,3 +1,5 @@
+internal import Glibc
+
 /// The open connections of a server, of all its listening sockets, ordered by age, and their maximum number. Used on
 /// the loop's thread only.
 struct ConnectionRegistry {
@@ -7,6 +9,8 @@ struct ConnectionRegistry {
     private(set) var count = 0
     /// No walk over the connections before this time, in ns of the loop.
     private var nextWalk: Int64 = 0
+    /// No ``oldestOfCrowd(besides:now:)`` before this time.
+    private var nextCount: Int64 = 0
     /// The server is shutting down: each connection closes after its current response.
     var isClosing = false
 
@@ -43,6 +47,25 @@ struct ConnectionRegistry {
         return sending
     }
 
+    /// The oldest connection of the process that has more than half of all places, where none is idle. Nil if there is no
+    /// such process, or if it is the newcomer's.
+    ///
+    /// Attack: a program opens event streams, or requests that wait, until no place is left for others.
+    mutating func oldestOfCrowd(besides newcomer: Peer, now: Int64) -> HTTPConnection? {
+        guard now >= nextCount else { return nil }
+        nextCount = now + ConnectionRegistry.walkPause
+        // If one process has more than half, it is the one that is left when different ones are struck out in pairs.
+        var (candidate, lead) = (pid_t(0), 0)
+        for connection in all {
+            guard let process = connection.peer.process else { continue }
+            if lead == 0 { candidate = process }
+            lead += process == candidate ? 1 : -1
+        }
+        guard lead > 0, newcomer.process != candidate else { return nil }
+        let crowd = all.filter { $0.peer.process == candidate }
+        return crowd.count > most / 2 ? crowd.first : nil
+    }
+
     mutating func append(_ connection: HTTPConnection) {
         connection.older = youngest
         if let youngest { youngest.younger = connection } else { oldest = connection }
@@ -67,4 +90,9 @@ struct ConnectionRegistry {
         }
         return found
     }
+}
+
+extension Peer {
+    /// The process of a local peer.
+    fileprivate var process: pid_t? { if case .local(_, let pid) = self { pid } else { nil } }
 }

@@ -44,13 +44,18 @@ final class ConnectionRules: @unchecked Sendable {
         limits: ServerLimits(), accepts: { _ in false }, ownerOf: nil, refusal: { ServerResponse(status: $0) },
         immediate: nil, handOver: { _ in false })
 
-    /// Adds a connection. If the maximum is reached, the oldest connection without a complete request is closed first.
-    /// Returns false if every connection is handling a complete request, or if the server is closing.
+    /// Adds a connection. If the maximum is reached, the oldest connection without a complete request is closed first. If
+    /// there is none, and one process has more than half of the places, its oldest connection is closed. Returns false
+    /// if no connection gives way, or if the server is closing.
     func admit(_ connection: HTTPConnection) -> Bool {
         guard !registry.isClosing else { return false }
         if registry.isFull {
             // Attack: a client opens connections and sends nothing, to block other clients.
-            guard let oldest = registry.oldestIdle(now: connection.loop.now) else { return false }
+            let now = connection.loop.now
+            guard
+                let oldest = registry.oldestIdle(now: now)
+                    ?? registry.oldestOfCrowd(besides: connection.peer, now: now)
+            else { return false }
             oldest.drop()
         }
         registry.append(connection)
