@@ -26,11 +26,12 @@ public struct ExposedAPI: Sendable {
     }
 
     /// More than the programs of one container need.
-    private static let maxConnections = 64
+    public static let mostConnections = 64
+
     /// A server of this API. The owner of the process, root and the users who are named may connect.
-    public func server() -> HTTPServer {
+    public func server(maxConnections: Int = mostConnections) -> HTTPServer {
         var limits = ServerLimits()
-        limits.maxConnections = ExposedAPI.maxConnections
+        limits.maxConnections = maxConnections
         limits.cancelsAtShutdown = true
         return HTTPServer(limits: limits, accepts: accepts, refusal: SocketAPI.refusal, handler: respond)
     }

@@ -1,14 +1,27 @@
+import APIServer
+import BrokerCore
 import Glibc
 
-/// How the process's descriptors are shared out.
-enum DescriptorBudget {
-    /// Kept for everything but the connections of the socket API: the vault, the providers, the audit log, restricted
-    /// sockets, and the libraries.
-    private static let reserve = 1_024
+/// How the process's descriptors are shared out: 1,024 for the vault, the providers, the audit log and the libraries, an
+/// eighth for the connections of exposed sockets, and the rest, at least half of all, for the socket API.
+struct DescriptorBudget: Equatable {
+    /// How many connections the socket API keeps; an idle one takes one descriptor.
+    let connections: Int
+    /// How many connections each exposed socket keeps.
+    let exposed: Int
+
     /// The most that is asked of the system.
     private static let most: rlim_t = 65_536
     /// More connections than this only cost memory.
     private static let mostConnections = 16_384
+    private static let reserve = 1_024
+
+    init(descriptors: Int) {
+        let sockets = ExposedSocketRegistry.most
+        exposed = max(1, min(ExposedAPI.mostConnections, descriptors / 8 / sockets))
+        let others = min(DescriptorBudget.reserve + sockets * exposed, descriptors / 2)
+        connections = min(DescriptorBudget.mostConnections, descriptors - others)
+    }
 
     /// Raises the process's limit as far as it may be, up to ``most``.
     static func raiseLimit() {
@@ -18,14 +31,12 @@ enum DescriptorBudget {
         unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
 
-    /// How many connections the socket API keeps; an idle one takes one descriptor.
-    static var connections: Int {
+    /// Of the process's limit as it is now.
+    static var current: DescriptorBudget {
         var limit = rlimit()
-        guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 256 }
-        return connections(of: Int(clamping: limit.rlim_cur))
-    }
-
-    static func connections(of descriptors: Int) -> Int {
-        min(mostConnections, descriptors - min(reserve, descriptors / 2))
+        guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
+            return DescriptorBudget(descriptors: 512)
+        }
+        return DescriptorBudget(descriptors: Int(clamping: limit.rlim_cur))
     }
 }

@@ -96,7 +96,7 @@ enum Main {
             .init(name: "socket", path: places.socket), .init(name: "state", path: places.state),
             .init(name: "configuration", path: place.userFile ?? "none"),
         ]
-        daemon.maxConnections = DescriptorBudget.connections
+        daemon.maxConnections = DescriptorBudget.current.connections
         daemon.configurationReadAt = { reloader.readAt }
         daemon.configurationNumber = { reloader.configurationNumber }
         daemon.readAccount = Account.reader(place, helper: helper, vault: vault, credentials: credentials)

@@ -55,7 +55,8 @@ final class ExposedSocketServers: Service {
         guard let api = api.value else { throw .cancelled }
         // Every connection's uid is checked. Other users can only be checked if they can connect.
         let mode: UInt32 = exposedSocket.order.allowedUIDs.isEmpty ? 0o600 : 0o666
-        let server = ExposedAPI(api, showing: exposedSocket).server()
+        let server = ExposedAPI(api, showing: exposedSocket)
+            .server(maxConnections: DescriptorBudget.current.exposed)
         var made: [String] = []
         do throws(PlaceError) {
             try places.prepare(exposedSocket)
