@@ -31,10 +31,15 @@ let pinned: [Target.Dependency] = [
     .product(name: "AsyncAlgorithms", package: "swift-async-algorithms"),
 ]
 
-/// `ringback` starts in about the time of `/bin/true` because nothing is left to the dynamic linker.
+/// `ringback` starts in about the time of `/bin/true` because nothing is left to the dynamic linker, and because Swift's
+/// runtime does not look for its backtrace program in eight places at each start (see CLinux.c).
 let staticExecutable: (swift: [SwiftSetting], linker: [LinkerSetting]) = (
     [.unsafeFlags(["-static-executable"], .when(configuration: .release))],
-    [.unsafeFlags(["-static-executable"], .when(configuration: .release))]
+    [
+        .unsafeFlags(
+            ["-static-executable", "-Xlinker", "--wrap=swift_copyAuxiliaryExecutablePath"],
+            .when(configuration: .release))
+    ]
 )
 
 /// Whatever the dynamic linker has filled in is read-only before the first line of the program runs.

@@ -277,3 +277,12 @@ uint32_t clinux_file_system_of(int descriptor) {
 int clinux_rename_new(int directory, const char *name, const char *new_name) {
     return renameat2(directory, name, directory, new_name, RENAME_NOREPLACE) == 0 ? 0 : errno;
 }
+
+/* Swift's runtime looks for its backtrace program before main, with ten system calls, even if nobody asked for it. In
+   `ringback`, which starts for each git connection, the linker puts this in place of the search (--wrap in
+   Package.swift). SWIFT_BACKTRACE=enable=yes,swift-backtrace=PATH still names the program. */
+char *__wrap_swift_copyAuxiliaryExecutablePath(const char *name);
+char *__wrap_swift_copyAuxiliaryExecutablePath(const char *name) {
+    (void)name;
+    return NULL;
+}

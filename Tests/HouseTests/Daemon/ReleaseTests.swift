@@ -22,6 +22,11 @@ struct `The release executables` {
         #expect(file.segments(ExecutableFile.dynamic).isEmpty)
     }
 
+    /// Swift's runtime looks for it before `main`, in eight places.
+    @Test func `start ringback without a search for the runtime's backtrace program`() throws {
+        #expect(!(try ExecutableFile(Programs.path("ringback")).contains("\u{0}libexec\u{0}")))
+    }
+
     @Test(arguments: ["ringbackd", "ringback-relay", "ringback-sandbox"])
     func `have the Swift library inside, and look for no library beside themselves`(name: String) throws {
         let file = try ExecutableFile(Programs.path(name))
