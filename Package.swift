@@ -31,7 +31,7 @@ let pinned: [Target.Dependency] = [
     .product(name: "AsyncAlgorithms", package: "swift-async-algorithms"),
 ]
 
-/// `ringback` starts in about the time of `/bin/true` because nothing is left to the dynamic linker, and because Swift's
+/// `ringback` starts in less than twice the time of `/bin/true` because nothing is left to the dynamic linker, and because Swift's
 /// runtime does not look for its backtrace program in eight places at each start (see CLinux.c).
 let staticExecutable: (swift: [SwiftSetting], linker: [LinkerSetting]) = (
     [.unsafeFlags(["-static-executable"], .when(configuration: .release))],
@@ -88,7 +88,7 @@ let package = Package(
         library("Launcher", ["CLinux", "DesktopBus", "Secrets", "StrictJSON"]),
         library("Terminal"),
         library("SchemeRegistration", ["HTTPMessages"]),
-        library("Records", ["Encodings", "StrictJSON"]),
+        library("Records", ["CLinux", "Encodings", "StrictJSON"]),
         library("NetworkWatch", ["CLinux"]),
         library("Adapters", ["Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
         // Level 2

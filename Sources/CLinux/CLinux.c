@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
+#include <linux/openat2.h>
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
 #include <malloc.h>
@@ -264,6 +265,32 @@ int clinux_memory_file(const void *bytes, size_t count) {
     return -code;
 }
 
+// Linux has it since 5.12; the C library's headers may be older.
+#ifndef RESOLVE_CACHED
+#define RESOLVE_CACHED 0x20
+#endif
+
+static bool is_of_the_system(const char *path) {
+    return strncmp(path, "/usr/", 5) == 0 || strncmp(path, "/opt/", 5) == 0;
+}
+
+bool clinux_is_same_file(const char *link, const char *path) {
+    // The link of a process leads to its open file: nothing is looked up. What is known of the file is enough.
+    struct statx theirs, ours;
+    if (statx(AT_FDCWD, link, AT_STATX_DONT_SYNC, STATX_INO, &theirs) != 0) return true;
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_CACHED};
+    int file = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+    if (file < 0 && errno == EAGAIN && !is_of_the_system(path)) return false;
+    if (file < 0 && errno == ENOENT) return true;
+    // An older kernel, or a filter of system calls, does not know the call.
+    if (file < 0) file = open(path, O_PATH | O_CLOEXEC);
+    if (file < 0) return errno != EMFILE && errno != ENFILE;
+    int result = statx(file, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &ours);
+    close(file);
+    return result != 0 || (theirs.stx_ino == ours.stx_ino && theirs.stx_dev_major == ours.stx_dev_major &&
+                           theirs.stx_dev_minor == ours.stx_dev_minor);
+}
+
 uint32_t clinux_file_system(const char *path) {
     struct statfs status;
     return statfs(path, &status) == 0 ? (uint32_t)status.f_type : 0;
@@ -280,7 +307,7 @@ int clinux_rename_new(int directory, const char *name, const char *new_name) {
 
 /* Swift's runtime looks for its backtrace program before main, with ten system calls, even if nobody asked for it. In
    `ringback`, which starts for each git connection, the linker puts this in place of the search (--wrap in
-   Package.swift). SWIFT_BACKTRACE=enable=yes,swift-backtrace=PATH still names the program. */
+   Package.swift). */
 char *__wrap_swift_copyAuxiliaryExecutablePath(const char *name);
 char *__wrap_swift_copyAuxiliaryExecutablePath(const char *name) {
     (void)name;

@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Glibc
 
 /// The path of a process's executable as it was when this value was made.
@@ -37,15 +38,13 @@ struct ExecutableLink: Sendable {
         }
     }
 
-    /// False if this process finds another file at the path: the process has mounts of its own. True if there is no such
-    /// file here. Called once for a process and a program.
+    /// False if this process finds another file at the path, since the process has mounts of its own, or cannot find out
+    /// without waiting for a file system. True if there is no such file here.
+    ///
+    /// Attack: a program on a file system of its own that does not answer (FUSE) would stop every client.
     var isFoundHere: Bool {
         guard !path.isEmpty else { return true }
-        var (theirs, ours) = (stat(), stat())
-        guard unsafe stat(link, &theirs) == 0, unsafe stat(path.map { CChar(bitPattern: $0) } + [0], &ours) == 0 else {
-            return true
-        }
-        return (theirs.st_dev, theirs.st_ino) == (ours.st_dev, ours.st_ino)
+        return unsafe clinux_is_same_file(link, path.map { CChar(bitPattern: $0) } + [0])
     }
 
     /// Returns the number of bytes; 0 if the link cannot be read.

@@ -2,8 +2,9 @@ import APIServer
 import BrokerCore
 import Glibc
 
-/// How the process's descriptors are shared out: 1,024 for the vault, the providers, the audit log and the libraries, an
-/// eighth for the connections of exposed sockets, and the rest, at least half of all, for the socket API.
+/// How the process's descriptors are shared out. The socket API has 16,384, or half of all where there are few. Of the rest,
+/// an eighth of all is for the connections of exposed sockets (64 each at most), and what is left for the vault, the
+/// providers, the audit log and the libraries.
 struct DescriptorBudget: Equatable {
     /// How many connections the socket API keeps; an idle one takes one descriptor.
     let connections: Int

@@ -115,20 +115,27 @@ import Testing
     /// One that works on a request, or waits for one.
     private func connection(_ loop: EventLoop, isIdle: Bool) -> HTTPConnection {
         let connection = HTTPConnection(loop: loop)
-        connection.phase = isIdle ? .reading : .closing
+        connection.phase = isIdle ? .reading : .answering(nil)
         return connection
+    }
+
+    private func idle(_ search: ConnectionRegistry.Search) -> HTTPConnection? {
+        if case .found(let connection) = search { connection } else { nil }
     }
 
     @Test func `does not walk over thousands of busy connections for each new one`() throws {
         let loop = try EventLoop()
         var registry = ConnectionRegistry(most: 2_000)
-        for _ in 0...ConnectionRegistry.longWalk { registry.append(connection(loop, isIdle: false)) }
-        #expect(registry.oldestIdle(now: 0) == nil)
-        let idle = connection(loop, isIdle: true)
-        registry.append(idle)
-        #expect(registry.oldestIdle(now: ConnectionRegistry.walkPause - 1) == nil)
-        #expect(registry.oldestIdle(now: ConnectionRegistry.walkPause) === idle)
-        registry.remove(idle)
+        for _ in 0...ConnectionRegistry.longSearch { registry.append(connection(loop, isIdle: false)) }
+        #expect(idle(registry.oldestIdle(now: 0)) == nil)
+        let late = connection(loop, isIdle: true)
+        registry.append(late)
+        guard case .notNow = registry.oldestIdle(now: ConnectionRegistry.searchPause - 1) else {
+            Issue.record("searched again at once")
+            return
+        }
+        #expect(idle(registry.oldestIdle(now: ConnectionRegistry.searchPause)) === late)
+        registry.remove(late)
         for connection in registry.all { registry.remove(connection) }
     }
 
@@ -137,21 +144,16 @@ import Testing
         var registry = ConnectionRegistry(most: 2_000)
         let first = connection(loop, isIdle: true)
         registry.append(first)
-        for _ in 0...ConnectionRegistry.longWalk { registry.append(connection(loop, isIdle: true)) }
-        for _ in 0..<3 { #expect(registry.oldestIdle(now: 0) === first) }
+        for _ in 0...ConnectionRegistry.longSearch { registry.append(connection(loop, isIdle: true)) }
+        for _ in 0..<3 { #expect(idle(registry.oldestIdle(now: 0)) === first) }
         for connection in registry.all { registry.remove(connection) }
     }
 }
 
-/// A program that holds more than half of all places with requests that wait.
-@Suite struct `A program with most of the connections` {
+/// Requests that wait take all places.
+@Suite struct `The program with most of the connections` {
     private final class Requests: Sendable {
         let waiting = Mutex<[Exchange]>([])
-    }
-
-    /// The clients' ends of eight connections whose requests wait: `count` of process 7, the others of process 8.
-    private func crowd(_ count: Int, _ rules: ConnectionRules, _ loop: EventLoop) throws -> [RawClient] {
-        try (0..<8).map { try client(of: $0 < count ? 7 : 8, rules, loop) }
     }
 
     private func client(of process: pid_t, _ rules: ConnectionRules, _ loop: EventLoop) throws -> RawClient {
@@ -166,15 +168,14 @@ import Testing
         return client
     }
 
-    private func play(crowd count: Int, _ check: (ConnectionRules, EventLoop, [RawClient]) throws -> Void) throws {
-        // The places are counted at most once in a while.
-        let time = Atomic<Int64>(0)
-        let loop = try EventLoop {
-            time.wrappingAdd(ConnectionRegistry.walkPause, ordering: .relaxed).newValue
-        }
+    /// A server whose places are taken by these processes, a place each. The clock stands still.
+    private func play(
+        _ processes: [pid_t], _ check: (ConnectionRules, EventLoop, [RawClient]) throws -> Void
+    ) throws {
+        let loop = try EventLoop { 1_000 }
         let requests = Requests()
         var limits = ServerLimits()
-        limits.maxConnections = 8
+        limits.maxConnections = processes.count
         let rules = ConnectionRules(
             limits: limits, accepts: { _ in true }, ownerOf: nil, refusal: { ServerResponse(status: $0) },
             immediate: nil,
@@ -182,29 +183,43 @@ import Testing
                 requests.waiting.withLock { $0.append(exchange) }
                 return true
             })
-        let clients = try crowd(count, rules, loop)
-        #expect(rules.registry.count == 8)
+        let clients = try processes.map { try client(of: $0, rules, loop) }
+        #expect(rules.registry.count == processes.count)
         try check(rules, loop, clients)
+        #expect(rules.registry.count == processes.count)
         rules.closeAll()
         loop.forgetClosed()
     }
 
-    @Test func `gives way to another program, its oldest connection first`() throws {
-        try play(crowd: 5) { rules, loop, clients in
-            let own = try client(of: 7, rules, loop)
-            #expect(try own.readToEnd().isEmpty)
+    @Test func `gives way to others, its oldest connection first, however often it comes back`() throws {
+        try play([7, 8, 7, 7, 8, 7]) { rules, loop, clients in
+            var others: [RawClient] = []
+            for place in [0, 2] {
+                // What it opens itself is closed at once.
+                #expect(try client(of: 7, rules, loop).readToEnd().isEmpty)
+                others.append(try client(of: 9, rules, loop))
+                #expect(try clients[place].readToEnd().isEmpty)
+                #expect(rules.registry.all.last?.peer == .local(uid: 0, pid: 9))
+            }
+            // Two each: nobody has more than the newcomer would have then.
+            #expect(try client(of: 9, rules, loop).readToEnd().isEmpty)
+            withExtendedLifetime(others) {}
+        }
+    }
+
+    @Test func `is one of two that have half of the places each`() throws {
+        try play([7, 8, 7, 8]) { rules, loop, _ in
             let other = try client(of: 9, rules, loop)
-            #expect(try clients[0].readToEnd().isEmpty)
-            #expect(rules.registry.count == 8 && rules.registry.all.last?.peer == .local(uid: 0, pid: 9))
+            #expect(rules.registry.all.last?.peer == .local(uid: 0, pid: 9))
             withExtendedLifetime(other) {}
         }
     }
 
-    @Test func `does not give way with half of them`() throws {
-        try play(crowd: 4) { rules, loop, _ in
-            let other = try client(of: 9, rules, loop)
-            #expect(try other.readToEnd().isEmpty)
-            #expect(rules.registry.count == 8)
+    /// Processes of other namespaces have the number 0.
+    @Test(arguments: [[7, 8, 9, 10], [0, 0, 0, 0]] as [[pid_t]])
+    func `gives way to nobody if it has one place, or cannot be told from others`(processes: [pid_t]) throws {
+        try play(processes) { rules, loop, _ in
+            #expect(try client(of: 11, rules, loop).readToEnd().isEmpty)
         }
     }
 }

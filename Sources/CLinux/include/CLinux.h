@@ -65,6 +65,11 @@ int clinux_open_process(pid_t pid);
 /// Returns a descriptor or a negative errno.
 int clinux_memory_file(const void *bytes, size_t count);
 
+/// False if a file is found at the path that is not the one which the link in /proc leads to, or if it could not be looked
+/// for without waiting for a file system that answers slowly or never (openat2(2), RESOLVE_CACHED, Linux 5.12). Paths
+/// below /usr and /opt are looked for in any case.
+bool clinux_is_same_file(const char *link, const char *path);
+
 /// The type of the file system that a path is on (the magic number of statfs(2)); 0 if it cannot be determined.
 uint32_t clinux_file_system(const char *path);
 

@@ -7,9 +7,10 @@ struct ConnectionRegistry {
     private var oldest: HTTPConnection?
     private var youngest: HTTPConnection?
     private(set) var count = 0
-    /// No walk over the connections before this time, in ns of the loop.
-    private var nextWalk: Int64 = 0
-    /// No ``oldestOfCrowd(besides:now:)`` before this time.
+    /// No search for an idle connection before this time, in ns of the loop.
+    private var nextSearch: Int64 = 0
+    /// How many connections each process has, counted when all places were taken and none was idle.
+    private var counts: [pid_t: Int] = [:]
     private var nextCount: Int64 = 0
     /// The server is shutting down: each connection closes after its current response.
     var isClosing = false
@@ -21,49 +22,64 @@ struct ConnectionRegistry {
     /// True if the maximum number of connections is reached.
     var isFull: Bool { count >= most }
 
-    /// A walk over more connections is not repeated for ``walkPause``.
-    static let longWalk = 1_024
+    /// A search over more connections is not repeated for ``searchPause``.
+    static let longSearch = 1_024
     /// In ns.
-    static let walkPause: Int64 = 10_000_000
+    static let searchPause: Int64 = 10_000_000
+
+    enum Search {
+        case found(HTTPConnection)
+        case noneIsIdle
+        /// There was a long search just now.
+        case notNow
+    }
 
     /// The oldest connection that is not handling a complete request. Connections whose response is still being sent
     /// come last.
     ///
-    /// Attack: a client keeps thousands of connections busy, so that each further connection leads to a long walk, which
-    /// delays the other clients. After a long walk there is none for a while, and nil is returned.
-    mutating func oldestIdle(now: Int64) -> HTTPConnection? {
-        guard now >= nextWalk else { return nil }
+    /// Attack: a client keeps thousands of connections busy, so that each further connection leads to a long search, which
+    /// delays the other clients. After a long search there is none for a while.
+    mutating func oldestIdle(now: Int64) -> Search {
+        guard now >= nextSearch else { return .notNow }
         var (candidate, sending) = (oldest, HTTPConnection?.none)
         var visited = 0
-        defer { if visited > ConnectionRegistry.longWalk { nextWalk = now + ConnectionRegistry.walkPause } }
+        defer { if visited > ConnectionRegistry.longSearch { nextSearch = now + ConnectionRegistry.searchPause } }
         while let connection = candidate {
             visited += 1
             if connection.isIdle {
-                guard connection.isBlocked else { return connection }
+                guard connection.isBlocked else { return .found(connection) }
                 sending = sending ?? connection
             }
             candidate = connection.younger
         }
-        return sending
+        return sending.map { .found($0) } ?? .noneIsIdle
     }
 
-    /// The oldest connection of the process that has more than half of all places, where none is idle. Nil if there is no
-    /// such process, or if it is the newcomer's.
+    /// The oldest connection of the process that has most of them, for a newcomer of a process that has fewer. To be asked
+    /// where none is idle. Nil if both would have equally many then, or fewer. Processes that cannot be seen from here have no
+    /// number, and are left out.
     ///
-    /// Attack: a program opens event streams, or requests that wait, until no place is left for others.
+    /// Attack: a program opens event streams, or requests that wait, until no place is left for others. (One that starts
+    /// a process for each connection is not recognized.) The connections are counted at most once in ``searchPause``.
     mutating func oldestOfCrowd(besides newcomer: Peer, now: Int64) -> HTTPConnection? {
-        guard now >= nextCount else { return nil }
-        nextCount = now + ConnectionRegistry.walkPause
-        // If one process has more than half, it is the one that is left when different ones are struck out in pairs.
-        var (candidate, lead) = (pid_t(0), 0)
-        for connection in all {
-            guard let process = connection.peer.process else { continue }
-            if lead == 0 { candidate = process }
-            lead += process == candidate ? 1 : -1
+        guard let process = newcomer.process else { return nil }
+        if now >= nextCount { countProcesses(now: now) }
+        guard let most = counts.max(by: { $0.value < $1.value }), most.value > counts[process, default: 0] + 1 else {
+            return nil
         }
-        guard lead > 0, newcomer.process != candidate else { return nil }
-        let crowd = all.filter { $0.peer.process == candidate }
-        return crowd.count > most / 2 ? crowd.first : nil
+        var candidate = oldest
+        while let connection = candidate, connection.peer.process != most.key { candidate = connection.younger }
+        counts[most.key] = most.value - 1
+        counts[process, default: 0] += 1
+        return candidate
+    }
+
+    private mutating func countProcesses(now: Int64) {
+        nextCount = now + ConnectionRegistry.searchPause
+        counts = [:]
+        for connection in all {
+            if let process = connection.peer.process { counts[process, default: 0] += 1 }
+        }
     }
 
     mutating func append(_ connection: HTTPConnection) {
@@ -94,5 +110,5 @@ struct ConnectionRegistry {
 
 extension Peer {
     /// The process of a local peer.
-    fileprivate var process: pid_t? { if case .local(_, let pid) = self { pid } else { nil } }
+    fileprivate var process: pid_t? { if case .local(_, let pid) = self, pid > 0 { pid } else { nil } }
 }

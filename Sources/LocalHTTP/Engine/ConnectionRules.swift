@@ -45,18 +45,21 @@ final class ConnectionRules: @unchecked Sendable {
         immediate: nil, handOver: { _ in false })
 
     /// Adds a connection. If the maximum is reached, the oldest connection without a complete request is closed first. If
-    /// there is none, and one process has more than half of the places, its oldest connection is closed. Returns false
-    /// if no connection gives way, or if the server is closing.
+    /// there is none, and one process has more connections than the newcomer's, its oldest is closed. Returns false if
+    /// no connection gives way, or if the server is closing.
     func admit(_ connection: HTTPConnection) -> Bool {
         guard !registry.isClosing else { return false }
         if registry.isFull {
             // Attack: a client opens connections and sends nothing, to block other clients.
             let now = connection.loop.now
-            guard
-                let oldest = registry.oldestIdle(now: now)
-                    ?? registry.oldestOfCrowd(besides: connection.peer, now: now)
-            else { return false }
-            oldest.drop()
+            let former: HTTPConnection? =
+                switch registry.oldestIdle(now: now) {
+                case .found(let idle): idle
+                case .noneIsIdle: registry.oldestOfCrowd(besides: connection.peer, now: now)
+                case .notNow: nil
+                }
+            guard let former else { return false }
+            former.drop()
         }
         registry.append(connection)
         return true
@@ -65,8 +68,8 @@ final class ConnectionRules: @unchecked Sendable {
     /// Called after ``closeAll(_:)``, when all responses are sent.
     private var whenSent: (@Sendable () -> Void)?
 
-    /// Closes every connection and accepts no more. Bytes of responses that were already written are still sent; then
-    /// `sent` is called.
+    /// Closes every connection and accepts no more. The last responses that are being sent are completed, those of streams
+    /// excepted; then `sent` is called.
     func closeAll(_ sent: @escaping @Sendable () -> Void = {}) {
         registry.isClosing = true
         for connection in registry.all { connection.end() }

@@ -5,7 +5,7 @@
 /// has a deadline. When a deadline is cleared, the entry stays, and the loop wakes up once without effect. When a
 /// connection closes, its entry is removed.
 struct DeadlineWheel {
-    /// The resolution of deadlines in nanoseconds. A deadline is never reported early.
+    /// The resolution of deadlines in nanoseconds. It is rounded up.
     static let tick: Int64 = 32_000_000
     private static let count: Int64 = 512
 

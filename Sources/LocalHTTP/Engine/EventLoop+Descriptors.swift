@@ -21,7 +21,11 @@ extension EventLoop {
     func freeDescriptor(for other: HTTPConnection? = nil) -> Bool {
         if processes.giveUp() { return true }
         if dropCandidate(besides: other) { return true }
+        let now = now
+        guard now >= nextSearch else { return false }
         candidates = findCandidates()
+        // Attack: a client keeps thousands of connections busy, so that each new one leads to a search.
+        if candidates.isEmpty { nextSearch = now + ConnectionRegistry.searchPause }
         return dropCandidate(besides: other)
     }
 

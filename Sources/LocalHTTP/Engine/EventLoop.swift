@@ -31,6 +31,8 @@ final class EventLoop: @unchecked Sendable {
     private(set) var registrations: [Registration] = []
     /// See ``freeDescriptor(for:)``.
     var candidates: [Candidate] = []
+    /// No search for candidates before this time.
+    var nextSearch: Int64 = 0
     private var deadlines = DeadlineWheel()
     /// Connections with more input, which is read after other connections have had a turn.
     private var waiting: [HTTPConnection] = []

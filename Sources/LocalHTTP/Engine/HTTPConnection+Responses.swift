@@ -19,6 +19,7 @@ extension HTTPConnection {
             phase = .answering(nil)
             return begin(response, isHead: head.method == "HEAD", isImmediate: true)
         }
+        server.heads?.forget()
         // The connection's memory already has the information about the process. Release the process's descriptor, so
         // that a waiting request does not keep it open.
         if memory.value != nil { request.process = nil }

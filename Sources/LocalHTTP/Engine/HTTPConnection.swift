@@ -98,8 +98,8 @@ final class HTTPConnection: @unchecked Sendable {
     /// Connections whose response is still being sent are closed last.
     var isIdle: Bool {
         switch phase {
-        case .reading, .lingering: true
-        case .answering, .closing, .closed: false
+        case .reading, .lingering, .closing: true
+        case .answering, .closed: false
         }
     }
 

@@ -4,8 +4,7 @@ internal import HTTPMessages
 /// The last few request heads to which the immediate handler responded. A program that requests the same token again
 /// sends the same bytes. The head is then not parsed again, and no memory is allocated.
 ///
-/// Only a head that cannot contain a secret is kept: GET without a query or a body, and only with the four fields
-/// below. It is kept only when ``keep()`` is called, after the immediate handler has responded.
+/// Only a head that cannot contain a secret is kept: GET without a query or a body, and only with the fields below. It is kept only when ``keep()`` is called, after the immediate handler has responded.
 final class HeadCache {
     private struct Entry {
         let bytes: [UInt8]
@@ -16,7 +15,7 @@ final class HeadCache {
     /// bytes with each entry.
     private static let most = 16
     private static let longest = 512
-    private static let harmless = ["Host", "Connection", "Accept", "User-Agent"]
+    private static let harmless = ["Host", "Connection", "Accept", "Accept-Encoding", "User-Agent"]
 
     #if !DEBUG
         @safe @exclusivity(unchecked)
@@ -63,6 +62,9 @@ final class HeadCache {
         for index in 0..<bytes.count { candidate.append(bytes[index]) }
         candidateHead = head
     }
+
+    /// The immediate handler did not respond to the head that was proposed last.
+    func forget() { candidateHead = nil }
 
     /// Keeps the head that was proposed last. Does nothing if the last ``find(_:)`` found a head, because that head is
     /// already kept.

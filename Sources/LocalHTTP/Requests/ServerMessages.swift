@@ -130,7 +130,7 @@ public struct ServerLimits: Sendable {
     /// after the vault is locked no token may be in memory.
     public var writeTimeout: Duration = .seconds(8)
     /// The maximum number of connections over all listening sockets. If it is reached and another client connects, the
-    /// oldest connection without a complete request is closed.
+    /// oldest connection without a complete request is closed; if there is none, one of the process that has most.
     public var maxConnections = 4_096
     /// True if each connection may send only one request. A request with `Expect` or `Upgrade` is rejected with 400.
     public var isSingleRequest = false
