@@ -49,7 +49,9 @@ public actor SharedVault: Vault {
     var slots: [VaultSlot: SlotState] = [:]
     var names: [RowKey: VaultSlot] = [:]
     var outage = Outage()
-    private let database: Mutex<VaultDatabase>
+    /// What the status shows.
+    private let database: Mutex<(known: VaultDatabase, awaySince: Duration?)>
+    private let tell: @Sendable (DatabaseTurn) -> Void
     /// Attempts that have ended without a response, and whose end the database does not know.
     var settling: [(id: LeaseID, key: RowKey)] = []
     private var turns: [VaultSlot: [CheckedContinuation<Void, Never>]] = [:]
@@ -66,9 +68,11 @@ public actor SharedVault: Vault {
     ///   - identify: asks the database who this host is.
     ///   - now: the time since boot, suspended time included.
     ///   - random: random bytes.
+    ///   - tell: is told when the database goes away and when it is back; must not block.
     public init(
         local: any Vault, rows: any SharedRows, place: String, identify: @escaping Identifying,
-        now: @escaping @Sendable () -> Duration, random: @escaping @Sendable (Int) -> [UInt8]
+        now: @escaping @Sendable () -> Duration, random: @escaping @Sendable (Int) -> [UInt8],
+        tell: @escaping @Sendable (DatabaseTurn) -> Void = { _ in }
     ) {
         self.local = local
         self.rows = rows
@@ -76,7 +80,8 @@ public actor SharedVault: Vault {
         self.identify = identify
         self.now = now
         self.random = random
-        database = Mutex(VaultDatabase(place: place))
+        self.tell = tell
+        database = Mutex((VaultDatabase(place: place), nil))
     }
 
     /// This host's name in the database.
@@ -97,7 +102,9 @@ public actor SharedVault: Vault {
 
     public nonisolated var status: VaultStatus {
         var status = local.status
-        status.database = database.withLock { $0 }
+        let (known, since) = database.withLock { ($0.known, $0.awaySince) }
+        status.database = known
+        status.database?.away = since.map { max(now() - $0, .zero) }
         return status
     }
 
@@ -144,8 +151,15 @@ public actor SharedVault: Vault {
 
     /// Shows in the status whether the database can be used.
     func show() {
-        let (problem, unsent) = (outage.reason, slots.values.count { $0.entry?.isSent == false })
-        database.withLock { ($0.problem, $0.unsent) = (problem, unsent) }
+        let (problem, since, now) = (outage.reason, outage.since, now())
+        let unsent = slots.values.count { $0.entry?.isSent == false }
+        let former = database.withLock { database in
+            defer { database.awaySince = since }
+            (database.known.problem, database.known.unsent) = (problem, unsent)
+            return database.awaySince
+        }
+        if let problem, former == nil { tell(.away(problem)) }
+        if let former, since == nil { tell(.returned(after: max(now - former, .zero))) }
     }
 
     // MARK: What is shared

@@ -1,3 +1,4 @@
+import APIServer
 import BrokerCore
 import Configuration
 import Cryptography
@@ -12,7 +13,7 @@ struct DaemonVault: Sendable {
     let vault: any Vault
     private let shared: (vault: SharedVault, database: RowDatabase)?
 
-    init(_ local: SealedFileVault, _ configuration: VaultConfiguration) {
+    init(_ local: SealedFileVault, _ configuration: VaultConfiguration, _ records: RecordKeeper) {
         guard let url = configuration.store else {
             (vault, shared) = (local, nil)
             return
@@ -29,7 +30,8 @@ struct DaemonVault: Sendable {
                 } catch {
                     throw VaultError(error)
                 }
-            }, now: { .milliseconds(clock.boot()) }, random: { RandomToken.bytes($0) })
+            }, now: { .milliseconds(clock.boot()) }, random: { RandomToken.bytes($0) },
+            tell: { records.note(.databaseTurned($0)) })
         (vault, shared) = (made, (made, database))
     }
 
@@ -66,7 +68,7 @@ struct SharedRowsService: Service {
 
 extension PostgresURL {
     /// Where the database is, for a status: without a password, which the URL never has.
-    fileprivate var place: String {
+    var place: String {
         let places = hosts.map { host in
             switch host.place {
             case .socket(let path): path

@@ -7,7 +7,8 @@ import Terminal
 
 struct VaultVerbs: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "vault", abstract: "Change where the vault's key is stored.", subcommands: [VaultRekey.self])
+        commandName: "vault", abstract: "Change where the vault's key is stored; share the vault with other hosts.",
+        subcommands: [VaultRekey.self, VaultInit.self, VaultMigrate.self, VaultMove.self, VaultFacts.self])
 }
 
 extension KeySourceChoice: ExpressibleByArgument {}
