@@ -165,14 +165,13 @@ class Database:
         return self.sql("select count(*) from pg_stat_replication where replay_lsn = pg_current_wal_lsn()") == "1"
 
     def hold_standby(self):
-        """It receives nothing from now on."""
-        lines = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(self.servers[STANDBY].pid)], capture_output=True,
+        """It is sent nothing from now on."""
+        lines = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(self.servers[PRIMARY].pid)], capture_output=True,
                                text=True).stdout.splitlines()
-        receivers = [int(line.split()[0]) for line in lines if "walreceiver" in line]
-        if len(receivers) != 1:
-            raise Trouble(f"the standby has {len(receivers)} receivers")
-        os.kill(receivers[0], signal.SIGSTOP)
-        return receivers[0]
+        senders = [int(line.split()[0]) for line in lines if "walsender" in line]
+        if len(senders) != 1:
+            raise Trouble(f"the primary has {len(senders)} senders")
+        os.kill(senders[0], signal.SIGSTOP)
 
     def promote(self):
         self.tool("pg_ctl", "promote", "-w", "-D", self.place(STANDBY))

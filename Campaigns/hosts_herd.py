@@ -99,7 +99,7 @@ def sign_out(chosen, report):
             report.note(status == 200, "a sign-out", f"{status} {answer}")
             report.note(spans[-1] < SIGN_OUT, "a sign-out on another host", f"after {spans[-1]:.2f} s")
             states = [host.held()[0] for host in fleet.hosts]
-            report.note(set(states) == {"signed_out"}, "a sign-out on another host", f"the accounts are {states}")
+            report.note(set(states) == {"unauthenticated"}, "a sign-out on another host", f"the accounts are {states}")
         table("A sign-out on one host", ["what", "measured"], [
             ["sign-outs", len(spans)], ["until no host had the session, median", f"{1_000 * sorted(spans)[len(spans) // 2]:.0f} ms"],
             ["worst", f"{1_000 * max(spans):.0f} ms"]])

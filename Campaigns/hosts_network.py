@@ -97,10 +97,10 @@ class Hub(Namespace):
 
     def cut(self, outer):
         """Every packet to and from this host is dropped, and nobody is told."""
-        self.ip("link", "set", outer, "nomaster")
+        self.ip("link", "set", outer, "down")
 
     def mend(self, outer):
-        self.ip("link", "set", outer, "master", BRIDGE)
+        self.ip("link", "set", outer, "up")
 
 
 class Forwarder:
