@@ -49,6 +49,7 @@ public actor SharedVault: Vault {
     var names: [RowKey: VaultSlot] = [:]
     var outage = Outage()
     private let shown: Mutex<Shown>
+    private let tell: @Sendable (DatabaseTurn) -> Void
     /// Attempts that have ended without a response, and whose end the database does not know.
     var settling: [(id: LeaseID, key: RowKey)] = []
     private var turns: [VaultSlot: [CheckedContinuation<Void, Never>]] = [:]
@@ -62,6 +63,7 @@ public actor SharedVault: Vault {
     /// What the status shows of the rows.
     private struct Shown: Sendable {
         var database: VaultDatabase
+        var awaySince: Duration?
         /// Why the rows cannot be used; nil if they can.
         var lock: VaultError? = .locked(.notOpened)
     }
@@ -71,9 +73,11 @@ public actor SharedVault: Vault {
     ///   - hosts: asked for who this host is.
     ///   - now: the time since boot, suspended time included.
     ///   - random: random bytes.
+    ///   - tell: is told when the database goes away and when it is back; must not block.
     public init(
         local: any Vault, rows: any SharedRows, hosts: any SharedHosts, place: DatabasePlace,
-        now: @escaping @Sendable () -> Duration, random: @escaping @Sendable (Int) -> [UInt8]
+        now: @escaping @Sendable () -> Duration, random: @escaping @Sendable (Int) -> [UInt8],
+        tell: @escaping @Sendable (DatabaseTurn) -> Void = { _ in }
     ) {
         self.local = local
         self.rows = rows
@@ -81,6 +85,7 @@ public actor SharedVault: Vault {
         self.place = place
         self.now = now
         self.random = random
+        self.tell = tell
         shown = Mutex(Shown(database: VaultDatabase(place: place.shown)))
     }
 
@@ -108,6 +113,7 @@ public actor SharedVault: Vault {
         var status = local.status
         let shown = shown.withLock { $0 }
         status.database = shown.database
+        status.database?.away = shown.awaySince.map { max(now() - $0, .zero) }
         if !status.isLocked, let lock = shown.lock {
             status.isLocked = true
             switch lock {
@@ -172,8 +178,15 @@ public actor SharedVault: Vault {
 
     /// Shows in the status whether the database can be used.
     func show() {
-        let (problem, unsent) = (outage.reason, slots.values.count { $0.entry?.isSent == false })
-        shown.withLock { ($0.database.problem, $0.database.unsent) = (problem, unsent) }
+        let (problem, since, now) = (outage.reason, outage.since, now())
+        let unsent = slots.values.count { $0.entry?.isSent == false }
+        let former = shown.withLock { shown in
+            defer { shown.awaySince = since }
+            (shown.database.problem, shown.database.unsent) = (problem, unsent)
+            return shown.awaySince
+        }
+        if let problem, former == nil { tell(.away(problem)) }
+        if let former, since == nil { tell(.returned(after: max(now - former, .zero))) }
     }
 
     // MARK: What is shared

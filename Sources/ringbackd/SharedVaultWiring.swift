@@ -1,3 +1,4 @@
+import APIServer
 import BrokerCore
 import Configuration
 import Cryptography
@@ -14,7 +15,7 @@ struct DaemonVault: Sendable {
     let hosts: DaemonHosts?
     private let shared: (vault: SharedVault, database: RowDatabase)?
 
-    init(_ local: SealedFileVault, _ configuration: VaultConfiguration) {
+    init(_ local: SealedFileVault, _ configuration: VaultConfiguration, _ records: RecordKeeper) {
         guard let url = configuration.store else {
             (vault, hosts, shared) = (local, nil, nil)
             return
@@ -25,7 +26,8 @@ struct DaemonVault: Sendable {
         let made = SharedVault(
             local: local, rows: database.rows, hosts: database,
             place: DatabasePlace(shown: url.place, role: url.user, database: url.database),
-            now: { .milliseconds(clock.boot()) }, random: { RandomToken.bytes($0) })
+            now: { .milliseconds(clock.boot()) }, random: { RandomToken.bytes($0) },
+            tell: { records.note(.databaseTurned($0)) })
         (vault, hosts, shared) = (made, DaemonHosts(vault: made, url: url), (made, database.rows))
     }
 

@@ -9,7 +9,8 @@ struct VaultVerbs: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "vault", abstract: "Change where the vault's key is stored; share the vault with other hosts.",
         subcommands: [
-            VaultRekey.self, VaultInvite.self, VaultJoin.self, VaultShare.self, VaultHosts.self, VaultRemoveHost.self,
+            VaultRekey.self, VaultInit.self, VaultMigrate.self, VaultMove.self, VaultFacts.self, VaultInvite.self,
+            VaultJoin.self, VaultShare.self, VaultHosts.self, VaultRemoveHost.self,
         ])
 }
 
