@@ -106,6 +106,7 @@ enum Main {
         daemon.origins = reloader.origins
         daemon.keptFiles = keptFiles.views
         daemon.roles = roles.value
+        daemon.vaultHosts = daemonVault.hosts
         daemon.exposedAt = exposed.places.place
         daemon.tellOfCallback = notices.tell
         daemon.tellOfRefusal = notices.tellOfRefusal

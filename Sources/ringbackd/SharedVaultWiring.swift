@@ -11,29 +11,28 @@ import SharedVault
 /// The daemon's vault: of this host alone, or the rows that several hosts share over it.
 struct DaemonVault: Sendable {
     let vault: any Vault
+    /// Joins hosts; nil if the vault is this host's alone.
+    let hosts: DaemonHosts?
     private let shared: (vault: SharedVault, database: RowDatabase)?
 
     init(_ local: SealedFileVault, _ configuration: VaultConfiguration, _ records: RecordKeeper) {
         guard let url = configuration.store else {
-            (vault, shared) = (local, nil)
+            (vault, hosts, shared) = (local, nil, nil)
             return
         }
-        let database = RowDatabase(
+        let database = DatabaseHosts(
             url, password: configuration.passwordFile.map { .file($0) } ?? .passwordFile)
         let clock = BrokerClock.system
         let made = SharedVault(
-            local: local, rows: database, place: url.place,
-            identify: { () throws(VaultError) in
-                do throws(HostFailure) {
-                    let identity = try await database.identity()
-                    return (Digest.hex(identity.owner), identity.name)
-                } catch {
-                    throw VaultError(error)
-                }
-            }, now: { .milliseconds(clock.boot()) }, random: { RandomToken.bytes($0) },
+            local: local, rows: database.rows, hosts: database,
+            place: DatabasePlace(shown: url.place, role: url.user, database: url.database),
+            now: { .milliseconds(clock.boot()) }, random: { RandomToken.bytes($0) },
             tell: { records.note(.databaseTurned($0)) })
-        (vault, shared) = (made, (made, database))
+        (vault, hosts, shared) = (made, DaemonHosts(vault: made, url: url), (made, database.rows))
     }
+
+    /// Whenever what a vault lacked that is shared may be there.
+    var mayOpen: AsyncStream<Void> { shared?.vault.mayOpen ?? AsyncStream { $0.finish() } }
 
     /// Adds what follows the rows, if there are any: it ends after everything that changes sessions.
     func addService(to group: inout ServiceGroupConfiguration) {
@@ -77,18 +76,5 @@ extension PostgresURL {
             }
         }
         return "postgresql://\(user)@\(places.joined(separator: ","))/\(database)"
-    }
-}
-
-extension VaultError {
-    fileprivate init(_ failure: HostFailure) {
-        switch failure {
-        case .database(let error):
-            switch error {
-            case .unreachable(let reason): self = .unreachable(.databaseAway(reason))
-            case .refused(let reason): self = .unreachable(.databaseRefused(reason))
-            }
-        case .noHost, .notJoined, .invitationUsed, .tooManyHosts, .nameTaken: self = .locked(.noHost)
-        }
     }
 }
