@@ -14,7 +14,7 @@ BUILT = test "$(RELEASE)" != .build/release || Scripts/release >/dev/null
 FORMAT_FLAGS := --configuration .swift-format --recursive Sources Tests Package.swift \
     $(wildcard Examples/*/Package.swift Examples/*/Sources)
 
-.PHONY: help demo check test test-tsan test-browser test-pages test-keyring test-sessions test-crash test-faults soak test-canaries test-oidf test-real test-mcp test-api test-postgres test-rows test-qr test-ssh test-tools test-desktop test-notices test-systemd test-foreign test-process-ids test-memory test-packages test-python vendor deb dist fuzz fuzz-ci bench pictures lint format build release install uninstall clean
+.PHONY: help demo check test test-tsan test-browser test-pages test-keyring test-sessions test-crash test-faults soak test-canaries test-oidf test-real test-mcp test-api test-postgres test-rows test-hosts test-qr test-ssh test-tools test-desktop test-notices test-systemd test-foreign test-process-ids test-memory test-packages test-python vendor deb dist fuzz fuzz-ci bench pictures lint format build release install uninstall clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -123,6 +123,11 @@ test-postgres: ## run what `ringback supabase sql` prints in a real PostgreSQL, 
 test-rows: ## the rows that hosts share, in a real PostgreSQL and through pgbouncer: takers at once, crashes, hostile SQL
 	@Scripts/needs rows
 	@Scripts/test-rows
+
+test-hosts: ## daemons in networks of their own share a vault on a real PostgreSQL: expiries, crashes, outages, failover; needs root; SHORT=1; ONLY=PART
+	@Scripts/needs hosts
+	@Scripts/release >/dev/null
+	@Campaigns/hosts.py --bin "$(RELEASE)" $(if $(SHORT),--short) $(if $(ONLY),--only "$(ONLY)")
 
 pictures: ## the demo on a terminal, from a real run, the sequence of a sign-in, the sign-in page in Chromium: in .build/pictures
 	@Scripts/needs pictures

@@ -147,8 +147,8 @@ let package = Package(
             "APIServer",
             [
                 "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "KeptFiles", "CloudCredentials", "Adapters",
-                "MCPBridge", "SupabaseAuth", "Records", "RingbackAPI", "LocalHTTP", "SessionVault", "Encodings",
-                "FilePaths", "HTTPMessages", "Secrets", "StrictJSON",
+                "MCPBridge", "SupabaseAuth", "Records", "RingbackAPI", "LocalHTTP", "SessionVault", "SharedVault",
+                "Encodings", "FilePaths", "HTTPMessages", "Secrets", "StrictJSON",
             ]
         ),
         // Level 7: the executables, the only places where parts are joined.
@@ -214,7 +214,7 @@ let package = Package(
         tests("PostgresClientTests", ["TestSupport", "PostgresClient", "Secrets"]),
         tests(
             "RowDatabaseTests",
-            ["TestSupport", "RowDatabase", "SharedVault", "PostgresClient", "SessionVault", "Secrets"]
+            ["TestSupport", "RowDatabase", "SharedVault", "PostgresClient", "SessionVault", "Cryptography", "Secrets"]
         ),
         tests("LauncherTests", ["Launcher", "DesktopBus", "Secrets", "StrictJSON", "CLinux"]),
         tests("AdaptersTests", ["Adapters", "HTTPMessages", "Secrets", "StrictJSON"]),
@@ -310,7 +310,7 @@ let package = Package(
             [
                 "TestSupport", "BrokerTestSupport", "APIServer", "BrokerCore", "OAuthSignIn", "SupabaseSignIn",
                 "KeptFiles", "DeepLinks", "Records", "RingbackAPI", "LocalHTTP", "OAuth", "SupabaseAuth",
-                "SessionVault",
+                "SessionVault", "SharedVault",
                 "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON", "CLinux",
             ]
         ),

@@ -54,8 +54,7 @@ let package = Package(
         // Only the record: what writes the files needs the whole broker.
         library("KeptFiles", ["Encodings", "StrictJSON"]),
         library("PostgresClient", ["CPostgres", "CLinux", "Secrets"]),
-        // Only what a row is: the vault over it needs more.
-        library("SharedVault", ["SessionVault"]),
+        library("SharedVault", ["SessionVault", "Cryptography", "Secrets", "StrictJSON"]),
         // Without the statements.
         library("RowDatabase", ["SharedVault", "PostgresClient", "SessionVault"]),
         library(

@@ -2,6 +2,7 @@ public import BrokerCore
 internal import HTTPMessages
 public import Records
 internal import RingbackAPI
+internal import SessionVault
 internal import StrictJSON
 internal import Synchronization
 
@@ -73,6 +74,10 @@ public final class RecordKeeper: Sendable {
                 members["former_key_source"] = .string(former.word)
                 members["key_source"] = .string(source.word)
             }
+        case .databaseTurned(.away(let reason)):
+            write("database_away", nil) { $0["reason"] = .string(reason.sentence) }
+        case .databaseTurned(.returned(let span)):
+            write("database_returned", nil) { $0["seconds"] = .integer(Int(span.components.seconds)) }
         case .clientRegistered(let account, let issuer, let clientID):
             write("client_registered", account) { members in
                 members["issuer"] = .string(RecordKeeper.bounded(issuer))

@@ -50,6 +50,8 @@ public struct SocketAPI: Sendable {
         public var keptFiles: @Sendable () -> [KeptFileView] = { [] }
         /// The credentials of AWS roles. If this is nil there are none.
         public var roles: RoleKeeper?
+        /// The hosts that share the vault. If this is nil it is not shared.
+        public var vaultHosts: (any VaultHosts)?
         public var exposedAt: @Sendable (ExposedSocket) -> ExposedPlace? = { _ in nil }
         /// Shows the result of a callback on the user's desktop. True if a notice shows it.
         public var tellOfCallback: CallbackTeller = { _, _, _ in false }

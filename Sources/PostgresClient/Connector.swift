@@ -31,29 +31,35 @@ struct Connector: Sendable {
     }
 
     private func secret(until deadline: ContinuousClock.Instant) throws(PostgresFailure) -> Secret? {
-        guard case .given(let ask) = password else { return nil }
+        switch password {
+        case .none, .passwordFile: return nil
+        case .given, .first: break
+        }
         let answer = Answer()
-        Task { answer.give(await ask()) }
-        guard answer.wait(for: ContinuousClock.now.duration(to: deadline)) else { throw .timedOut }
-        guard let secret = answer.secret else { throw .noPassword }
-        return secret
+        Task { [password] in
+            do throws(PostgresFailure) { answer.give(.success(try await password.value())) } catch {
+                answer.give(.failure(error))
+            }
+        }
+        guard let value = answer.wait(for: ContinuousClock.now.duration(to: deadline)) else { throw .timedOut }
+        return try value.get()
     }
 
     /// Passes the password from a task to a thread that waits.
     private final class Answer: Sendable {
-        private let state = Mutex<Secret?>(nil)
+        private let state = Mutex<Result<Secret?, PostgresFailure>?>(nil)
         private let isThere = DispatchSemaphore(value: 0)
 
-        var secret: Secret? { state.withLock { $0 } }
-
-        func give(_ secret: Secret?) {
-            state.withLock { $0 = secret }
+        func give(_ value: Result<Secret?, PostgresFailure>) {
+            state.withLock { $0 = value }
             isThere.signal()
         }
 
-        func wait(for duration: Duration) -> Bool {
+        /// Nil if it does not come in time.
+        func wait(for duration: Duration) -> Result<Secret?, PostgresFailure>? {
             let milliseconds = Int(duration / .milliseconds(1))
-            return isThere.wait(timeout: .now() + .milliseconds(max(milliseconds, 0))) == .success
+            guard isThere.wait(timeout: .now() + .milliseconds(max(milliseconds, 0))) == .success else { return nil }
+            return state.withLock { $0 }
         }
     }
 }

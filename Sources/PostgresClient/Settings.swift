@@ -42,7 +42,7 @@ struct Settings: Sendable {
         ]
         // Also where the resolver says something else.
         if host.place == .name("localhost") { pairs.append(("hostaddr", "127.0.0.1")) }
-        if case .passwordFile = password {
+        if password.mayUsePasswordFile {
             if let file = url.passwordFile { pairs.append(("passfile", file)) }
         } else {
             pairs.append(("passfile", Self.nowhere))

@@ -10,17 +10,21 @@ public struct MetricsText: Sendable {
         /// Revocations that the provider has not confirmed yet, by account.
         public var pendingRevocations: [(account: String, count: Int)]
         public var isVaultLocked: Bool
+        /// Of a vault that hosts share: for how many seconds its database has been away, 0 if it is not, and how many
+        /// changes it does not have yet.
+        public var database: (away: Int, unsent: Int)?
         /// Seconds since the daemon's start.
         public var uptime: Int
         public var audit: AuditLog.Health?
 
         public init(
             accounts: [(state: String, count: Int)], pendingRevocations: [(account: String, count: Int)],
-            isVaultLocked: Bool, uptime: Int, audit: AuditLog.Health?
+            isVaultLocked: Bool, database: (away: Int, unsent: Int)? = nil, uptime: Int, audit: AuditLog.Health?
         ) {
             self.accounts = accounts
             self.pendingRevocations = pendingRevocations
             self.isVaultLocked = isVaultLocked
+            self.database = database
             self.uptime = uptime
             self.audit = audit
         }
@@ -75,6 +79,15 @@ public struct MetricsText: Sendable {
         for (account, count) in present.pendingRevocations { sample([("account", account)], count) }
         family("vault_locked", "gauge", "1 while the vault is locked.")
         sample([], present.isVaultLocked ? 1 : 0)
+        if let database = present.database {
+            family(
+                "vault_database_away_seconds", "gauge",
+                "Seconds since the vault's database went away; 0 if it is there.")
+            sample([], database.away)
+            family(
+                "vault_database_unsent", "gauge", "Changes of this host that the vault's database does not have yet.")
+            sample([], database.unsent)
+        }
         if let audit = present.audit {
             family("audit_write_failures_total", "counter", "Attempts to write the audit log that failed.")
             sample([], audit.failures)

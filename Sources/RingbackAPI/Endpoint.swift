@@ -75,8 +75,13 @@ public enum Endpoint: String, Sendable, CaseIterable {
     case removeSealedSessions
     case getSessionByIssuer
     case getStatus
+    case listVaultHosts
+    case inviteVaultHost
+    case removeVaultHost
+    case joinVault
     case lockVault
     case rekeyVault
+    case shareVault
     case unlockVault
 
     /// The methods that endpoints have.
@@ -155,8 +160,13 @@ public enum Endpoint: String, Sendable, CaseIterable {
         case .removeSealedSessions: (.delete, "/v1/sealed-sessions/{account}", .manage)
         case .getSessionByIssuer: (.get, "/v1/session", .token)
         case .getStatus: (.get, "/v1/status", .readState)
+        case .listVaultHosts: (.get, "/v1/vault/hosts", .manage)
+        case .inviteVaultHost: (.post, "/v1/vault/hosts", .manage)
+        case .removeVaultHost: (.delete, "/v1/vault/hosts/{host}", .manage)
+        case .joinVault: (.post, "/v1/vault/join", .manage)
         case .lockVault: (.post, "/v1/vault/lock", .manage)
         case .rekeyVault: (.post, "/v1/vault/rekey", .manage)
+        case .shareVault: (.post, "/v1/vault/share", .manage)
         case .unlockVault: (.post, "/v1/vault/unlock", .manage)
         }
     }

@@ -24,6 +24,7 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStri
     public static let payloadTooLarge: ErrorCode = "payload_too_large"
     public static let unsupportedMediaType: ErrorCode = "unsupported_media_type"
     public static let stateConflict: ErrorCode = "state_conflict"
+    public static let vaultNotShared: ErrorCode = "vault_not_shared"
     public static let emailAlreadyInUse: ErrorCode = "email_already_in_use"
     public static let portInUse: ErrorCode = "port_in_use"
     public static let flowExpired: ErrorCode = "flow_expired"
@@ -69,6 +70,7 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStri
         .payloadTooLarge: .init(status: 413, title: "The body is too large", recovery: .none),
         .unsupportedMediaType: .init(status: 415, title: "The body must be JSON", recovery: .none),
         .stateConflict: .init(status: 409, title: "The account's state does not allow this", recovery: .none),
+        .vaultNotShared: .init(status: 409, title: "The vault is not shared", recovery: .fixConfiguration),
         .emailAlreadyInUse: .init(status: 409, title: "The address is in use", recovery: .signIn),
         .portInUse: .init(status: 409, title: "The callback's port is in use", recovery: .retry),
         .flowExpired: .init(status: 410, title: "The sign-in has ended", recovery: .signIn),

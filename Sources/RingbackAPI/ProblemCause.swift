@@ -43,6 +43,10 @@ public enum ProblemCause: String, Sendable, CaseIterable {
     /// The vault's key is kept by another source than the configured one.
     case keySourceDiffers = "key_source_differs"
     case vaultInMemory = "vault_in_memory"
+    /// This host has not joined those that share the vault.
+    case notJoined = "not_joined"
+    /// Another host must give the key of the shared vault to this one.
+    case noHostsKey = "no_hosts_key"
 
     // MARK: The daemon
 

@@ -1,45 +1,6 @@
-internal import Cryptography
 internal import PostgresClient
 public import Secrets
-internal import SharedVault
-
-/// A login role with its password: whoever has it can join as a host, once.
-public struct Invitation: Sendable, Equatable {
-    public let role: String
-    public let password: Secret
-
-    public init(role: String, password: Secret) {
-        self.role = role
-        self.password = password
-    }
-
-    /// A password of 256 random bits.
-    public static func newPassword() -> Secret { RandomToken.base64URL() }
-}
-
-/// What a host knows of itself.
-public struct HostIdentity: Sendable, Equatable {
-    public let ownerName: String
-    /// 16 bytes, to which the content of rows is bound.
-    public let owner: [UInt8]
-    public let name: String
-    /// The hosts' data key, encrypted for this host's public key; nil until another host has given it.
-    public let wrappedKey: [UInt8]?
-}
-
-/// A host of the same owner.
-public struct Host: Sendable, Equatable {
-    public let role: String
-    /// Nil until the invitation is accepted.
-    public let name: String?
-    public let isSelf: Bool
-    /// Seconds since 1970 by the database's clock.
-    public let joined: Int64?
-    /// The same, to about ten minutes.
-    public let seen: Int64?
-    public let hasKey: Bool
-    public let publicKey: [UInt8]?
-}
+public import SharedVault
 
 /// How hosts come and go. Each function asks as the host that this database is connected for, and reaches only hosts of
 /// the same owner.

@@ -78,6 +78,23 @@ public final class VaultAdministration: Sendable {
         return facts
     }
 
+    /// Whether notifications reach those who listen: not where a pooler is between that gives a connection of the server to
+    /// each transaction.
+    public func listens() async throws(RowError) -> Bool {
+        let (events, continuation) = AsyncStream<PostgresListener.Event>.makeStream()
+        let plan = PostgresListener.Plan(channel: "SELECT 'ringback'::text", question: "SELECT 1", values: [])
+        let listener = PostgresListener(client, plan) { continuation.yield($0) }
+        defer { listener.stop() }
+        for await event in events {
+            switch event {
+            case .connected(let listens): return listens
+            case .lost(let failure): throw RowError(failure)
+            case .notified, .asked: break
+            }
+        }
+        throw .unreachable(.cancelled)
+    }
+
     /// Invites the first host of an owner, or another one if the owner has hosts already. Names have 1 to 64 bytes.
     public func admit(owner: String, lasting: Duration) async throws(HostFailure) -> Invitation {
         let password = Invitation.newPassword()

@@ -36,12 +36,20 @@ public enum DatabaseReason: Sendable, Equatable {
     case cancelled
 }
 
+/// The database that hosts share went away, or is back.
+public enum DatabaseTurn: Sendable, Equatable {
+    case away(DatabaseReason)
+    case returned(after: Duration)
+}
+
 /// What is known of the database that hosts share.
 public struct VaultDatabase: Sendable, Equatable {
     /// Where it is, without a password.
     public var place: String
     /// Why it could not be used when it was asked last; nil if it could.
     public var problem: DatabaseReason?
+    /// For how long it could not be used, if it cannot be used now.
+    public var away: Duration?
     /// What was changed here and is not in the database yet: the number of slots.
     public var unsent = 0
 

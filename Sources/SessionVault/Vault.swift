@@ -204,6 +204,10 @@ public enum VaultObstacle: Sendable, Equatable {
     case keySourceDiffers(recorded: KeySourceChoice, configured: KeySourceChoice)
     /// The directory of the key file is accessible to other users, or does not belong to the user.
     case openToOthers(path: String)
+    /// The database's role belongs to no host that has joined.
+    case notJoined
+    /// Another host must give the hosts' key to this one.
+    case noHostsKey
 }
 
 /// The state of a vault, and what it protects against.

@@ -66,6 +66,8 @@ public indirect enum VaultReason: Sendable, Equatable {
     case noHostsKey
     /// The database's role belongs to no host that has joined.
     case noHost
+    /// The record of this host's joining is damaged.
+    case joiningUnreadable
     /// Another host is changing the slot.
     case heldElsewhere
     /// Another host has changed the slot.

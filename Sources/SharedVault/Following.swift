@@ -30,6 +30,7 @@ extension SharedVault {
     public func look(at key: RowKey?) async {
         // Everything is looked at again when the connection is back.
         if key == nil { outage.tryNow() }
+        guard membership != nil else { return askToOpen() }
         let known = key.map { names[$0].map { [$0] } ?? [] } ?? Array(slots.keys)
         // A request that is under way ends with the row as it is then.
         let idle = known.filter { slot in slots[slot]?.attempt.map { $0.end <= now() } ?? true }

@@ -55,59 +55,102 @@ public struct Membership: Sendable, Equatable {
 
 extension SharedVault {
     /// The slot of the local vault that has the membership.
-    private var membershipSlot: VaultSlot { VaultSlot(account: "hosts", binding: place, kind: .hostsKey) }
+    private var membershipSlot: VaultSlot { VaultSlot(account: "hosts", binding: place.binding, kind: .hostsKey) }
 
+    /// If this host has not joined, or does not have the key yet, the local vault stays open: what is missing may come
+    /// without a passphrase being asked for again.
     public func open(passphrase: Secret?) async throws(VaultError) {
         try await local.open(passphrase: passphrase)
         guard membership == nil else { return }
         do throws(VaultError) {
-            try await join()
+            try await inTurn(joining.slot) { vault throws(VaultError) in try await vault.becomeMember() }
+            showLock(nil)
         } catch {
-            try? await local.close()
+            showLock(error)
             throw error
         }
     }
 
-    private func join() async throws(VaultError) {
-        if let text = try await local.load(membershipSlot)?.text {
-            guard let found = Membership(reading: text) else { throw .locked(.noHostsKey) }
-            if found.isConfirmed { return use(found) }
-            return try await confirm(found)
+    private func becomeMember() async throws(VaultError) {
+        let found = try await storedMembership()
+        if let found, found.isConfirmed {
+            let record = try await joining.record()
+            hosts.use(record?.isAccepted == true ? record?.password : nil)
+            return use(found)
+        }
+        let (identity, record) = try await joining.identify()
+        // What was made here counts if the database had no other key meanwhile.
+        if let found, try await confirm(found, record) { return }
+        if let given = try given(identity, record) {
+            guard try await confirm(given, record) else { throw VaultError.noKey }
+            return
         }
         // The first host makes the key. Which one is the first is decided by the database.
-        let (owner, host) = try await identify()
-        let key = Secret(bytes: random(SealedBox.keyLength))
-        let made = Membership(dataKey: key, owner: owner, host: host, isConfirmed: false)
+        let row = try await ask { rows throws(RowError) in try await rows.read([Membership.markRow]) }
+        guard row.isEmpty else { throw VaultError.noKey }
+        let made = Membership(
+            dataKey: Secret(bytes: random(SealedBox.keyLength)), owner: identity.ownerID, host: identity.name,
+            isConfirmed: false)
         try await local.store(made.encoded(), in: membershipSlot)
-        try await confirm(made)
+        guard try await confirm(made, record) else { throw VaultError.noKey }
     }
 
-    private func confirm(_ made: Membership) async throws(VaultError) {
+    private func storedMembership() async throws(VaultError) -> Membership? {
+        guard let text = try await local.load(membershipSlot)?.text else { return nil }
+        guard let found = Membership(reading: text) else { throw VaultError.noKey }
+        return found
+    }
+
+    /// The key that another host has given to this one; nil if there is none that is for this host and its code.
+    private func given(_ identity: HostIdentity, _ record: JoiningRecord?) throws(VaultError) -> Membership? {
+        guard let wrapped = identity.wrappedKey, let record else { return nil }
+        do throws(CryptographyError) {
+            let key = try record.open(wrapped, of: place.role, owner: identity.ownerID)
+            return key.map {
+                Membership(dataKey: $0, owner: identity.ownerID, host: identity.name, isConfirmed: false)
+            }
+        } catch {
+            throw .refused(.cryptography)
+        }
+    }
+
+    /// Adopts a membership if its key is the one that the database knows, or the first. If it is another one, what was
+    /// stored of it is removed.
+    private func confirm(_ made: Membership, _ record: JoiningRecord?) async throws(VaultError) -> Bool {
         let mark = try made.mark()
         let putting = try await ask { rows throws(RowError) in
             try await rows.put(mark, in: Membership.markRow, version: 0, lease: nil, overrides: false)
         }
-        switch putting {
-        case .put: break
-        case .refused(let row):
-            guard row?.sealed == mark else {
-                try await local.remove(membershipSlot)
-                throw .locked(.noHostsKey)
-            }
+        if case .refused(let row) = putting, row?.sealed != mark {
+            try await local.remove(membershipSlot)
+            return false
         }
         var confirmed = made
         confirmed.isConfirmed = true
         try await adopt(confirmed)
+        // For those who list the hosts. If it fails, the list alone is wrong.
+        if let record, let own = try? record.seal(made.dataKey, of: place.role, owner: made.owner) {
+            _ = try? await hosts.give(key: own, to: place.role)
+        }
+        return true
     }
 
     /// Stores what another host of the owner gave to this one, in the local vault, which must be open.
     public func adopt(_ membership: Membership) async throws(VaultError) {
         try await local.store(membership.encoded(), in: membershipSlot)
         use(membership)
+        showLock(nil)
     }
 
     private func use(_ found: Membership) {
         membership = found
         sealing = RowSealing(dataKey: found.dataKey, owner: found.owner)
     }
+}
+
+extension VaultError {
+    /// The role belongs to no host that has joined.
+    static let notJoined = VaultError.locked(.noHost, obstacle: .notJoined)
+    /// This host has not been given the hosts' key yet.
+    static let noKey = VaultError.locked(.noHostsKey, obstacle: .noHostsKey)
 }

@@ -37,9 +37,8 @@ public actor SharedVault: Vault {
 
     let local: any Vault
     let rows: any SharedRows
-    /// Names the database, so that the membership of one is not used for another.
-    let place: String
-    let identify: Identifying
+    let hosts: any SharedHosts
+    let place: DatabasePlace
     /// The time since boot, suspended time included.
     let now: @Sendable () -> Duration
     let random: @Sendable (Int) -> [UInt8]
@@ -49,7 +48,8 @@ public actor SharedVault: Vault {
     var slots: [VaultSlot: SlotState] = [:]
     var names: [RowKey: VaultSlot] = [:]
     var outage = Outage()
-    private let database: Mutex<VaultDatabase>
+    private let shown: Mutex<Shown>
+    private let tell: @Sendable (DatabaseTurn) -> Void
     /// Attempts that have ended without a response, and whose end the database does not know.
     var settling: [(id: LeaseID, key: RowKey)] = []
     private var turns: [VaultSlot: [CheckedContinuation<Void, Never>]] = [:]
@@ -57,27 +57,39 @@ public actor SharedVault: Vault {
     /// Something is to be sent.
     let wakes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
-    /// The owner's identity and this host's name in the database.
-    public typealias Identifying = @Sendable () async throws(VaultError) -> (owner: String, host: String)
+    /// The vault may be opened now: this host may have been given the key.
+    private let openings = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+
+    /// What the status shows of the rows.
+    private struct Shown: Sendable {
+        var database: VaultDatabase
+        var awaySince: Duration?
+        /// Why the rows cannot be used; nil if they can.
+        var lock: VaultError? = .locked(.notOpened)
+    }
 
     /// - Parameters:
     ///   - local: the vault of this host, which nobody else uses.
-    ///   - place: names the database.
-    ///   - identify: asks the database who this host is.
+    ///   - hosts: asked for who this host is.
     ///   - now: the time since boot, suspended time included.
     ///   - random: random bytes.
+    ///   - tell: is told when the database goes away and when it is back; must not block.
     public init(
-        local: any Vault, rows: any SharedRows, place: String, identify: @escaping Identifying,
-        now: @escaping @Sendable () -> Duration, random: @escaping @Sendable (Int) -> [UInt8]
+        local: any Vault, rows: any SharedRows, hosts: any SharedHosts, place: DatabasePlace,
+        now: @escaping @Sendable () -> Duration, random: @escaping @Sendable (Int) -> [UInt8],
+        tell: @escaping @Sendable (DatabaseTurn) -> Void = { _ in }
     ) {
         self.local = local
         self.rows = rows
+        self.hosts = hosts
         self.place = place
-        self.identify = identify
         self.now = now
         self.random = random
-        database = Mutex(VaultDatabase(place: place))
+        self.tell = tell
+        shown = Mutex(Shown(database: VaultDatabase(place: place.shown)))
     }
+
+    var joining: Joining { Joining(local: local, hosts: hosts, place: place, random: random) }
 
     /// This host's name in the database.
     var host: String { membership?.host ?? "" }
@@ -87,6 +99,8 @@ public actor SharedVault: Vault {
     public func close() async throws(VaultError) {
         try await local.close()
         (membership, sealing) = (nil, nil)
+        hosts.use(nil)
+        showLock(.locked(.locked))
         // The local vault has everything that the database does not have.
         (slots, names) = ([:], [:])
     }
@@ -97,18 +111,38 @@ public actor SharedVault: Vault {
 
     public nonisolated var status: VaultStatus {
         var status = local.status
-        status.database = database.withLock { $0 }
+        let shown = shown.withLock { $0 }
+        status.database = shown.database
+        status.database?.away = shown.awaySince.map { max(now() - $0, .zero) }
+        if !status.isLocked, let lock = shown.lock {
+            status.isLocked = true
+            switch lock {
+            case .locked(let reason, let obstacle), .refused(let reason, let obstacle):
+                (status.reason, status.obstacle) = (reason, obstacle)
+            case .unwritable(let reason), .damaged(let reason), .newer(let reason), .unreachable(let reason):
+                status.reason = reason
+            case .wrongPassphrase: break
+            }
+        }
         return status
     }
+
+    /// Shows why the rows cannot be used while the local vault is open.
+    func showLock(_ lock: VaultError?) { shown.withLock { $0.lock = lock } }
+
+    /// Yields when an attempt to open the vault may succeed that has failed before.
+    public nonisolated var mayOpen: AsyncStream<Void> { openings.stream }
+
+    func askToOpen() { openings.continuation.yield() }
 
     public nonisolated var changes: AsyncStream<VaultSlot?> { othersChanges.stream }
 
     // MARK: Turns
 
     /// Whatever is done with a slot is done one after another.
-    func inTurn<Value>(
-        _ slot: VaultSlot, _ body: (isolated SharedVault) async throws(VaultError) -> Value
-    ) async throws(VaultError) -> Value {
+    func inTurn<Value, Failure: Error>(
+        _ slot: VaultSlot, _ body: (isolated SharedVault) async throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
         if turns[slot] == nil {
             turns[slot] = []
         } else {
@@ -144,8 +178,15 @@ public actor SharedVault: Vault {
 
     /// Shows in the status whether the database can be used.
     func show() {
-        let (problem, unsent) = (outage.reason, slots.values.count { $0.entry?.isSent == false })
-        database.withLock { ($0.problem, $0.unsent) = (problem, unsent) }
+        let (problem, since, now) = (outage.reason, outage.since, now())
+        let unsent = slots.values.count { $0.entry?.isSent == false }
+        let former = shown.withLock { shown in
+            defer { shown.awaySince = since }
+            (shown.database.problem, shown.database.unsent) = (problem, unsent)
+            return shown.awaySince
+        }
+        if let problem, former == nil { tell(.away(problem)) }
+        if let former, since == nil { tell(.returned(after: max(now - former, .zero))) }
     }
 
     // MARK: What is shared
@@ -177,7 +218,10 @@ public actor SharedVault: Vault {
     }
 
     func opened() throws(VaultError) -> RowSealing {
-        guard let sealing else { throw .locked(local.status.reason ?? .locked) }
+        guard let sealing else {
+            let status = status
+            throw .locked(status.reason ?? .locked, obstacle: status.obstacle)
+        }
         return sealing
     }
 }

@@ -29,7 +29,8 @@ enum Main {
         let options = Options.read(CommandLine.arguments, version: "\(version) (\(build))")
         let place = ConfigurationPlace(options)
         if options.isHelper { exit(runHelper(place)) }
-        if options.checksConfiguration { exit(checkConfiguration(place, options)) }
+        if options.checksConfiguration { exit(CheckCommand.run(place, options)) }
+        if let order = options.database { _exit(await DatabaseCommand.run(order, readCredentials(options))) }
 
         if options.ownDirectory != nil { PrivateMode.forgetServiceManager() }
         // Checked before anything opens a descriptor that could get one of these numbers.
@@ -49,13 +50,13 @@ enum Main {
         let peers = PeerUIDs()
         let arrivals = Arrivals()
         let listener = LoopbackListener(visit: arrivals.visit, deliver: arrivals.deliver)
-        let daemonVault = DaemonVault(
-            SealedFileVault(configuration.vault, state: places.state, helper: helper), configuration.vault)
-        let vault = daemonVault.vault
         let records = RecordKeeper(
             audit: AuditLog(
                 path: "\(places.state)/audit.jsonl",
                 options: AuditLog.Options(now: BrokerClock.system.now) { logger.warning("\($0)") }))
+        let daemonVault = DaemonVault(
+            SealedFileVault(configuration.vault, state: places.state, helper: helper), configuration.vault, records)
+        let vault = daemonVault.vault
         let work = Work()
         let notices = Notices()
         let keptFiles = KeptFiles()
@@ -105,6 +106,7 @@ enum Main {
         daemon.origins = reloader.origins
         daemon.keptFiles = keptFiles.views
         daemon.roles = roles.value
+        daemon.vaultHosts = daemonVault.hosts
         daemon.exposedAt = exposed.places.place
         daemon.tellOfCallback = notices.tell
         daemon.tellOfRefusal = notices.tellOfRefusal
@@ -201,34 +203,6 @@ enum Main {
         Helper.run(
             application: { (try? DaemonConfiguration.load(place))?.scheme($0)?.command },
             command: { (try? DaemonConfiguration.load(place))?[$0]?.clientSecretCommand })
-    }
-
-    /// Checks the configuration without a running daemon. Returns 0, or 78 after every mistake was printed.
-    private static func checkConfiguration(_ place: ConfigurationPlace, _ options: Options) -> Int32 {
-        var place = place
-        place.candidate = options.candidate
-        if let path = options.draft.path, let original = options.draft.original {
-            place.draft = ConfigurationPlace.Draft(of: original, at: path)
-        }
-        place.credentials = environment("CREDENTIALS_DIRECTORY").map {
-            GivenCredentials(directory: $0, names: Set(options.credentials.map(\.name)))
-        }
-        let report = ConfigurationReport(of: place, exposedByHand: exposedByHand(options))
-        if options.isJSON {
-            print(report.json)
-        } else if report.isValid {
-            print("The configuration has no mistakes.")
-        } else {
-            complain("the configuration has mistakes:\n\(StartAdvice.text(report.errors))")
-        }
-        return report.isValid ? 0 : ExitStatus.badConfiguration
-    }
-
-    /// The names of the sockets that calls made, if the state directory is known to belong to this configuration: a
-    /// file that is named may be for another daemon.
-    private static func exposedByHand(_ options: Options) -> Set<String> {
-        guard options.configuration == nil || options.state != nil, let state = Places.state(options) else { return [] }
-        return ExposedSocketRegistry.namesOfCalls(in: ExposedSocketRegistry.file(in: state))
     }
 
     private static func loadConfiguration(_ place: ConfigurationPlace) -> DaemonConfiguration {

@@ -24,6 +24,8 @@ struct Options {
     var parent: Int32?
     /// Secrets that are read from descriptors at the start.
     var credentials: [(name: String, descriptor: Int32)] = []
+    /// What is to be done with the vault's database, in the place of a daemon.
+    var database: DatabaseOrder?
     /// This process is the helper (see ``Launcher``).
     var isHelper = false
 
@@ -34,6 +36,9 @@ struct Options {
                          [--exit-with-parent[=PID]] [...]
                ringbackd --check-config [--config FILE] [--json]
                          [--candidate FILE | --draft FILE --draft-of FILE]
+               ringbackd --database init --url URL --owner NAME [--host-url URL]
+                         [--credential-fd password=N]
+               ringbackd --database migrate|facts --url URL [--credential-fd password=N]
                ringbackd --version | --help
 
         The Ringback daemon: signs in, keeps sessions fresh, and issues short-lived
@@ -74,6 +79,20 @@ struct Options {
             case "--credential-fd": options.credentials.append(credential(value()))
             case "--check-config": options.checksConfiguration = true
             case "--json": options.isJSON = true
+            case "--database":
+                let word = value()
+                guard let verb = DatabaseOrder.Verb(rawValue: word) else {
+                    fail("--database is init, migrate or facts")
+                }
+                options.database = DatabaseOrder(verb)
+            case "--url", "--owner", "--host-url":
+                let text = value()
+                guard options.database != nil else { fail("\(name) is for --database, and comes after it") }
+                switch name {
+                case "--url": options.database?.url = text
+                case "--owner": options.database?.owner = text
+                default: options.database?.hostURL = text
+                }
             case "--helper": options.isHelper = true
             case "--version":
                 print("ringbackd \(version)")
@@ -87,6 +106,7 @@ struct Options {
         if options.ownDirectory != nil, options.socket != nil || options.state != nil {
             fail("--private says where the socket and the state are: leave --socket and --state out")
         }
+        if let mistake = options.database?.mistake { fail(mistake) }
         if (options.draft.path == nil) != (options.draft.original == nil) {
             fail("--draft and --draft-of belong together")
         }

@@ -1,3 +1,4 @@
+import APIServer
 import BrokerCore
 import Configuration
 import Cryptography
@@ -10,28 +11,28 @@ import SharedVault
 /// The daemon's vault: of this host alone, or the rows that several hosts share over it.
 struct DaemonVault: Sendable {
     let vault: any Vault
+    /// Joins hosts; nil if the vault is this host's alone.
+    let hosts: DaemonHosts?
     private let shared: (vault: SharedVault, database: RowDatabase)?
 
-    init(_ local: SealedFileVault, _ configuration: VaultConfiguration) {
+    init(_ local: SealedFileVault, _ configuration: VaultConfiguration, _ records: RecordKeeper) {
         guard let url = configuration.store else {
-            (vault, shared) = (local, nil)
+            (vault, hosts, shared) = (local, nil, nil)
             return
         }
-        let database = RowDatabase(
+        let database = DatabaseHosts(
             url, password: configuration.passwordFile.map { .file($0) } ?? .passwordFile)
         let clock = BrokerClock.system
         let made = SharedVault(
-            local: local, rows: database, place: url.place,
-            identify: { () throws(VaultError) in
-                do throws(HostFailure) {
-                    let identity = try await database.identity()
-                    return (Digest.hex(identity.owner), identity.name)
-                } catch {
-                    throw VaultError(error)
-                }
-            }, now: { .milliseconds(clock.boot()) }, random: { RandomToken.bytes($0) })
-        (vault, shared) = (made, (made, database))
+            local: local, rows: database.rows, hosts: database,
+            place: DatabasePlace(shown: url.place, role: url.user, database: url.database),
+            now: { .milliseconds(clock.boot()) }, random: { RandomToken.bytes($0) },
+            tell: { records.note(.databaseTurned($0)) })
+        (vault, hosts, shared) = (made, DaemonHosts(vault: made, url: url), (made, database.rows))
     }
+
+    /// Whenever what a vault lacked that is shared may be there.
+    var mayOpen: AsyncStream<Void> { shared?.vault.mayOpen ?? AsyncStream { $0.finish() } }
 
     /// Adds what follows the rows, if there are any: it ends after everything that changes sessions.
     func addService(to group: inout ServiceGroupConfiguration) {
@@ -66,7 +67,7 @@ struct SharedRowsService: Service {
 
 extension PostgresURL {
     /// Where the database is, for a status: without a password, which the URL never has.
-    fileprivate var place: String {
+    var place: String {
         let places = hosts.map { host in
             switch host.place {
             case .socket(let path): path
@@ -75,18 +76,5 @@ extension PostgresURL {
             }
         }
         return "postgresql://\(user)@\(places.joined(separator: ","))/\(database)"
-    }
-}
-
-extension VaultError {
-    fileprivate init(_ failure: HostFailure) {
-        switch failure {
-        case .database(let error):
-            switch error {
-            case .unreachable(let reason): self = .unreachable(.databaseAway(reason))
-            case .refused(let reason): self = .unreachable(.databaseRefused(reason))
-            }
-        case .noHost, .notJoined, .invitationUsed, .tooManyHosts, .nameTaken: self = .locked(.noHost)
-        }
     }
 }

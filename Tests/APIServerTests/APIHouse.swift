@@ -37,7 +37,9 @@ struct APIHouse: Sendable {
     static let version = "1.2.3"
 
     /// - Parameter http: who is asked in the provider's place.
-    init(vault: any Vault = MemoryVault(), http: (any HTTPClient)? = nil) async throws {
+    init(
+        vault: any Vault = MemoryVault(), http: (any HTTPClient)? = nil, hosts: (any VaultHosts)? = nil
+    ) async throws {
         provider = try CanaryProvider(clock: clock)
         let callbackReceiver = CallbackReceiver(
             open: { template, account throws(BrokerError) in
@@ -77,6 +79,7 @@ struct APIHouse: Sendable {
             clock: clock.clockWithoutWaking,
             binding: { [broker] in await broker.binding(of: $0) }, record: records.note)
         daemon.exposedSockets = exposedSockets
+        daemon.vaultHosts = hosts
         origins = OriginRegistry(broker)
         daemon.origins = origins
         daemon.tellOfCallback = told.tell

@@ -110,3 +110,25 @@ import Testing
         #expect(PostgresFailure.of(state: "23505", detail: "7") == .refused(state: "23505", number: nil))
     }
 }
+
+@Suite struct `The URL of a database for another role` {
+    @Test(arguments: [
+        ("postgresql://postgres@db.example.org/vault", "postgresql://r_1@db.example.org/vault"),
+        ("postgres://a@one:1,[2001:db8::1]:2,10.0.0.1/x%2Fy", "postgresql://r_1@one:1,[2001:db8::1]:2,10.0.0.1/x%2Fy"),
+        ("postgresql://a@%2Frun%2Fpostgresql/db", "postgresql://r_1@%2Frun%2Fpostgresql/db"),
+        ("postgresql://a@/db?host=/run/p&port=5433", "postgresql://r_1@%2Frun%2Fp:5433/db"),
+        ("postgresql://a@localhost/db?sslmode=disable", "postgresql://r_1@localhost/db?sslmode=disable"),
+        (
+            "postgresql://a@db/db?sslrootcert=/c%20a.pem&sslmode=verify-full&channel_binding=require&passfile=/p",
+            "postgresql://r_1@db/db?sslrootcert=%2Fc%20a.pem&channel_binding=require"
+        ),
+    ])
+    func `is the same but for the role and its passwords`(text: String, wanted: String) throws {
+        let url = try PostgresURL(parsing: text)
+        #expect(url.text(for: "r_1") == wanted)
+        let read = try PostgresURL(parsing: url.text(for: "r@ /1"))
+        #expect(read.user == "r@ /1" && read.hosts == url.hosts && read.database == url.database)
+        #expect(read.sslMode == url.sslMode && read.rootCertificates == url.rootCertificates)
+        #expect(read.passwordFile == nil && read.channelBinding == url.channelBinding)
+    }
+}

@@ -87,7 +87,7 @@ struct `Rows through a pooler` {
         let server = try await onThread { try PostgresServer() }
         let house = try await VaultHouse(server)
         let members = [try await house.host("one", of: "ada"), try await house.host("two", of: "ada")]
-        let pooler = try await onThread { try Pooler(server, users: members.map(\.role)) }
+        let pooler = try await onThread { try Pooler(server, users: members.map(\.role) + ["postgres"]) }
         defer { pooler.end() }
         let rows = try members.map { RowDatabase(try pooler.url($0.role), password: .none) }
         var changes = rows[1].changes.makeAsyncIterator()
@@ -95,6 +95,9 @@ struct `Rows through a pooler` {
         let connection = await changes.next()
         #expect(connection == .some(nil))
         #expect(rows[1].status.listens == false)
+        let administration = VaultAdministration(try pooler.url("postgres"), password: .none)
+        #expect(try await !administration.listens())
+        #expect(try await house.administration.listens())
 
         let keys = (0..<20).map { _ in Fresh.key() }
         try await withThrowingDiscardingTaskGroup { group in

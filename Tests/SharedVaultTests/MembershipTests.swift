@@ -7,12 +7,15 @@ import Testing
 
 @Suite struct `Hosts that join a shared vault` {
     private let hosts = Hosts()
+    private let roles = MemoryHosts()
 
     private func vault(_ name: String, _ local: any Vault = MemoryVault(), _ wire: Wire = Wire()) -> SharedVault {
-        SharedVault(
-            local: local, rows: MemoryRows.Connection(hosts.database, host: name, fault: wire.fault), place: "database",
-            identify: { () throws(VaultError) in ("alice", name) }, now: { [hosts] in hosts.clock.now },
-            random: { RandomToken.bytes($0) })
+        roles.admit(name)
+        return SharedVault(
+            local: local, rows: MemoryRows.Connection(hosts.database, host: name, fault: wire.fault),
+            hosts: MemoryHosts.Connection(roles, role: name),
+            place: DatabasePlace(shown: "database", role: name, database: "vault"),
+            now: { [hosts] in hosts.clock.now }, random: { RandomToken.bytes($0) })
     }
 
     @Test func `the first host makes the key, and finds it again`() async throws {
@@ -20,7 +23,7 @@ import Testing
         let one = vault("one", memory)
         try await one.open(passphrase: nil)
         let made = try #require(await one.membership)
-        #expect(made.dataKey.count == 32 && made.host == "one" && made.owner == "alice")
+        #expect(made.dataKey.count == 32 && made.host == "one" && made.owner == Hex.text(MemoryHosts.owner))
         let again = vault("one", memory)
         try await again.open(passphrase: nil)
         #expect(await again.membership == made)
@@ -30,7 +33,7 @@ import Testing
         let one = vault("one")
         try await one.open(passphrase: nil)
         let two = vault("two")
-        #expect(await failure { try await two.open(passphrase: nil) } == .locked(.noHostsKey))
+        #expect(await failure { try await two.open(passphrase: nil) } == .noKey)
         #expect(await failure { try await two.load(Hosts.slot) } != nil)
         let membership = try #require(await one.membership)
         try await two.adopt(Membership(dataKey: membership.dataKey, owner: membership.owner, host: "two"))

@@ -231,6 +231,8 @@ extension VaultObstacle {
             JSONObject([
                 .init("cause", .string(ProblemCause.openToOthers.rawValue)), .init("path", .string(path)),
             ])
+        case .notJoined: JSONObject([.init("cause", .string(ProblemCause.notJoined.rawValue))])
+        case .noHostsKey: JSONObject([.init("cause", .string(ProblemCause.noHostsKey.rawValue))])
         }
     }
 }

@@ -154,6 +154,8 @@ struct DiagnosticsResource: Resource {
                 switch status.obstacle {
                 case .keySourceDiffers: (.keySourceDiffers, nil)
                 case .openToOthers(let path): (.openToOthers, path)
+                case .notJoined: (.notJoined, nil)
+                case .noHostsKey: (.noHostsKey, nil)
                 case nil: (.vaultLocked, nil)
                 }
             var finding = Finding(

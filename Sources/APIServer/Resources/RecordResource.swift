@@ -39,14 +39,21 @@ struct RecordResource: Resource {
         guard let records else { throw Problem(.notFound, "This daemon keeps no records.") }
         let views = await broker.accounts()
         let pending = await broker.pendingRevocations()
+        let vault = broker.vault.status
         let present = MetricsText.Present(
             accounts: AccountState.allCases.map { state in (state.rawValue, views.count { $0.state == state }) },
             pendingRevocations: pending.sorted { $0.key < $1.key }.map { ($0.key.rawValue, $0.value) },
-            isVaultLocked: broker.vault.status.isLocked, uptime: api.uptime, audit: records.audit.health)
+            isVaultLocked: vault.isLocked, database: vault.database.map { ($0.awaySeconds, $0.unsent) },
+            uptime: api.uptime, audit: records.audit.health)
         let text = MetricsText.text(of: records.metrics, present)
         let fields = HTTPFields([("Content-Type", MetricsText.mediaType), ("Cache-Control", "no-store")])
         return ServerResponse(status: 200, fields: fields, body: Array(text.utf8))
     }
+}
+
+extension VaultDatabase {
+    /// 0 while it can be used. A database that went away is not 0 in its first second.
+    fileprivate var awaySeconds: Int { away.map { max(Int($0.components.seconds), 1) } ?? 0 }
 }
 
 extension Component {

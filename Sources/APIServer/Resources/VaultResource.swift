@@ -92,6 +92,7 @@ extension VaultStatus {
                 .init("unsent", .integer(database.unsent)),
             ])
             member["problem"] = database.problem.map { .string($0.sentence) }
+            member["away_seconds"] = database.away.map { .integer(Int($0.components.seconds)) }
             return .object(member)
         }
         object["other_key_source"] = otherKeySource.map { .string($0.rawValue) }
@@ -115,6 +116,7 @@ extension Component {
         "VaultDatabase",
         [
             .required("place", .string), .required("reachable", .boolean), .optional("problem", .string),
+            .optional("away_seconds", .integer, "For how long it could not be used"),
             .required("unsent", .integer, "How many changes of this host the database does not have yet"),
         ])
 }

@@ -18,6 +18,8 @@ extension SessionReason: Sentence {
         case .unreadable(let name): "What the vault holds for \(name) cannot be read. Sign in again."
         case .newer(let name):
             "The session of \(name) was sealed by a newer version of Ringback. It was not touched."
+        case .shared(let name):
+            "The session of \(name) is one that hosts share, and [vault] names no store any more. It was not touched."
         case .noRoom(let cause):
             "The session was not refreshed, since a new refresh token could not be kept safe: \(cause.sentence)"
         case .heldElsewhere(let name, let wait):

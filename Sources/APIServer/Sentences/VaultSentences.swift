@@ -69,6 +69,7 @@ extension VaultReason: Sentence {
         case .noHostsKey: "This host does not have the key of the vault that hosts share."
         case .noHost:
             "The role with which this host connects to the vault's database belongs to no host that has joined."
+        case .joiningUnreadable: "The record of how this host joined the others cannot be read."
         case .heldElsewhere: "Another host is changing this at the moment."
         case .changedElsewhere: "Another host has changed this meanwhile."
         case .leaseOver: "The request was not sent, since this host's turn was over before."

@@ -60,6 +60,10 @@ public struct Finding: Sendable, Equatable {
         /// ``Finding/path`` is open to others.
         case openToOthers = "open_to_others"
         case vaultInMemory = "vault_in_memory"
+        /// This host has not joined those that share the vault.
+        case notJoined = "not_joined"
+        /// Another host must give the key of the shared vault to this one.
+        case noHostsKey = "no_hosts_key"
         case notExposed = "not_exposed"
         case fileNotKept = "file_not_kept"
         case peersUnproved = "peers_unproved"

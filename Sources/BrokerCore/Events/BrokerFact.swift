@@ -1,4 +1,5 @@
 public import Secrets
+public import SessionVault
 
 /// Why new tokens are requested.
 public enum RefreshReason: String, Sendable, CaseIterable {
@@ -75,6 +76,8 @@ public enum BrokerFact: Sendable {
     /// An attempt to open it failed.
     case vaultRefused(BrokerError)
     case vaultRekeyed(from: KeySourceChoice?, to: KeySourceChoice?)
+    /// The database of a vault that hosts share went away, or is back.
+    case databaseTurned(DatabaseTurn)
     case clientRegistered(AccountName, issuer: String, clientID: String)
     /// Deleted at the provider and here, or only here if the provider offers no way to. `clientID` is nil for a
     /// registration that could not be used.

@@ -14,6 +14,8 @@ public enum SessionReason: Sendable, Equatable {
     case unreadable(AccountName)
     /// A newer version of Ringback sealed the record.
     case newer(AccountName)
+    /// The record is of a vault that hosts share, and no database is configured.
+    case shared(AccountName)
     /// The refresh was not made, since the vault has no room for a new refresh token.
     case noRoom(cause: VaultReason)
     /// Another host that shares the vault refreshes the session, or may have done so. It is looked at again after this

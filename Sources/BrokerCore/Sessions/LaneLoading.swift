@@ -26,6 +26,8 @@ extension LaneState.Loaded {
                 self = .absent(.unreadable(.vaultFailed(.session(.unreadable(name)))))
             case .newer:
                 self = .untouchable(.vaultFailed(.session(.newer(name))))
+            case .shared:
+                self = .untouchable(.vaultFailed(.session(.shared(name))))
             }
         }
     }

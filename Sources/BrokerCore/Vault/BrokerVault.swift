@@ -51,6 +51,12 @@ extension Broker {
         await accountsSettled(atMost: .seconds(1))
     }
 
+    /// Opens the vault as the daemon does by itself: what it lacked may be there now. Does nothing if it is open.
+    public func openVaultAgain() async throws(BrokerError) {
+        if let error = await sessionManager.openVault(passphrase: nil, isAsked: false) { throw error }
+        await accountsSettled(atMost: .seconds(1))
+    }
+
     /// Moves the vault's key to another key source. The passphrase is for the new one.
     public func rekeyVault(to choice: KeySourceChoice, passphrase: Secret?) async throws(BrokerError) {
         let error = await sessionManager.inVaultTurn { sessionManager in

@@ -71,6 +71,8 @@ enum SessionRecord {
     /// Why a record does not become a session.
     enum Failure: Error, Equatable {
         case newer, damaged
+        /// It is of a vault that hosts share, and this one is not.
+        case shared
         /// It was written by ``ended(_:)``, with this code.
         case ended(String?)
     }
@@ -83,8 +85,12 @@ enum SessionRecord {
         return Secret(bytes: JSON.object(object).serialized())
     }
 
+    /// What a host keeps of a shared slot begins with this, whatever its version.
+    private static let sharedPrefix = Array("ringback: row ".utf8)
+
     /// Reads a record of this version or an older one.
     static func decode(_ text: Secret, by clock: BrokerClock) throws(Failure) -> Session {
+        if text.revealedBytes().starts(with: sharedPrefix) { throw .shared }
         guard let object = try? JSON(parsing: text.revealedBytes()).object, let found = object["version"]?.integer
         else {
             throw .damaged

@@ -16,18 +16,24 @@ package enum Subprocess {
     /// Starts a program in a session of its own (it outlives this one and sees no Ctrl-C). PATH is searched for a name
     /// without `/`.
     ///
-    /// - Parameter asksUser: it stays in this session, and reads this one's standard input.
+    /// - Parameters:
+    ///   - asksUser: it stays in this session, and reads this one's standard input.
+    ///   - input: the descriptor that is its standard input; else that is empty.
     /// - Returns: the pid, or nil if it could not be started.
     package static func start(
         _ arguments: [String], output: Output = .inherited, errors: Output = .inherited, environment: [String]? = nil,
-        asksUser: Bool = false
+        asksUser: Bool = false, input: Int32? = nil
     ) -> Int32? {
         guard let program = arguments.first, !program.isEmpty, !arguments.contains(where: { $0.utf8.contains(0) })
         else { return nil }
         var actions = unsafe posix_spawn_file_actions_t()
         unsafe posix_spawn_file_actions_init(&actions)
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
-        if !asksUser { unsafe posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0) }
+        if let input {
+            unsafe posix_spawn_file_actions_adddup2(&actions, input, 0)
+        } else if !asksUser {
+            unsafe posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        }
         for (number, place) in [(Int32(1), output), (2, errors)] {
             switch place {
             case .inherited: break

@@ -119,7 +119,9 @@ enum HostFunctions {
         BEGIN
             UPDATE ringback.hosts SET wrapped_key = p_wrapped
                 WHERE owner = o AND role_name = p_role AND joined_at IS NOT NULL;
-            RETURN FOUND;
+            IF NOT FOUND THEN RETURN false; END IF;
+            PERFORM ringback.tell(o, '*');
+            RETURN true;
         END $$;
 
         """#

@@ -7,7 +7,11 @@ import Terminal
 
 struct VaultVerbs: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "vault", abstract: "Change where the vault's key is stored.", subcommands: [VaultRekey.self])
+        commandName: "vault", abstract: "Change where the vault's key is stored; share the vault with other hosts.",
+        subcommands: [
+            VaultRekey.self, VaultInit.self, VaultMigrate.self, VaultMove.self, VaultFacts.self, VaultInvite.self,
+            VaultJoin.self, VaultShare.self, VaultHosts.self, VaultRemoveHost.self,
+        ])
 }
 
 extension KeySourceChoice: ExpressibleByArgument {}

@@ -78,6 +78,7 @@ struct DoctorReport {
         case .signInNeeded: "ringback login \(account)"
         case .vaultLocked: "ringback unlock"
         case .keySourceDiffers: "ringback status"
+        case .notJoined, .noHostsKey: "ringback vault join"
         case .vaultInMemory: "systemctl --user restart ringback.service"
         case .notExposed: "ringback expose list"
         case .fileNotKept: "ringback files"

@@ -17,6 +17,8 @@ enum CauseAdvice {
         case .signInPending: return "Finish it, or run: ringback cancel \(name)"
         case .migrationPending: return "When they are moved, run: ringback migrate-user \(name) --done"
         case .keySourceDiffers: return keySource(members)
+        case .notJoined: return "Run: ringback vault join"
+        case .noHostsKey: return "Run ringback vault join here, and on a host that has the key what it says."
         default: return nil
         }
     }

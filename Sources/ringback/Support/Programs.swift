@@ -35,12 +35,16 @@ enum Programs {
     /// - Parameters:
     ///   - bound: how long it may take.
     ///   - asksUser: it may ask the user, at this one's terminal.
+    ///   - input: its standard input: 4,096 bytes at most, which a pipe holds. Nil: nothing.
     /// - Throws: `program_missing`; `timed_out` if it does not end in time; `bad_response` for more output.
     static func run(
-        _ arguments: [String], within bound: Duration = .seconds(30), asksUser: Bool = false
+        _ arguments: [String], within bound: Duration = .seconds(30), asksUser: Bool = false, input: [UInt8]? = nil
     ) throws(RingbackError) -> (status: Int32, output: [UInt8]) {
         let pipe = try Pipe()
-        guard let pid = Subprocess.start(arguments, output: .descriptor(pipe.writeEnd), asksUser: asksUser)
+        let given = try input.map { bytes throws(RingbackError) in try Pipe(holding: bytes) }
+        guard
+            let pid = Subprocess.start(
+                arguments, output: .descriptor(pipe.writeEnd), asksUser: asksUser, input: given?.readEnd)
         else {
             throw RingbackError(
                 "program_missing", "\(arguments.first ?? "") cannot be started: install it beside ringback, or in PATH."
@@ -74,6 +78,15 @@ final class Pipe {
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         readEnd = ends[0]
         writeEnd = ends[1]
+    }
+
+    /// A pipe with this in it, and its end after that.
+    convenience init(holding bytes: [UInt8]) throws(RingbackError) {
+        try self.init()
+        guard bytes.count <= 4_096, unsafe write(writeEnd, bytes, bytes.count) == bytes.count else {
+            throw RingbackError(.systemError, "A pipe cannot be written.")
+        }
+        closeWriteEnd()
     }
 
     deinit {

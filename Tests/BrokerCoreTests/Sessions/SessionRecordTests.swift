@@ -1,4 +1,5 @@
 import Secrets
+import SessionVault
 import StrictJSON
 import Testing
 
@@ -69,6 +70,18 @@ import Testing
     ])
     func `that is damaged is not read`(text: String) {
         #expect(throws: SessionRecord.Failure.damaged) { try SessionRecord.decode(Secret(text), by: clock.clock) }
+    }
+
+    @Test func `of a vault that hosts share is told from a damaged one`() throws {
+        let text = Secret(bytes: Array("ringback: row 1\n{\"version\":1}\n{\"version\":1}".utf8))
+        #expect(throws: SessionRecord.Failure.shared) { try SessionRecord.decode(text, by: clock.clock) }
+        let name = try #require(AccountName("work"))
+        let loaded = LaneState.Loaded(.success(VaultEntry(text: text)), of: name, by: clock.clock)
+        guard case .untouchable(.vaultFailed(.session(.shared(let told)))) = loaded else {
+            Issue.record("\(loaded)")
+            return
+        }
+        #expect(told == name)
     }
 
     @Test func `of a newer version is told from a damaged one`() {

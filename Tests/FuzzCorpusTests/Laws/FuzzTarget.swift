@@ -60,6 +60,7 @@ public struct FuzzTarget: Sendable {
         FuzzTarget(name: "accept-language", check: AcceptLanguageLaw.check),
         FuzzTarget(name: "database-url", check: DatabaseURLLaw.check),
         FuzzTarget(name: "shared-row", check: SharedRowLaw.check),
+        FuzzTarget(name: "spool-entry", check: SpoolEntryLaw.check),
     ]
 }
 

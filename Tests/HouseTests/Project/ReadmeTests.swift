@@ -74,6 +74,17 @@ private let commandsForPeople = [
         "needs a server; run by make test-tools",
     "ringback setup go":
         "needs go; run by make test-tools, and with a program in its place by the tests of ringback setup",
+    "ringback vault init postgresql://postgres@db.example.org/ringback --owner ada":
+        "needs a PostgreSQL; run with one by make test-hosts",
+    "ringback vault join": "the same",
+    "ringback vault move": "the same",
+    "ringback vault invite": "the same",
+    "ringback vault share CODE": "the same",
+    "ringback vault hosts": "the same",
+    "ringback vault remove-host old-laptop": "the same",
+    "ringback vault status": "the same",
+    "ringback vault status postgresql://postgres@db.example.org/ringback": "the same",
+    "ringback vault migrate postgresql://postgres@db.example.org/ringback": "the same",
     "ringback-sandbox --port 8123 --user alice": "runs until Ctrl-C, on a port that may be taken: the stage has one",
 ]
 
@@ -81,7 +92,8 @@ private let commandsForPeople = [
 private let pagePaths =
     ["README.md"]
     + [
-        "sign-in", "sessions", "configuration", "api", "command-line", "services", "tools", "supabase", "coming-from",
+        "sign-in", "sessions", "configuration", "api", "command-line", "services", "many-hosts", "tools", "supabase",
+        "coming-from",
         "sandbox", "desktop", "troubleshooting", "contributing", "architecture", "performance",
     ].map { "docs/\($0).md" }
 

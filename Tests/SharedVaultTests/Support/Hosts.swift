@@ -35,8 +35,8 @@ final class Hosts: Sendable {
     ) async throws -> SharedVault {
         let connection = MemoryRows.Connection(database, host: name, fault: fault)
         let vault = SharedVault(
-            local: local, rows: connection, place: "database",
-            identify: { () throws(VaultError) in (owner, name) }, now: { [clock] in clock.now },
+            local: local, rows: connection, hosts: MemoryHosts.Connection(MemoryHosts(), role: name),
+            place: DatabasePlace(shown: "database", role: name, database: "vault"), now: { [clock] in clock.now },
             random: { RandomToken.bytes($0) })
         try await vault.adopt(Membership(dataKey: Hosts.dataKey, owner: owner, host: name))
         return vault

@@ -115,8 +115,8 @@ final class Simulation {
         }
         let generator = Mutex(SeededGenerator(seed: UInt64.random(in: 0...UInt64.max, using: &random)))
         let vault = SharedVault(
-            local: local, rows: connection, place: "database",
-            identify: { () throws(VaultError) in ("alice", "") }, now: { [clock] in clock.now },
+            local: local, rows: connection, hosts: MemoryHosts.Connection(MemoryHosts(), role: host.name),
+            place: DatabasePlace(shown: "database", role: host.name, database: "vault"), now: { [clock] in clock.now },
             random: { count in
                 generator.withLock { generator in (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
                 }

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Several daemons share one vault on a real PostgreSQL: what one of them does, all have; no token that one received is lost.
+
+The provider rotates refresh tokens and forgives no reuse: a second refresh request of one session ends it, and is counted.
+Each host is in a network namespace of its own and has joined by the commands that a person types. Parts:
+
+commands  those of docs/many-hosts.md, as they are typed
+herd      all callers of all hosts ask at the moment of an expiry: one refresh request each time
+pooler    the same through pgbouncer in transaction mode
+sign-out  on one host ends the session on every host within a second
+crash     SIGKILL of a daemon before and after each call of a refresh that writes, while another host asks
+outage    the database killed and frozen, a host cut off and stopped beyond its lease, clocks an hour apart
+failover  to a streaming replica that lacks the last refreshes
+cost      of a hand-out and of a refresh, beside a vault of one host, with 10,000 other rows in the database
+move      a host with sessions of its own gets a database, killed at each call that writes
+"""
+
+import sys
+
+sys.dont_write_bytecode = True
+import hosts_database  # noqa: E402
+import hosts_network  # noqa: E402
+from hosts_commands import commands  # noqa: E402
+from hosts_cost import cost  # noqa: E402
+from hosts_crash import crash, move  # noqa: E402
+from hosts_herd import herd, pooler, sign_out  # noqa: E402
+from hosts_outage import failover, outage  # noqa: E402
+from house import Died  # noqa: E402
+from report import Report, could_not_run, options, progress  # noqa: E402
+from shim import NoCompiler  # noqa: E402
+from stage import Trouble  # noqa: E402
+
+PARTS = {"commands": commands, "herd": herd, "pooler": pooler, "sign-out": sign_out, "crash": crash, "outage": outage, "failover": failover,
+         "cost": cost, "move": move}
+
+
+def main():
+    chosen = options(__doc__.splitlines()[0], only=("", "only this part: " + ", ".join(PARTS)))
+    report = Report()
+    missing = hosts_database.is_possible() or hosts_network.is_possible()
+    if missing:
+        report.skip("hosts that share a vault", missing)
+        return 1
+    for name, part in PARTS.items():
+        if chosen.only not in ("", name):
+            continue
+        progress(name)
+        try:
+            part(chosen, report)
+        except NoCompiler as trouble:
+            return could_not_run(trouble)
+        except (Trouble, Died, OSError) as trouble:
+            report.note(False, name, f"{type(trouble).__name__}: {trouble}")
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""What the database costs: a hand-out and a refresh, beside those of a vault of one host, with many rows in the database."""
+
+import os
+import time
+
+from hosts_place import SESSION, Fleet, Host
+from report import table
+from stage import UnixHTTP
+
+ROWS, SHORT_ROWS = 10_000, 1_000
+# Milliseconds that a refresh may take longer than with a vault of one host, and how much longer a hand-out may take. The
+# short form runs beside other campaigns.
+MOST_MORE, MOST_RATIO = 10, 1.25
+SHORT_MORE, SHORT_RATIO = 200, 2
+
+FILLER = """
+insert into ringback.rows (owner, key, version, sealed)
+    select o.owner, sha256(convert_to('filler ' || n, 'UTF8')), 1, convert_to(repeat(md5(n::text), 60), 'UTF8')
+    from ringback.owners o, generate_series(1, {}) n;
+analyze ringback.rows;
+"""
+
+
+def median(values):
+    return sorted(values)[len(values) // 2]
+
+
+class Caller:
+    """Hand-outs over one connection, as a client's library keeps it."""
+
+    def __init__(self, host):
+        self.connection = UnixHTTP(host.socket)
+
+    def seconds(self, count):
+        spans = []
+        for _ in range(count):
+            started = time.perf_counter()
+            self.connection.request("GET", SESSION)
+            self.connection.getresponse().read()
+            spans.append(time.perf_counter() - started)
+        return median(spans)
+
+
+def refresh_seconds(host):
+    started = time.perf_counter()
+    status, answer = host.refresh()
+    assert status == 200, f"{host.name}: a refresh answered {status} {answer}"
+    return time.perf_counter() - started
+
+
+def cost(chosen, report):
+    rows, rounds = (SHORT_ROWS, 10) if chosen.short else (ROWS, 60)
+    most_more, most_ratio = (SHORT_MORE, SHORT_RATIO) if chosen.short else (MOST_MORE, MOST_RATIO)
+    fleet = Fleet(chosen.bin, 2)
+    alone = None
+    try:
+        fleet.sign_in()
+        alone = Host(fleet, "alone")
+        alone.start()
+        alone.sign_in()
+        shared = fleet.hosts[0]
+        empty = Caller(shared).seconds(500)
+        fleet.database.sql(FILLER.format(rows))
+        report.note(int(fleet.database.sql("select count(*) from ringback.rows")) > rows, "rows", "the database is not filled")
+        callers = [Caller(shared), Caller(alone)]
+        hand_outs = [[], []]
+        spans = [[], []]
+        # By turns, so that what else the machine does falls on both.
+        for _ in range(rounds):
+            for index, host in enumerate([shared, alone]):
+                spans[index].append(refresh_seconds(host))
+                hand_outs[index].append(callers[index].seconds(50))
+        served = [median(each) for each in hand_outs]
+        taken = [median(each) for each in spans]
+        more = 1_000 * (taken[0] - taken[1])
+        report.note(served[0] < most_ratio * served[1], "a hand-out", f"{served[0] / served[1]:.2f} times that of one host's vault")
+        report.note(more < most_more, "a refresh", f"{more:.1f} ms more than with one host's vault")
+        table(f"Cost with {rows} other rows, medians by turns, {os.cpu_count()} processors", ["what", "shared", "one host"], [
+            ["a hand-out, µs", f"{1e6 * served[0]:.0f}", f"{1e6 * served[1]:.0f}"],
+            ["a hand-out before there were other rows, µs", f"{1e6 * empty:.0f}", ""],
+            ["a refresh, ms", f"{1e3 * taken[0]:.1f}", f"{1e3 * taken[1]:.1f}"],
+        ])
+    finally:
+        if alone:
+            alone.close()
+        fleet.close(chosen.keep)

@@ -1,0 +1,209 @@
+"""A daemon is killed at the calls of a refresh that write, while another host asks for the same session."""
+
+import time
+
+from hosts_database import PRIMARY
+from hosts_place import Fleet, Host
+from house import Died, until
+from report import table
+from shim import KEPT, KILL_AFTER, KILL_BEFORE, MODES
+from stage import Trouble
+
+SHORT_STRIDE = 9
+SECONDS = 30
+
+
+def attempt(host, work):
+    """What a host that may be killed meanwhile does; what became of it does not matter."""
+    try:
+        return work()
+    except Died:
+        return None
+
+
+def settled(host):
+    """Until the daemon does nothing that writes: what belongs to an answer that was sent before it is written too."""
+    count = -1
+    while host.is_alive and count != host.shim.count:
+        count = host.shim.count
+        time.sleep(0.1)
+
+
+def ending(fleet):
+    """ "session" if every host serves a token that the provider honours, and so after one more refresh; else what the
+    accounts say. The host that was killed asks: an earlier life of its own it does not wait for."""
+    fleet.database.end_leases()
+
+    def agreed():
+        tokens = {host.token for host in fleet.hosts}
+        return tokens if len(tokens) == 1 else None
+
+    try:
+        if until("the hosts to agree", agreed, SECONDS) != {None}:
+            fleet.hosts[0].refresh()
+            token = until("the hosts to agree after a refresh", agreed, SECONDS).pop()
+            # No reuse is forgiven: a token that was presented twice has ended the session.
+            if fleet.is_honoured(token):
+                return "session"
+        return " and ".join(sorted({str(host.held()) for host in fleet.hosts}))
+    except Trouble as trouble:
+        return f"{trouble}: {[host.held() for host in fleet.hosts]}"
+
+
+def point(fleet, mode, number, other_asks):
+    """Kills the first host at this call of a refresh. Returns how it ended, and whether the provider had rotated."""
+    victim, other = fleet.hosts
+    fleet.sign_in(other)
+    before = fleet.rotations
+    settled(victim)
+    victim.shim.arm(mode, number)
+    attempt(victim, victim.refresh)
+    settled(victim)
+    fired = victim.shim.has_fired
+    rotated = fleet.rotations > before
+    victim.kill()
+    waits = None
+    if other_asks:
+        # It must not present the token that the first one may have used up, as long as its own access token lives.
+        waits = other.refresh_in_background()
+        time.sleep(0.3)
+    victim.start()
+    end = ending(fleet)
+    if waits:
+        waits.close()
+    return end, fired, rotated
+
+
+def reconnoitre(fleet):
+    """How many calls that write there are in a refresh."""
+    victim = fleet.hosts[0]
+    fleet.sign_in(fleet.hosts[1])
+    settled(victim)
+    victim.shim.arm()
+    status, answer = victim.refresh()
+    if status != 200:
+        raise Trouble(f"a refresh answered {status} {answer}")
+    settled(victim)
+    count = victim.shim.count
+    victim.shim.disarm()
+    return count
+
+
+def crash(chosen, report):
+    fleet = Fleet(chosen.bin, 2, shimmed=1)
+    row = {"points": 0, "alive": 0, "unheard": 0, "lost": 0}
+    try:
+        calls = reconnoitre(fleet)
+        report.note(calls > 4, "a refresh", f"writes with {calls} calls only: nothing would be interrupted")
+        points = [(number, mode) for number in range(1, calls + 1) for mode in [KILL_BEFORE, KILL_AFTER]]
+        for number, mode in points[::SHORT_STRIDE if chosen.short else 1]:
+            where = f"killed {MODES[mode]} call {number} of {calls}"
+            # By itself first: what a host that is alone finds again after this crash, it must find again among others.
+            alone, fired, _ = point(fleet, mode, number, other_asks=False)
+            before = ends_told(fleet)
+            end, fired, rotated = point(fleet, mode, number, other_asks=True)
+            row["points"] += fired
+            # The provider had rotated, and the answer had not been stored anywhere: nobody has received a token.
+            is_unheard = end != "session" and alone != "session" and rotated and "expired" in end
+            row["alive"] += end == "session"
+            row["unheard"] += is_unheard
+            row["lost"] += not (end == "session" or is_unheard)
+            report.note(end == "session" or is_unheard, where, f"ended as: {end} (alone: {alone}, rotated: {rotated})")
+            if end != "session":
+                told = ends_told(fleet) - before
+                report.note(told == 1, where, f"{told} lines of the logs say that the session has ended")
+        table("SIGKILL of one of two hosts at the calls of a refresh that write", ["what", "counted"],
+              [["calls", calls], *([name, count] for name, count in row.items())])
+    finally:
+        fleet.close(chosen.keep)
+
+
+def ends_told(fleet):
+    """How often the hosts' logs of uses say that the provider has ended the session."""
+    count = 0
+    for host in fleet.hosts:
+        with open(host.place("kept/state/audit.jsonl"), errors="replace") as log:
+            count += sum('"session_ended"' in line for line in log)
+    return count
+
+
+# MARK: from a file to the database
+
+
+def move(chosen, report):
+    """A host that has a session in its own vault gets a database, and is killed on the way."""
+    fleet = Fleet(chosen.bin, 1)
+    rows = {"points": 0, "lost": 0}
+    try:
+        first = fleet.hosts[0]
+        fleet.sign_in()
+        number = 0
+        while number < (60 if not chosen.short else 12):
+            number += 1 if not chosen.short else 4
+            for mode in [KILL_BEFORE, KILL_AFTER]:
+                fired, end = moved(fleet, mode, number)
+                rows["points"] += fired
+                rows["lost"] += end != "session"
+                report.note(end == "session", f"moved, killed {MODES[mode]} call {number}", end)
+            if not fired:
+                break
+        report.note(first.is_alive, "the first host", "it has ended")
+        table("A vault of one host that gets a database, killed on the way", ["what", "counted"], list(map(list, rows.items())))
+    finally:
+        fleet.close(chosen.keep)
+
+
+def moved(fleet, mode, number):
+    """Returns whether it was killed, and how it ended."""
+    # Of an owner of its own, so that no other host has written the row before.
+    name = f"mover{number}-{mode}"
+    host = Host(fleet, name, shimmed=True)
+    fleet.hosts.append(host)
+    try:
+        host.start()
+        host.sign_in()
+        token = host.token
+        invitation = fleet.prepare((PRIMARY,), owner=name)
+        host.kill()
+        host.configure(store=invitation["store"])
+        host.start()
+        host.shim.arm(mode, number, KEPT)
+        words = ("vault", "join", "--name", name, "--no-wait", "--json")
+        type_anyway(host, *words, given=invitation["password"] + "\n")
+        attempt(host, lambda: host.api("POST", "/v1/vault/unlock", {}))
+        until_quiet(host)
+        fired = host.shim.has_fired
+        host.kill()
+        host.start()
+        if host.vault.get("locked"):
+            type_anyway(host, *words, given=invitation["password"] + "\n")
+            host.api("POST", "/v1/vault/unlock", {})
+            until("the vault", lambda: host.vault.get("locked") is False, 30)
+        if host.token != token:
+            return fired, f"it serves another token, or none: {host.held()}"
+        host.type("vault", "move")
+        # Whoever has nothing but the database has the session too.
+        status, answer = host.refresh()
+        if status != 200 or not fleet.is_honoured(host.token):
+            return fired, f"the next refresh answered {status} {answer}"
+        return fired, "session"
+    finally:
+        fleet.hosts.remove(host)
+        host.close()
+
+
+def type_anyway(host, *words, given):
+    """A command that may fail, since the daemon may be killed meanwhile."""
+    try:
+        host.type(*words, given=given)
+    except (Trouble, Died):
+        pass
+
+
+def until_quiet(host):
+    count = -1
+    for _ in range(50):
+        if not host.is_alive or count == host.shim.count:
+            return
+        count = host.shim.count
+        time.sleep(0.2)

@@ -1,0 +1,221 @@
+"""The database of many hosts: real PostgreSQL with TLS in a private directory, its standby, and pgbouncer before it."""
+
+import glob
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from house import stop, until
+from project import Project
+from stage import Trouble
+
+DATABASE = "vault"
+PRIMARY, STANDBY, POOLER = "10.77.0.1", "10.77.0.2", "10.77.0.3"
+ADDRESSES = [PRIMARY, STANDBY, POOLER]
+PORT = 5432
+
+
+def is_possible():
+    """"" or what is missing."""
+    if not glob.glob("/usr/lib/postgresql/*/bin/initdb"):
+        return "there is no PostgreSQL"
+    if not shutil.which("openssl"):
+        return "there is no openssl"
+    return ""
+
+
+def pooler():
+    return shutil.which("pgbouncer") or (os.path.exists("/usr/sbin/pgbouncer") and "/usr/sbin/pgbouncer") or None
+
+
+class Database:
+    """A server in the hub. Root reaches it by its Unix socket, hosts by TLS with the password of their role."""
+
+    def __init__(self, hub):
+        self.hub = hub
+        found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"), key=lambda path: float(path.split("/")[4]))
+        self.programs = os.path.dirname(found[-1])
+        user = Project.unprivileged()
+        self.user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+        self.directory = tempfile.mkdtemp(prefix="rb-pg-")
+        self.environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": self.directory}
+        os.chown(self.directory, user.pw_uid, user.pw_gid)
+        # Its own user's, and the hosts', which read the authority's certificate.
+        os.chmod(self.directory, 0o755)
+        self.servers = {}
+        self.pooler = None
+        try:
+            self.make()
+        except BaseException:
+            self.close()
+            raise
+
+    def make(self):
+        self.certificates()
+        self.tool("initdb", "-D", self.place(PRIMARY), "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "--auth=reject")
+        with open(os.path.join(self.place(PRIMARY), "pg_hba.conf"), "w") as file:
+            file.write("local all postgres trust\nlocal replication postgres trust\nlocal all all reject\n"
+                       "hostssl all all 10.77.0.0/24 scram-sha-256\n")
+        self.start(PRIMARY)
+        self.sql(f"create database {DATABASE}", database="postgres")
+
+    def certificates(self):
+        names = ",".join(f"IP:{address}" for address in ADDRESSES)
+        script = (
+            "umask 077; openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=authority -keyout ca.key -out ca.pem"
+            f" && openssl req -newkey rsa:2048 -nodes -subj /CN={PRIMARY} -keyout server.key -out server.csr"
+            f" && printf 'subjectAltName={names}' >names"
+            " && openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names -out server.pem"
+            " && chmod 644 ca.pem")
+        self.run([*self.user, "sh", "-c", script])
+
+    @property
+    def authority(self):
+        return os.path.join(self.directory, "ca.pem")
+
+    def place(self, address):
+        return os.path.join(self.directory, f"data-{address}")
+
+    def run(self, words):
+        done = subprocess.run(words, cwd=self.directory, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True)
+        if done.returncode:
+            raise Trouble(f"{words[-1][:80]}: {done.stderr[-800:]}")
+        return done.stdout
+
+    def tool(self, name, *arguments):
+        return self.run([*self.user, os.path.join(self.programs, name), *arguments])
+
+    def socket(self, address):
+        """The directory of a server's Unix socket."""
+        return os.path.join(self.directory, f"run-{address}")
+
+    def start(self, address=PRIMARY):
+        os.makedirs(self.socket(address), exist_ok=True)
+        shutil.copystat(self.directory, self.socket(address))
+        os.chown(self.socket(address), os.stat(self.directory).st_uid, os.stat(self.directory).st_gid)
+        with open(os.path.join(self.directory, "log"), "ab") as log:
+            self.servers[address] = subprocess.Popen(
+                [*self.hub.prefix, *self.user, os.path.join(self.programs, "postgres"), "-D", self.place(address),
+                 "-k", self.socket(address), "-c", f"listen_addresses={address}", "-c", "ssl=on",
+                 "-c", f"ssl_cert_file={self.directory}/server.pem", "-c", f"ssl_key_file={self.directory}/server.key",
+                 "-c", "shared_buffers=32MB", "-c", "max_connections=300", "-c", "wal_keep_size=64MB"],
+                env=self.environment, cwd=self.directory, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        ready = [os.path.join(self.programs, "pg_isready"), "-q", "-h", self.socket(address)]
+        until("PostgreSQL", lambda: subprocess.run(ready, env=self.environment).returncode == 0
+              or self.servers[address].poll() is not None, 60)
+        if self.servers[address].poll() is not None:
+            raise Trouble("PostgreSQL did not start: " + self.log())
+
+    def log(self):
+        with open(os.path.join(self.directory, "log"), errors="replace") as file:
+            return file.read()[-800:]
+
+    def processes(self, address=PRIMARY):
+        first = self.servers[address].pid
+        children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(first)], capture_output=True, text=True).stdout.split()
+        return [first, *map(int, children)]
+
+    def signal(self, number, address=PRIMARY):
+        """To every process of a server, the first one first: so it starts no other meanwhile."""
+        for process in self.processes(address):
+            try:
+                os.kill(process, number)
+            except ProcessLookupError:
+                pass
+
+    def kill(self, address=PRIMARY):
+        self.signal(signal.SIGKILL, address)
+        self.servers.pop(address).wait()
+
+    def sql(self, text, database=DATABASE, address=PRIMARY):
+        """What a superuser reads or changes."""
+        done = subprocess.run(
+            [os.path.join(self.programs, "psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-h", self.socket(address), "-U", "postgres",
+             "-d", database], env=self.environment, input=text, capture_output=True, text=True, timeout=120)
+        if done.returncode:
+            raise Trouble(f"psql: {done.stderr[:400]}")
+        return done.stdout.strip()
+
+    def end_leases(self, address=PRIMARY):
+        """As if a lease's minute had gone by."""
+        self.sql("update ringback.rows set lease_until = clock_timestamp() where lease_until is not null", address=address)
+
+    # MARK: URLs
+
+    def administrator(self, address=PRIMARY):
+        return f"postgresql://postgres@{self.socket(address).replace('/', '%2F')}/{DATABASE}"
+
+    def url(self, *places):
+        """As hosts reach it; the role is put in by `ringback vault init`."""
+        return f"postgresql://any@{','.join(places)}/{DATABASE}?sslrootcert={self.authority}"
+
+    # MARK: The standby and the pooler
+
+    def start_standby(self):
+        """A copy that follows; what it does not have yet when the other one ends is lost."""
+        self.tool("pg_basebackup", "-D", self.place(STANDBY), "-h", self.socket(PRIMARY), "-U", "postgres", "-R", "-X", "stream",
+                  "-c", "fast")
+        self.start(STANDBY)
+        until("the standby", lambda: self.sql("select count(*) from pg_stat_replication where state = 'streaming'") == "1", 30)
+
+    def has_caught_up(self):
+        return self.sql("select count(*) from pg_stat_replication where replay_lsn = pg_current_wal_lsn()") == "1"
+
+    def hold_standby(self):
+        """It is sent nothing from now on."""
+        lines = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(self.servers[PRIMARY].pid)], capture_output=True,
+                               text=True).stdout.splitlines()
+        senders = [int(line.split()[0]) for line in lines if "walsender" in line]
+        if len(senders) != 1:
+            raise Trouble(f"the primary has {len(senders)} senders")
+        os.kill(senders[0], signal.SIGSTOP)
+
+    def promote(self):
+        self.tool("pg_ctl", "promote", "-w", "-D", self.place(STANDBY))
+
+    def start_pooler(self):
+        """pgbouncer in transaction mode. The roles' verifiers come from the server, and are what it logs in with there."""
+        directory = os.path.join(self.directory, "pooler")
+        os.mkdir(directory, 0o755)
+        os.chown(directory, os.stat(self.directory).st_uid, os.stat(self.directory).st_gid)
+        self.sql("create role pooler login superuser")
+        with open(os.path.join(self.place(PRIMARY), "pg_hba.conf")) as file:
+            rules = file.read()
+        with open(os.path.join(self.place(PRIMARY), "pg_hba.conf"), "w") as file:
+            # It knows the roles' keys once they have logged in to it; itself it comes by the Unix socket.
+            file.write("local all pooler trust\nlocal all +ringback_hosts scram-sha-256\n" + rules)
+        self.sql("select pg_reload_conf()")
+        settings = os.path.join(directory, "pgbouncer.ini")
+        with open(settings, "w") as file:
+            file.write(
+                f"[databases]\n{DATABASE} = host={self.socket(PRIMARY)} dbname={DATABASE} auth_user=pooler\n"
+                f"[pgbouncer]\npool_mode = transaction\nlisten_addr = {POOLER}\nlisten_port = {PORT}\n"
+                f"unix_socket_dir = {directory}\nauth_type = scram-sha-256\n"
+                "auth_query = select rolname, rolpassword from pg_authid where rolname = $1\n"
+                f"client_tls_sslmode = require\nclient_tls_cert_file = {self.directory}/server.pem\n"
+                f"client_tls_key_file = {self.directory}/server.key\nmax_client_conn = 300\ndefault_pool_size = 4\n"
+                "ignore_startup_parameters = extra_float_digits\n"
+                f"logfile = {directory}/log\n")
+        self.pooler = subprocess.Popen([*self.hub.prefix, *self.user, pooler(), "-q", settings], cwd=directory,
+                                       env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.DEVNULL)
+        until("pgbouncer", lambda: os.path.exists(os.path.join(directory, f".s.PGSQL.{PORT}")) or self.pooler.poll() is not None)
+        if self.pooler.poll() is not None:
+            with open(os.path.join(directory, "log"), errors="replace") as file:
+                raise Trouble("pgbouncer ended: " + file.read()[-500:])
+
+    def close(self, keep=False):
+        if self.pooler:
+            stop(self.pooler)
+        for address in list(self.servers):
+            self.signal(signal.SIGCONT, address)
+            self.servers[address].send_signal(signal.SIGINT)
+            try:
+                self.servers[address].wait(10)
+            except subprocess.TimeoutExpired:
+                self.kill(address)
+        if not keep:
+            shutil.rmtree(self.directory, ignore_errors=True)

@@ -1,0 +1,107 @@
+"""What all hosts do together: an expiry, also through a pooler, and a sign-out."""
+
+import time
+
+from herd import Client
+from hosts_database import POOLER, pooler as pooler_program
+from hosts_place import STEP, Fleet, measured
+from house import until
+from report import progress, table
+
+# Hosts, callers of each, and expiries: in full, and in the short form.
+HERD, SHORT_HERD = (20, 50, 100), (3, 5, 5)
+POOLED, SHORT_POOLED = (5, 20, 20), (3, 5, 5)
+# Seconds within which a sign-out has reached every host, and how often that is tried.
+SIGN_OUT, SIGN_OUTS = 1, 20
+
+
+def ask_all(clients):
+    """Everybody's (status, document), and the seconds until the last one had it. All ask before the first reads."""
+    started = time.monotonic()
+    for client in clients:
+        client.ask()
+    return [client.read() for client in clients], time.monotonic() - started
+
+
+def expire(fleet, clients, report, number, former):
+    """One expiry. Returns the new token and the seconds until the last caller had it."""
+    before = fleet.requests
+    fleet.clock.advance(STEP)
+    answers, elapsed = ask_all(clients)
+    tokens = {document.get("access_token") for status, document in answers if status == 200}
+    wrong = sorted({f"{status} {document.get('code')}" for status, document in answers if status != 200})
+    made = fleet.requests - before
+    where = f"expiry {number}"
+    report.note(made == 1, where, f"{made} refresh requests")
+    report.note(not wrong, where, f"callers were refused: {wrong}")
+    report.note(len(tokens) == 1 and former not in tokens, where, f"{len(tokens)} tokens were handed out")
+    return next(iter(tokens), former), elapsed
+
+
+def run_herd(fleet, report, callers, expiries, title):
+    token = fleet.sign_in()
+    clients = [Client(host.socket) for host in fleet.hosts for _ in range(callers)]
+    spans, first = [], fleet.requests
+    try:
+        for number in range(1, expiries + 1):
+            token, elapsed = expire(fleet, clients, report, number, token)
+            spans.append(elapsed)
+            if number % 20 == 0:
+                progress(f"{number} expiries, {fleet.requests - first} refresh requests")
+    finally:
+        for client in clients:
+            client.socket.close()
+    made = fleet.requests - first
+    report.note(made == expiries, title, f"{made} refresh requests for {expiries} expiries")
+    report.note(fleet.is_honoured(token), title, "the provider does not honour the last token")
+    spans.sort()
+    table(title, ["what", "measured"], [
+        ["hosts", len(fleet.hosts)], ["callers of each", callers], ["expiries", expiries], ["refresh requests", made],
+        ["until the last caller had it, median", f"{1_000 * spans[len(spans) // 2]:.0f} ms"],
+        ["until the last caller had it, worst", f"{1_000 * spans[-1]:.0f} ms"],
+    ])
+
+
+def herd(chosen, report):
+    hosts, callers, expiries = SHORT_HERD if chosen.short else HERD
+    fleet = Fleet(chosen.bin, hosts)
+    try:
+        run_herd(fleet, report, callers, expiries, "Callers of many hosts at an expiry")
+    finally:
+        fleet.close(chosen.keep)
+
+
+def pooler(chosen, report):
+    if not pooler_program():
+        return report.skip("hosts behind a pooler", "there is no pgbouncer")
+    hosts, callers, expiries = SHORT_POOLED if chosen.short else POOLED
+    fleet = Fleet(chosen.bin, hosts, through=(POOLER,))
+    try:
+        run_herd(fleet, report, callers, expiries, "The same through pgbouncer in transaction mode")
+        fleet.hosts[0].api("DELETE", "/v1/accounts/work/session")
+        _, took = measured(lambda: until("a sign-out through the pooler", lambda: not any(host.token for host in fleet.hosts)))
+        report.note(took < 10, "a sign-out through a pooler", f"reached every host after {took:.1f} s")
+    finally:
+        fleet.close(chosen.keep)
+
+
+def sign_out(chosen, report):
+    fleet = Fleet(chosen.bin, 3)
+    spans = []
+    try:
+        for number in range(3 if chosen.short else SIGN_OUTS):
+            by = fleet.hosts[number % len(fleet.hosts)]
+            fleet.sign_in(by)
+            started = time.monotonic()
+            status, answer = by.api("DELETE", "/v1/accounts/work/session")
+            until("a sign-out on another host", lambda: not any(host.token for host in fleet.hosts))
+            spans.append(time.monotonic() - started)
+            report.note(status == 200, "a sign-out", f"{status} {answer}")
+            report.note(spans[-1] < SIGN_OUT, "a sign-out on another host", f"after {spans[-1]:.2f} s")
+            states = [host.held()[0] for host in fleet.hosts]
+            report.note(set(states) == {"unauthenticated"}, "a sign-out on another host", f"the accounts are {states}")
+        table("A sign-out on one host", ["what", "measured"], [
+            ["sign-outs", len(spans)], ["until no host had the session, median", f"{1_000 * sorted(spans)[len(spans) // 2]:.0f} ms"],
+            ["worst", f"{1_000 * max(spans):.0f} ms"]])
+    finally:
+        fleet.close(chosen.keep)

@@ -1,0 +1,142 @@
+"""The network of many hosts: a namespace with a bridge, where the database is, and one for each host, joined to it by a pair
+of virtual devices. Nothing of the machine's own network is changed, and everything is gone when the processes that hold the
+namespaces have ended.
+"""
+
+import ctypes
+import os
+import socket
+import subprocess
+import threading
+
+from house import stop
+from stage import Trouble
+
+CLONE_NEWNET = 0x40000000
+NETWORK = "10.77.0"
+BRIDGE = "hosts"
+
+
+def is_possible():
+    """"" or why there can be no such network."""
+    if os.geteuid() != 0:
+        return "only root can make network namespaces"
+    tried = subprocess.run(["unshare", "-n", "ip", "link", "add", BRIDGE, "type", "bridge"], capture_output=True, text=True)
+    return "" if tried.returncode == 0 else f"no bridge can be made: {tried.stderr.strip()}"
+
+
+class Namespace:
+    """A network namespace, which lives as long as a process in it."""
+
+    def __init__(self):
+        # It ends with its standard input, so also if the campaign is killed.
+        self.holder = subprocess.Popen(["unshare", "-n", "sh", "-c", "echo; read -r line"], stdin=subprocess.PIPE,
+                                       stdout=subprocess.PIPE)
+        if not self.holder.stdout.readline():
+            raise Trouble("no network namespace can be made")
+        self.ip("link", "set", "lo", "up")
+
+    @property
+    def prefix(self):
+        """What a command begins with that is to run in here."""
+        return ["nsenter", f"--net=/proc/{self.holder.pid}/ns/net"]
+
+    def run(self, *words):
+        done = subprocess.run([*self.prefix, *words], capture_output=True, text=True)
+        if done.returncode:
+            raise Trouble(f"{' '.join(words)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def ip(self, *words):
+        return self.run("ip", *words)
+
+    def listen(self, port):
+        """A socket that listens on this namespace's loopback."""
+        made = []
+
+        def enter():
+            with open(f"/proc/{self.holder.pid}/ns/net") as place:
+                if ctypes.CDLL(None, use_errno=True).setns(place.fileno(), CLONE_NEWNET) == 0:
+                    made.append(socket.create_server(("127.0.0.1", port), backlog=256))
+
+        # A namespace is a thread's own.
+        thread = threading.Thread(target=enter)
+        thread.start()
+        thread.join()
+        if not made:
+            raise Trouble(f"port {port} cannot be bound in a host's namespace")
+        return made[0]
+
+    def close(self):
+        self.holder.stdin.close()
+        stop(self.holder)
+        self.holder.stdout.close()
+
+
+class Hub(Namespace):
+    """Where the bridge is, and the servers of the database, each with an address of its own."""
+
+    def __init__(self, addresses):
+        super().__init__()
+        self.number = 0
+        self.ip("link", "add", BRIDGE, "type", "bridge")
+        self.ip("link", "set", BRIDGE, "up")
+        for address in addresses:
+            self.ip("addr", "add", f"{address}/24", "dev", BRIDGE)
+
+    def join(self, host):
+        """Joins a host's namespace to the bridge. Returns the name of the bridge's end."""
+        self.number += 1
+        inner, outer = f"in{self.number}", f"out{self.number}"
+        self.ip("link", "add", outer, "type", "veth", "peer", "name", inner)
+        self.ip("link", "set", inner, "netns", str(host.holder.pid))
+        self.ip("link", "set", outer, "master", BRIDGE, "up")
+        host.ip("addr", "add", f"{NETWORK}.{20 + self.number}/24", "dev", inner)
+        host.ip("link", "set", inner, "up")
+        return outer
+
+    def cut(self, outer):
+        """Every packet to and from this host is dropped, and nobody is told."""
+        self.ip("link", "set", outer, "down")
+
+    def mend(self, outer):
+        self.ip("link", "set", outer, "up")
+
+
+class Forwarder:
+    """The sandbox listens on loopback: its port is on the loopback of each host too."""
+
+    def __init__(self, namespace, port):
+        self.port = port
+        self.listener = namespace.listen(port)
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+                far = socket.create_connection(("127.0.0.1", self.port))
+            except OSError:
+                return
+            for one, other in [(near, far), (far, near)]:
+                threading.Thread(target=self.carry, args=(one, other), daemon=True).start()
+
+    @staticmethod
+    def carry(one, other):
+        try:
+            while piece := one.recv(65_536):
+                other.sendall(piece)
+            other.shutdown(socket.SHUT_WR)
+        except OSError:
+            for each in [one, other]:
+                try:
+                    each.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass
+
+    def close(self):
+        try:
+            self.listener.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.listener.close()

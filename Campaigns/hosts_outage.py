@@ -1,0 +1,204 @@
+"""What a database that is away, and a host that is away, do to the others."""
+
+import signal
+import time
+
+from hosts_database import PRIMARY, STANDBY
+from hosts_place import SESSION, STEP, Fleet, measured
+from house import until
+from report import table
+
+# A caller's own bound, in seconds, and some more for the answer to come.
+BOUND, MORE = 5, 3
+HOUR = 3_600
+
+
+def gate(fleet):
+    """The next refresh takes effect at the provider, and its answer is held back until `release`."""
+    fleet.sandbox.control(faults=[{"endpoint": "token", "kind": "gate", "processed": True, "count": 1}])
+
+
+def release(fleet):
+    fleet.sandbox.control(release=True)
+
+
+def refreshes(fleet, report, where, host=None):
+    """One refresh on one host, which all get."""
+    before = fleet.requests
+    status, answer = (host or fleet.hosts[0]).refresh()
+    report.note(status == 200, where, f"a refresh answered {status} {answer.get('code')} {answer.get('detail')}")
+    token = (host or fleet.hosts[0]).token
+    fleet.await_token(token, 30)
+    report.note(fleet.is_honoured(token), where, "the provider does not honour the token")
+    report.note(fleet.requests == before + 1, where, f"{fleet.requests - before} refresh requests")
+
+
+def serves(fleet, report, where):
+    """What is held is handed out at once, whatever the database does."""
+    for host in fleet.hosts:
+        (status, _), took = measured(lambda host=host: host.api("GET", SESSION))
+        report.note(status == 200 and took < 1, where, f"{host.name} answered {status} after {took:.1f} s")
+
+
+def asks_in_vain(fleet, report, where):
+    """An expired session that cannot be refreshed now: an answer within the caller's bound, and no request."""
+    before = fleet.requests
+    for host in fleet.hosts:
+        (status, answer), took = measured(lambda host=host: host.api("GET", f"{SESSION}?timeout={BOUND}"))
+        report.note(status != 200 and took < BOUND + MORE, where,
+                    f"{host.name} answered {status} {answer.get('code')} after {took:.1f} s")
+        report.note(host.held()[0] not in ("signed_out", "expired"), where, f"{host.name}: {host.held()}")
+    report.note(fleet.requests == before, where, f"{fleet.requests - before} refresh requests without the database")
+
+
+def is_back(fleet):
+    return all((host.vault.get("database") or {}).get("reachable") for host in fleet.hosts)
+
+
+def until_sent(fleet, host):
+    """Until the database has what the host received. If the row was taken meanwhile, the token is a candidate: the next
+    refresh presents it."""
+    def is_sent():
+        database = host.vault.get("database") or {}
+        return database.get("reachable") and database.get("unsent") == 0 and fleet.database.sql(
+            "select count(*) from ringback.attempts where ended_at is null") == "0"
+
+    return until(f"{host.name} to send what it has received", is_sent, 90)
+
+
+def killed(fleet, report, rows):
+    """The database's processes are killed."""
+    where = "the database killed"
+    fleet.database.kill()
+    serves(fleet, report, where)
+    fleet.clock.advance(STEP)
+    asks_in_vain(fleet, report, where)
+    known = [(host.vault.get("database") or {}).get("reachable") for host in fleet.hosts]
+    report.note(not any(known), where, f"the status says that it is reachable: {known}")
+    fleet.database.start()
+    before = fleet.requests
+    _, took = measured(lambda: until("the hosts to refresh again", lambda: all(host.token for host in fleet.hosts), 60))
+    rows.append(["killed, until every host had a token again", f"{took:.1f} s"])
+    report.note(fleet.requests == before + 1, where, f"{fleet.requests - before} refresh requests when it was back")
+    refreshes(fleet, report, where)
+
+
+def frozen(fleet, report, rows):
+    """Its processes are stopped: connections stay, and nothing is answered."""
+    where = "the database frozen"
+    fleet.database.signal(signal.SIGSTOP)
+    serves(fleet, report, where)
+    fleet.clock.advance(STEP)
+    asks_in_vain(fleet, report, where)
+    serves_status = [measured(lambda host=host: host.api("GET", "/v1/status"))[1] for host in fleet.hosts]
+    report.note(max(serves_status) < 1, where, f"a status took {max(serves_status):.1f} s")
+    fleet.database.signal(signal.SIGCONT)
+    _, took = measured(lambda: until("the hosts to refresh again", lambda: all(host.token for host in fleet.hosts), 60))
+    rows.append(["frozen, until every host had a token again", f"{took:.1f} s"])
+    refreshes(fleet, report, where)
+
+
+def cut_off(fleet, report, rows):
+    """A host's packets are dropped while its refresh is on its way: what it received is served, and sent later."""
+    where = "a host cut off with a refresh on its way"
+    host, other = fleet.hosts[:2]
+    gate(fleet)
+    waits = host.refresh_in_background()
+    fleet.sandbox.look("wait?endpoint=token&count=1")
+    fleet.hub.cut(host.wire)
+    former = other.token
+    release(fleet)
+    until("its own new token", lambda: host.token not in (None, former), 30)
+    token = host.token
+    report.note(fleet.is_honoured(token), where, "the provider does not honour what the host serves")
+    fleet.database.end_leases()
+    # The other one knows of the attempt, and waits for its outcome instead of presenting the former token.
+    before = fleet.requests
+    asks = other.refresh_in_background()
+    time.sleep(2)
+    report.note(fleet.requests == before, where, "the other host has presented a token that was used up")
+    fleet.hub.mend(host.wire)
+    _, took = measured(lambda: until_sent(fleet, host))
+    rows.append(["cut off, until the database had what was received", f"{took:.1f} s"])
+    for connection in [waits, asks]:
+        connection.close()
+    refreshes(fleet, report, where, other)
+
+
+def stopped(fleet, report, rows):
+    """A host is stopped with a request on its way, beyond its lease, and wakes up."""
+    where = "a host stopped beyond its lease"
+    host, other = fleet.hosts[:2]
+    gate(fleet)
+    waits = host.refresh_in_background()
+    fleet.sandbox.look("wait?endpoint=token&count=1")
+    host.daemon.send_signal(signal.SIGSTOP)
+    release(fleet)
+    fleet.database.end_leases()
+    before = fleet.requests
+    asks = other.refresh_in_background()
+    time.sleep(2)
+    report.note(fleet.requests == before, where, "the other host has presented the token that the first one may have used up")
+    host.daemon.send_signal(signal.SIGCONT)
+    _, took = measured(lambda: until_sent(fleet, host))
+    rows.append(["stopped beyond its lease, until the database had it", f"{took:.1f} s"])
+    for connection in [waits, asks]:
+        connection.close()
+    refreshes(fleet, report, where, other)
+
+
+def clocks(fleet, report, rows):
+    """One host's clock on the wall is an hour ahead."""
+    where = "clocks an hour apart"
+    host = fleet.hosts[0]
+    try:
+        host.ahead = HOUR
+        host.restart()
+        until("its session", lambda: host.token, 60)
+        for each in fleet.hosts:
+            refreshes(fleet, report, where, each)
+    finally:
+        host.ahead = 0
+        host.restart()
+    until("its session", lambda: host.token, 60)
+    refreshes(fleet, report, where, host)
+    rows.append(["clocks an hour apart, refreshes by turns", f"{len(fleet.hosts) + 1}"])
+
+
+def outage(chosen, report):
+    fleet = Fleet(chosen.bin, 3)
+    rows = []
+    try:
+        fleet.sign_in()
+        for step in [killed, frozen, cut_off, stopped, clocks]:
+            step(fleet, report, rows)
+            if not fleet.is_honoured(fleet.hosts[0].token):
+                fleet.sign_in()
+        table("Away, and back", ["what", "measured"], rows)
+    finally:
+        fleet.close(chosen.keep)
+
+
+def failover(chosen, report):
+    """The primary is killed; the standby lacks what came last. What a host received is put back by it."""
+    fleet = Fleet(chosen.bin, 2, through=(PRIMARY, STANDBY), standby=True)
+    where = "a failover"
+    try:
+        fleet.sign_in()
+        refreshes(fleet, report, where)
+        until("the standby", fleet.database.has_caught_up, 30)
+        fleet.database.hold_standby()
+        for _ in range(2):
+            refreshes(fleet, report, where, fleet.hosts[0])
+        token = fleet.hosts[0].token
+        fleet.database.kill()
+        fleet.database.promote()
+        report.note(all(host.token == token for host in fleet.hosts), where, "what was held is not served any more")
+        _, took = measured(lambda: until("the standby to be used", lambda: is_back(fleet), 60))
+        refreshes(fleet, report, where, fleet.hosts[1])
+        refreshes(fleet, report, where, fleet.hosts[0])
+        report.note(took < 30, where, f"the hosts used the standby after {took:.0f} s")
+        table("A failover to a replica that lacks two refreshes", ["what", "measured"],
+              [["until the hosts used it", f"{took:.1f} s"]])
+    finally:
+        fleet.close(chosen.keep)

@@ -1,0 +1,236 @@
+"""Hosts that share a vault: each a daemon with a state of its own in a network of its own, joined by the commands that a
+person types."""
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+
+from herd import Clock
+from hosts_database import ADDRESSES, POOLER, PRIMARY, Database
+from hosts_network import Forwarder, Hub, Namespace
+from house import ACCOUNT, Died, House, Sandbox, put_away, until
+from kinds import CLIENT
+from shim import Shim, build
+from stage import Trouble, UnixHTTP
+
+OWNER = "ada"
+SESSION = f"/v1/accounts/{ACCOUNT}/session"
+REFRESH = f"/v1/accounts/{ACCOUNT}/refresh"
+# Seconds that a token lives; each step of the clock is longer.
+LIFETIME, STEP = 3_600, 4_000
+
+
+class Host:
+    """One daemon. What is asked of it goes over its Unix socket, which no network namespace keeps anybody from."""
+
+    # What a house does with its daemon, a host does.
+    start, wait, kill, why, api, account = House.start, House.wait, House.kill, House.why, House.api, House.account
+    is_alive = House.is_alive
+
+    def __init__(self, fleet, name, shimmed=False):
+        self.fleet, self.name = fleet, name
+        self.directory = os.path.join(fleet.directory, name)
+        for place in ["", "run", "home", "tmp", "kept", "kept/state", "kept/data"]:
+            os.mkdir(self.place(place), 0o700)
+        self.socket = self.place("run/ringback.sock")
+        self.configuration = self.place("config.toml")
+        self.log_path = self.place("log")
+        self.daemon = None
+        # Seconds by which its clock on the wall is wrong.
+        self.ahead = 0
+        self.shim = Shim(fleet.shim, self.place("shim.control"), self.place("kept") + "/") if shimmed else None
+        self.namespace = Namespace()
+        self.wire = fleet.hub.join(self.namespace)
+        self.forwarder = Forwarder(self.namespace, int(fleet.sandbox.issuer.rsplit(":", 1)[1]))
+        self.configure()
+
+    def place(self, name):
+        return os.path.join(self.directory, name)
+
+    def configure(self, store=None, more=""):
+        vault = '[vault]\nkey_source = "key-file"\n' + (f'store = "{store}"\n' if store else "")
+        text = (f'[accounts.{ACCOUNT}]\nissuer = "{self.fleet.sandbox.issuer}"\nclient_id = "{CLIENT}"\n'
+                'scopes = ["openid", "email", "offline_access"]\n')
+        with open(os.open(self.configuration, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(text + vault + more)
+
+    @property
+    def environment(self):
+        clock = {} if self.shim else self.fleet.clock.environment | {"RINGBACK_WALL": str(self.ahead)}
+        return {"PATH": "/usr/bin:/bin", "HOME": self.place("home"), "TMPDIR": self.place("tmp"),
+                "XDG_RUNTIME_DIR": self.place("run"), "XDG_DATA_HOME": self.place("kept/data"), "RINGBACK_SOCK": self.socket,
+                "RINGBACK_CONFIG": self.configuration} | clock
+
+    def launch(self):
+        environment = self.environment | (self.shim.environment if self.shim else {})
+        daemon = os.path.join(self.fleet.binaries, "ringbackd")
+        with open(self.log_path, "ab") as log:
+            # `env` sets what is for the daemon alone. All three replace themselves: the pid is the daemon's.
+            self.daemon = subprocess.Popen(
+                [*self.namespace.prefix, "env", "-i", *(f"{name}={value}" for name, value in environment.items()), daemon,
+                 "--config", self.configuration, "--socket", self.socket, "--state", self.place("kept/state"),
+                 "--log-level", "debug"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.place("tmp"))
+
+    def restart(self):
+        self.kill()
+        self.start()
+
+    def type(self, *words, given="", status=0):
+        """A command on this host: its output."""
+        done = subprocess.run([os.path.join(self.fleet.binaries, "ringback"), *words], env=self.environment, input=given,
+                              capture_output=True, text=True, timeout=120)
+        if done.returncode != status:
+            raise Trouble(f"{self.name}: ringback {' '.join(words)} ended with {done.returncode}: {done.stdout} {done.stderr}")
+        return done.stdout
+
+    # MARK: what there is
+
+    @property
+    def vault(self):
+        return self.api("GET", "/v1/status")[1].get("vault", {})
+
+    @property
+    def token(self):
+        """The access token that it serves; None if it serves none."""
+        status, document = self.api("GET", SESSION)
+        return document.get("access_token") if status == 200 else None
+
+    def held(self):
+        """The state of the account, and its error's code."""
+        account = self.account()
+        return account.get("state"), (account.get("error") or {}).get("code")
+
+    def sign_in(self):
+        """A sign-in in a browser that is elsewhere: its callback URL is typed here."""
+        status, flow = self.api("POST", f"/v1/accounts/{ACCOUNT}/sign-in", {"method": "browser"})
+        if "authorization_url" not in flow:
+            raise Trouble(f"{self.name}: the sign-in answered {status}: {flow}")
+        callback = self.fleet.sandbox.approve(flow["authorization_url"])
+        status, answer = self.api("POST", "/v1/callbacks", {"url": callback})
+        if status != 200:
+            raise Trouble(f"{self.name}: the callback answered {status}: {answer}")
+
+    def refresh(self, force=True):
+        return self.api("POST", REFRESH, {"force": force})
+
+    def refresh_in_background(self):
+        connection = UnixHTTP(self.socket)
+        connection.timeout = 90
+        connection.request("POST", REFRESH, body=json.dumps({"force": True}), headers={"Content-Type": "application/json"})
+        return connection
+
+    def close(self):
+        self.kill()
+        self.forwarder.close()
+        self.namespace.close()
+
+
+class Fleet:
+    """The sandbox, the database and the hosts of one owner, all signed in to one account."""
+
+    def __init__(self, binaries, count, shimmed=0, through=(PRIMARY,), standby=False):
+        self.binaries = os.path.realpath(binaries)
+        self.directory = tempfile.mkdtemp(prefix="ringback-hosts-")
+        self.hosts, self.hub, self.database, self.sandbox = [], None, None, None
+        try:
+            self.clock = Clock(self.directory)
+            self.shim = build(self.directory)
+            self.sandbox = Sandbox(self.binaries, self.directory)
+            self.hub = Hub(ADDRESSES)
+            self.database = Database(self.hub)
+            if standby:
+                self.database.start_standby()
+            self.reset()
+            invitation = self.prepare(through)
+            for number in range(count):
+                host = Host(self, f"host{number + 1}", shimmed=number < shimmed)
+                self.hosts.append(host)
+                if number:
+                    invitation = json.loads(self.hosts[0].type("vault", "invite", "--json"))
+                self.join(host, invitation)
+        except BaseException:
+            self.close()
+            raise
+
+    def reset(self, **switches):
+        self.sandbox.control(**({"reset": True, "auto_approve": "alice", "algorithm": "ES256", "reuse_grace": 0,
+                                 "access_token_lifetime": LIFETIME} | switches))
+
+    def prepare(self, through, owner=OWNER):
+        """`ringback vault init`, as an administrator types it. Returns what it prints."""
+        done = self.administrate("init", self.database.administrator(), "--owner", owner, "--host-url",
+                                 self.database.url(*through), "--json")
+        if POOLER in through and not self.database.pooler:
+            self.database.start_pooler()
+        return json.loads(done)
+
+    def administrate(self, verb, *words, status=0):
+        """`ringback vault …` of an administrator, in the hub."""
+        done = subprocess.run(
+            [*self.hub.prefix, os.path.join(self.binaries, "ringback"), "vault", verb, *words],
+            env={"PATH": "/usr/bin:/bin", "HOME": self.directory}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=120)
+        if done.returncode != status:
+            raise Trouble(f"ringback vault {verb} ended with {done.returncode}: {done.stdout} {done.stderr}")
+        return done.stdout if status == 0 else done.stdout + done.stderr
+
+    def join(self, host, invitation):
+        """From the lines of the invitation to a vault that is open."""
+        host.configure(store=invitation["store"])
+        host.start()
+        said = host.type("vault", "join", "--name", host.name, "--no-wait", "--json", given=invitation["password"] + "\n")
+        code = json.loads(said).get("code")
+        if code:
+            self.hosts[0].type("vault", "share", code)
+        host.api("POST", "/v1/vault/unlock", {})
+        until(f"{host.name}'s vault", lambda: host.vault.get("locked") is False, 60)
+
+    # MARK: what the provider counted
+
+    @property
+    def requests(self):
+        """Refresh requests that the provider has had."""
+        return self.sandbox.counters["token_requests"].get("refresh_token", 0)
+
+    @property
+    def rotations(self):
+        return self.sandbox.counters["rotations"]
+
+    def sign_in(self, host=None):
+        """Signs in on one host, and waits until all of them serve its token."""
+        (host or self.hosts[0]).sign_in()
+        return self.await_token((host or self.hosts[0]).token)
+
+    def await_token(self, token, seconds=20, hosts=None):
+        """Until all hosts serve this token."""
+        for host in hosts or self.hosts:
+            until(f"{host.name} to serve the session of another host", lambda host=host: host.token == token, seconds)
+        return token
+
+    def is_honoured(self, token):
+        return bool(token) and self.sandbox.subject(token) == "alice"
+
+    def close(self, keep=False):
+        for host in self.hosts:
+            try:
+                host.close()
+            except (OSError, Died):
+                pass
+        if self.database:
+            self.database.close(keep)
+        if self.hub:
+            self.hub.close()
+        if self.sandbox:
+            self.sandbox.close()
+        put_away(self.directory, keep)
+
+
+def measured(body):
+    """What it returns, and how many seconds it took."""
+    started = time.monotonic()
+    found = body()
+    return found, time.monotonic() - started
+

@@ -1,0 +1,130 @@
+internal import Cryptography
+public import Secrets
+public import SessionVault
+
+/// Why a host could not join, be invited, be given the key or be removed.
+public enum SharingFailure: Error, Sendable, Equatable {
+    case vault(VaultError)
+    case hosts(HostFailure)
+    /// The invitation's password is needed to join.
+    case passwordNeeded
+    /// The database does not let the role in with the invitation's password.
+    case passwordRefused
+    /// No host that has joined has this code, name or role.
+    case noSuchHost
+    /// A host does not remove itself.
+    case ownHost
+}
+
+/// What a host is told when it has joined.
+public struct JoinedHost: Sendable, Equatable {
+    public let name: String
+    public let owner: String
+    /// What a host that has the key needs to give it to this one; nil if the role was set up in another way.
+    public let code: HostCode?
+
+    public init(name: String, owner: String, code: HostCode?) {
+        self.name = name
+        self.owner = owner
+        self.code = code
+    }
+}
+
+/// What hosts do for each other.
+extension SharedVault {
+    /// Joins as a host: accepts an invitation, once; the same call again changes nothing. The local vault must be open. The
+    /// vault can be opened afterwards, at once by the first host of an owner, else when another host has given the key.
+    ///
+    /// - Parameters:
+    ///   - name: the host's name; nil for the one of an earlier call, or `usual`.
+    ///   - invitation: the password of the invitation. Only needed until it is accepted.
+    public func join(
+        as name: String?, otherwise usual: String, invitation: Secret?
+    ) async throws(SharingFailure) -> JoinedHost {
+        try await inTurn(joining.slot) { vault throws(SharingFailure) in
+            let found: (identity: HostIdentity, record: JoiningRecord?)
+            if vault.membership != nil {
+                do throws(VaultError) { found = try await vault.joining.identify() } catch { throw .vault(error) }
+            } else {
+                found = try await vault.joining.accept(as: name, otherwise: usual, invitation: invitation)
+            }
+            vault.outage.tryNow()
+            return JoinedHost(
+                name: found.identity.name, owner: found.identity.ownerName, code: found.record?.code)
+        }
+    }
+
+    /// Invites one more host of the owner, for a minute to a week.
+    public func invite(lasting: Duration) async throws(SharingFailure) -> Invitation {
+        _ = try member()
+        return try await asking { hosts throws(HostFailure) in try await hosts.invite(lasting: lasting) }
+    }
+
+    /// Gives the data key to the host with this code. Returns its name. Throws `noSuchHost`.
+    public func share(with code: HostCode) async throws(SharingFailure) -> String {
+        let membership = try member()
+        for host in try await list() {
+            guard let sealed = try SharedVault.sealed(membership, for: host, code) else { continue }
+            let isGiven = try await asking { hosts throws(HostFailure) in
+                try await hosts.give(key: sealed, to: host.role)
+            }
+            if isGiven { return host.name ?? host.role }
+        }
+        throw .noSuchHost
+    }
+
+    /// The owner's hosts, those that were invited last.
+    public func list() async throws(SharingFailure) -> [Host] {
+        _ = try member()
+        return try await asking { hosts throws(HostFailure) in
+            try await hosts.hosts().map { host in
+                var host = host
+                // The host that made the key was not given it.
+                if host.isSelf { host.hasKey = true }
+                return host
+            }
+        }
+    }
+
+    /// Removes another host, by its name or role. Returns what it was called. Throws `noSuchHost` and `ownHost`.
+    public func remove(host word: String) async throws(SharingFailure) -> String {
+        let hosts = try await list()
+        guard let host = hosts.first(where: { $0.role == word }) ?? hosts.first(where: { $0.name == word }) else {
+            throw .noSuchHost
+        }
+        guard !host.isSelf else { throw .ownHost }
+        guard try await asking({ hosts throws(HostFailure) in try await hosts.remove(host: host.role) }) else {
+            throw .noSuchHost
+        }
+        return host.name ?? host.role
+    }
+
+    /// Nil if the code is not this host's.
+    private static func sealed(
+        _ membership: Membership, for host: Host, _ code: HostCode
+    ) throws(SharingFailure) -> [UInt8]? {
+        guard let published = host.publicKey else { return nil }
+        do throws(CryptographyError) {
+            guard let publicKey = try code.publicKey(in: published, of: host.role) else { return nil }
+            return try code.seal(membership.dataKey, for: publicKey, of: host.role, owner: membership.owner)
+        } catch .invalidKey {
+            return nil
+        } catch {
+            throw .vault(.refused(.cryptography))
+        }
+    }
+
+    private func member() throws(SharingFailure) -> Membership {
+        guard let membership else {
+            let status = status
+            throw .vault(.locked(status.reason ?? .locked, obstacle: status.obstacle))
+        }
+        return membership
+    }
+
+    private func asking<Value: Sendable>(
+        _ body: (any SharedHosts) async throws(HostFailure) -> Value
+    ) async throws(SharingFailure) -> Value {
+        do throws(HostFailure) { return try await body(hosts) } catch { throw .hosts(error) }
+    }
+}

@@ -1,0 +1,33 @@
+import ArgumentParser
+import RingbackAPI
+import RingbackClient
+import StrictJSON
+import Terminal
+
+struct VaultHosts: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "hosts", abstract: "List the hosts that share the vault.")
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        try present { () throws(RingbackError) in
+            let answer = try daemon.calls().call(.listVaultHosts)
+            guard !json.isWanted else { return Output.json(answer) }
+            var table = Table(columns: ["NAME", "KEY", "JOINED", "SEEN", "ROLE"])
+            for host in answer["hosts"]?.array ?? [] { table.add(VaultHosts.cells(host)) }
+            Output.table(table)
+        }
+    }
+
+    private static func cells(_ host: JSON) -> [String] {
+        let name = host["name"]?.string ?? "(invited)"
+        return [
+            name + (host["self"]?.bool == true ? " (this one)" : ""), host["has_key"]?.bool == true ? "yes" : "no",
+            time(host["joined_at"]), time(host["seen_at"]), host["role"]?.string ?? "",
+        ]
+    }
+
+    private static func time(_ seconds: JSON?) -> String { seconds?.integer.map(TimeText.dateAndTime) ?? "" }
+}

@@ -1,0 +1,43 @@
+import APIServer
+import Glibc
+import PostgresClient
+import Secrets
+import SharedVault
+
+/// The hosts that share the vault, for the socket API.
+struct DaemonHosts: VaultHosts {
+    let vault: SharedVault
+    let url: PostgresURL
+
+    func join(as name: String?, invitation: Secret?) async throws(SharingFailure) -> JoinedHost {
+        try await vault.join(as: name, otherwise: DaemonHosts.machineName, invitation: invitation)
+    }
+
+    func invite(lasting: Duration) async throws(SharingFailure) -> HostInvitation {
+        let invitation = try await vault.invite(lasting: lasting)
+        return HostInvitation(
+            role: invitation.role, password: invitation.password, store: url.text(for: invitation.role))
+    }
+
+    func share(with code: HostCode) async throws(SharingFailure) -> String { try await vault.share(with: code) }
+
+    func list() async throws(SharingFailure) -> [Host] { try await vault.list() }
+
+    func remove(host: String) async throws(SharingFailure) -> String { try await vault.remove(host: host) }
+
+    /// The machine's name as a host's: letters, digits, dots and hyphens.
+    private static var machineName: String {
+        var name = utsname()
+        unsafe uname(&name)
+        let bytes = unsafe withUnsafeBytes(of: &name.nodename) { unsafe Array($0.prefix { $0 != 0 }) }
+        let letters = bytes.filter { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"):
+                true
+            default: false
+            }
+        }.drop { $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "-") }
+        return letters.isEmpty ? "host" : String(decoding: letters.prefix(64), as: UTF8.self)
+    }
+}

@@ -1,0 +1,50 @@
+import Cryptography
+import Secrets
+import SessionVault
+import Testing
+
+@testable import SharedVault
+
+/// Machines of one owner, each with its local vault, at one database.
+struct Owner {
+    let rows = Hosts()
+    let hosts = MemoryHosts()
+
+    func vault(
+        _ role: String, _ local: any Vault = MemoryVault(),
+        fault: @escaping @Sendable (String) -> MemoryRows.Fault = { _ in .none }
+    ) -> SharedVault {
+        SharedVault(
+            local: local, rows: MemoryRows.Connection(rows.database, host: role, fault: fault),
+            hosts: MemoryHosts.Connection(hosts, role: role, fault: fault),
+            place: DatabasePlace(shown: "database", role: role, database: "vault"), now: { [rows] in rows.clock.now },
+            random: { RandomToken.bytes($0) })
+    }
+
+    /// A host that has joined and has the key.
+    func first(_ role: String = "one") async throws -> SharedVault {
+        let one = vault(role)
+        let invitation = hosts.invite(role)
+        _ = try await one.join(as: nil, otherwise: role, invitation: invitation.password)
+        try await one.open(passphrase: nil)
+        return one
+    }
+
+    /// A host that has joined and waits for the key.
+    func second(_ role: String = "two") async throws -> (vault: SharedVault, code: HostCode) {
+        let two = vault(role)
+        let joined = try await two.join(as: nil, otherwise: role, invitation: hosts.invite(role).password)
+        #expect(await failure { try await two.open(passphrase: nil) } == .noKey)
+        return (two, try #require(joined.code))
+    }
+}
+
+/// The failure of what hosts ask of each other; nil if there is none.
+func refusal<Value>(_ body: () async throws -> Value) async -> SharingFailure? {
+    do {
+        _ = try await body()
+        return nil
+    } catch {
+        return error as? SharingFailure
+    }
+}
