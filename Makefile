@@ -108,6 +108,7 @@ test-mcp: ## MCP servers: scenarios, real servers and clients (PyPI: mcp, fastmc
 	@Campaigns/mcp_routes.py --bin "$(RELEASE)"
 	@Campaigns/mcp_bridge.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 	@Campaigns/mcp.py --bin "$(RELEASE)"
+	@Campaigns/mcp_behind.py --bin "$(RELEASE)"
 	@Campaigns/mcp_soak.py --bin "$(RELEASE)" --seconds $(or $(SECONDS),600)
 
 test-api: ## hold the daemon to its OpenAPI document with schemathesis (PyPI); SECONDS=30 for each of three variants

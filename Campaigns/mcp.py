@@ -44,7 +44,7 @@ def prepare():
 class Server:
     """A server of one package."""
 
-    def __init__(self, house, kind, life=3600):
+    def __init__(self, house, kind, life=3600, provider=None):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
@@ -53,7 +53,8 @@ class Server:
         self.log = house.place(f"{kind}.log")
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [PYTHON, "-I", os.path.join(HERE, "mcp_servers.py"), kind, str(port), str(life)],
+                [PYTHON, "-I", os.path.join(HERE, "mcp_servers.py"), kind, str(port), str(life),
+                 *((provider.issuer, *provider.check) if provider else ())],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=house.place("tmp"),
                 env=house.environment | {"FASTMCP_SHOW_SERVER_BANNER": "false"})
         until(f"the server of {kind}", self.answers, seconds=60)
@@ -84,18 +85,23 @@ def ringback(house, *words):
     return done.returncode, done.stdout, done.stderr
 
 
-def sign_in(house, name):
-    """A whole sign-in: the server approves by itself, and its redirect is the callback. The flow's status."""
+def approve(page):
+    """The server approves by itself, and its redirect is the callback."""
+    seen, headers, body, _ = tcp_request(page)
+    if seen not in (302, 303):
+        raise Trouble(f"the authorization endpoint answered {seen}: {body[:200]!r}")
+    tcp_request(headers["Location"])
+
+
+def sign_in(house, name, approve=approve):
+    """A whole sign-in: the flow's status."""
     status, flow = house.api("POST", f"/v1/accounts/{name}/sign-in", {})
     if "authorization_url" not in flow:
         return f"{status} {flow}"
     url = flow["authorization_url"]
     if urllib.parse.parse_qs(urllib.parse.urlsplit(url).query).get("resource") is None:
         return "no resource in the authorization request"
-    seen, headers, body, _ = tcp_request(url)
-    if seen not in (302, 303):
-        return f"the authorization endpoint answered {seen}: {body[:200]!r}"
-    tcp_request(headers["Location"])
+    approve(url)
     return house.api("GET", f"/v1/flows/{flow['id']}?wait=20")[1].get("status")
 
 

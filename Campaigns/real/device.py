@@ -30,7 +30,7 @@ BOUND = 60
 class Provider:
     """The provider as a process, and its log of requests: (seconds, method, path, status)."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, python=sys.executable):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -39,7 +39,7 @@ class Provider:
         self.log = os.path.join(self.directory, "log")
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-B", os.path.join(HERE, "device_provider.py"), self.directory, str(self.port)],
+                [python, "-B", os.path.join(HERE, "device_provider.py"), self.directory, str(self.port)],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
         if self.process.stdout.readline() != b"ready\n":
             with open(self.log) as log:

@@ -62,8 +62,9 @@ public struct GitCredential: Sendable, Equatable {
 
     /// The answer to `get`.
     ///
-    /// - Throws: if a value has characters that would add a line.
+    /// - Throws: for a token with other bytes than 0x21 to 0x7E, and for a value that would add a line.
     public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
+        try credential.checkToken()
         var output: [UInt8] = []
         if hasAuthType { try GitCredential.add("capability[]", "authtype", to: &output) }
         if takesBearer, credential.headers == ["Authorization: Bearer \(credential.secret)"] {

@@ -69,11 +69,18 @@ internal import Secrets
 
     /// Attack: a host name that another party chose may resolve to an address of this machine. libcurl asks the
     /// callback about the address that it is going to connect to, so the name cannot resolve differently after the
-    /// check.
-    mutating func refuseInside() { note(unsafe ccurl_refuse_inside(easy)) }
+    /// check. It does not ask about a kept connection, which a request without this rule may have opened: a new one is
+    /// used.
+    mutating func refuseInside() {
+        note(unsafe ccurl_refuse_inside(easy))
+        set(CURLOPT_FRESH_CONNECT, 1)
+    }
 
     /// The same for a name that must not resolve to an address of a private network either.
-    mutating func refusePrivate() { note(unsafe ccurl_refuse_private(easy)) }
+    mutating func refusePrivate() {
+        note(unsafe ccurl_refuse_private(easy))
+        set(CURLOPT_FRESH_CONNECT, 1)
+    }
 
     /// The connection goes to an address, whatever the name resolves to. The list belongs to the caller and must outlive the
     /// transfer; nil means that it could not be allocated.

@@ -66,6 +66,13 @@ import Testing
         #expect(throws: AdapterFailure.self) { try answer(server, name) }
     }
 
+    @Test(arguments: ["", "a b", "a\u{E9}b", "a\u{2028}b"]) func `what is no token is not given`(value: String) {
+        let other = AdapterCredential(
+            headers: ["Authorization: Bearer \(value)"], username: nil, secret: value, expiresAt: nil)
+        #expect(throws: AdapterFailure.self) { try answer(server, other) }
+        #expect(throws: AdapterFailure.self) { try answer(bearer, other) }
+    }
+
     @Test func `no answer has a refresh token`() throws {
         #expect(!(try answer(server + "oauth_refresh_token=r\n", credential)).contains("refresh"))
     }

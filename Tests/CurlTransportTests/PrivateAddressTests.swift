@@ -45,6 +45,21 @@ import Testing
         #expect(server.connectionCount == 3)
     }
 
+    @Test(arguments: [true, false])
+    func `a kept connection into this machine is not used`(refusesPrivate: Bool) async throws {
+        let server = ScriptedServer { connection in
+            while connection.readRequest() != nil { connection.answer(body: "here") }
+        }
+        var request = HTTPRequest(url: "http://localhost:\(server.port)/")
+        for _ in 0..<2 { _ = try await client.send(request) }
+        // The client keeps its connections.
+        #expect(server.connectionCount == 1)
+        request.refusesInsideAddresses = true
+        request.refusesPrivateAddresses = refusesPrivate
+        await #expect(throws: HTTPClientError.self) { try await client.send(request) }
+        #expect(server.connectionCount == 1)
+    }
+
     @Test func `a response says that its server is on this machine`() async throws {
         let server = ScriptedServer { connection in
             _ = connection.readRequest()

@@ -63,12 +63,15 @@ extension MCPConnection {
 }
 
 extension Account {
-    /// Sends a request to a host that a document of an MCP server, or of its issuer, names.
+    /// Sends a request to a host that a document of an MCP server, or of its issuer, names. A server that was not on this
+    /// machine at the sign-in is not here later: its own host must not resolve to this machine either.
     func send(
         _ request: HTTPRequest, at connection: MCPConnection, over http: any HTTPClient
     ) async throws(BrokerError) -> HTTPResponse {
+        let isOutside = connection.peer == .elsewhere || connection.peer == .privateNetwork
         let isStrange = connection.isStrange(request.url) && connection.peer != .inside
         return try await send(
-            request, isStrange: isStrange, isPublic: isStrange && connection.peer != .privateNetwork, over: http)
+            request, isStrange: isStrange || isOutside, isPublic: isStrange && connection.peer != .privateNetwork,
+            over: http)
     }
 }

@@ -62,7 +62,9 @@ struct OriginAdd: ParsableCommand {
         let option = known.rule.username.map { " --match-username \(Shell.sh.quoted($0))" } ?? ""
         var error = RingbackError(
             .invalidConfiguration, "\(known.rule.pattern.text)\(user) is there already: \(known.source.text).")
-        error.advice = "To change it: ringback origin remove \(known.rule.pattern.text)\(option), then add it again"
+        // Without the asterisk, which a shell would take for a pattern.
+        let url = Shell.sh.quoted(String(known.rule.pattern.text.dropLast("/*".count)))
+        error.advice = "To change it, remove it first. Run: ringback origin remove \(url)\(option)"
         return error
     }
 

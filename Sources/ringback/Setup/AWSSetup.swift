@@ -1,5 +1,6 @@
 import Adapters
 import RingbackClient
+import Terminal
 
 /// AWS's tools and libraries: the `credential_process` of a profile in `~/.aws/config`, for each account with a role.
 /// The profile has the account's name.
@@ -19,6 +20,10 @@ struct AWSSetup: ToolSetup {
 
     /// True with the command line, and for libraries alone with their folder.
     var isInstalled: Bool { programs.contains(where: Tool.isInstalled) || HomeFile.exists(folder) }
+
+    var adviceToInstall: String? {
+        "For AWS's libraries alone, make their folder. Run: mkdir \(Shell.sh.quoted(folder))"
+    }
 
     func change(for targets: SetupTargets, account: String?) throws(RingbackError) -> SetupPlan {
         guard !targets.roles.isEmpty else {

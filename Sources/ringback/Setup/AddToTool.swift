@@ -1,5 +1,6 @@
 import Adapters
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import Terminal
 
@@ -49,7 +50,8 @@ struct AddToTool: ParsableCommand {
     }
 
     func run() throws {
-        try present { () throws(RingbackError) in
+        try present(account: account) { () throws(RingbackError) in
+            if !undo { try checkAccount() }
             if !onlyPrints, let home = SocketPlace.variable("HOME") { try InstallPlaces.refuseForeign(home) }
             let plan = try plan()
             for step in plan.steps { Output.line(Sanitizer.line(step.text, limit: 4_000)) }
@@ -64,6 +66,15 @@ struct AddToTool: ParsableCommand {
             if !yes { try SetupQuestion.ask(words, isRemoval: undo) }
             for step in plan.steps { try step.run() }
             Output.note(undo ? "Removed." : "Done. Start \(tool.rawValue) again.")
+        }
+    }
+
+    /// An account that the daemon does not know, or that has no MCP server, is refused. Without a daemon it is not known.
+    private func checkAccount() throws(RingbackError) {
+        do throws(RingbackError) {
+            _ = try Daemon.calls(socket: nil).call(.getMCPServer, [account])
+        } catch {
+            guard error.kind != .accountNotFound, error.kind != .methodUnsupported else { throw error }
         }
     }
 

@@ -7,6 +7,7 @@ import RingbackClient
 /// has expired.
 struct GitSetup: ToolSetup {
     let programs = ["git"]
+    let needsProgramToUndo = true
     private let value: String
 
     init() throws(RingbackError) {

@@ -6,6 +6,7 @@ import RingbackClient
 /// commands that are there already.
 struct GoSetup: ToolSetup {
     let programs = ["go"]
+    let needsProgramToUndo = true
     private let program: String
 
     init() throws(RingbackError) { program = try GoSetup.program() }

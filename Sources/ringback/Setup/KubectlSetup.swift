@@ -7,6 +7,7 @@ import Terminal
 /// it are named; the user chooses, since a context has only one user.
 struct KubectlSetup: ToolSetup {
     let programs = ["kubectl"]
+    let needsProgramToUndo = true
     private let program: String
 
     init() throws(RingbackError) { program = try KubectlSetup.program() }

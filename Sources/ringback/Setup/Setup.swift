@@ -48,10 +48,8 @@ struct Setup: ParsableCommand {
         try present { () throws(RingbackError) in
             guard let tool else { return try list() }
             let setup = try tool.setup()
-            guard setup.isInstalled else {
-                throw RingbackError(
-                    "setup_failed", "\(setup.programs.joined(separator: ", ")): not installed. Nothing was changed.")
-            }
+            // What was written stays to be removed after the tool itself was.
+            guard setup.isInstalled || (undo && !setup.needsProgramToUndo) else { throw Setup.notInstalled(setup) }
             if !onlyPrints, let home = SocketPlace.variable("HOME") { try InstallPlaces.refuseForeign(home) }
             let plan = try plan(of: setup)
             for step in plan.steps { Output.line(Sanitizer.line(step.text, limit: 4_000)) }
@@ -72,6 +70,13 @@ struct Setup: ParsableCommand {
             // A variable that comes later in the configuration takes precedence over what was written.
             Setup.show(try setup.standing(for: SetupTargets(in: try config.file().report())).notes)
         }
+    }
+
+    private static func notInstalled(_ setup: any ToolSetup) -> RingbackError {
+        var error = RingbackError(
+            "setup_failed", "\(setup.programs.joined(separator: ", ")): not installed. Nothing was changed.")
+        error.advice = setup.adviceToInstall
+        return error
     }
 
     private func plan(of setup: any ToolSetup) throws(RingbackError) -> SetupPlan {

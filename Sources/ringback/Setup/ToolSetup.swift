@@ -9,6 +9,12 @@ protocol ToolSetup {
     /// True if there is a tool to set up.
     var isInstalled: Bool { get }
 
+    /// True if the entries can only be removed by the tool's own command; false for files that are changed here.
+    var needsProgramToUndo: Bool { get }
+
+    /// What can be done where there is no such program; nil if that is to install it.
+    var adviceToInstall: String? { get }
+
     /// The link that the tool looks for in `PATH`; nil for a tool that is told a path.
     var linkInPath: HelperLink? { get }
 
@@ -131,6 +137,10 @@ enum ToolName: String, CaseIterable {
 
 extension ToolSetup {
     var linkInPath: HelperLink? { nil }
+
+    var needsProgramToUndo: Bool { false }
+
+    var adviceToInstall: String? { nil }
 
     /// True if one of the programs is in `PATH`.
     var isInstalled: Bool { programs.contains(where: Tool.isInstalled) }

@@ -84,6 +84,8 @@ import Testing
             let again = try await stage.ringback("setup", tool.name)
             #expect(again.status == 0 && again.out.isEmpty && again.err.contains("nothing to change"), "\(again)")
 
+            // Also after the tool itself was removed.
+            #expect(unsafe unlink("\(stage.directory)/bin/\(tool.name)") == 0)
             let undone = try await stage.ringback("setup", tool.name, "--undo", "--yes")
             #expect(undone.status == 0 && FileTree.text(of: file) == tool.former, "\(undone)")
             #expect(FileTree.target(of: "\(home)/\(tool.file)") == file)

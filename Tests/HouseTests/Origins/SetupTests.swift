@@ -146,6 +146,10 @@ import Testing
             let empty = ["PATH": "\(stage.directory)/home"]
             let missing = try await setUp(stage, "git", "--yes", added: empty)
             #expect(missing.status == 1 && missing.err.contains("git: not installed"), "\(missing)")
+            let undone = try await setUp(stage, "git", "--undo", "--yes", added: empty)
+            #expect(undone.status == 1 && undone.err.contains("git: not installed"), "\(undone)")
+            let aws = try await setUp(stage, "aws", "--yes", added: empty)
+            #expect(aws.status == 1 && aws.err.hasSuffix("Run: mkdir \(stage.directory)/home/.aws\n"), "\(aws)")
             let list = try await setUp(stage, added: empty)
             let tools = list.lines.dropFirst()
             #expect(list.status == 0 && tools.count >= 4, "\(list)")
