@@ -26,7 +26,7 @@ import Testing
                     #expect(try await connection.answer().status == 200)
                 }
             }
-            // For one more, the one that was idle for longest gives way.
+            // For one more, the oldest idle one gives way.
             let another = try stage.connect()
             await another.send(Self.question)
             #expect(try await another.answer().status == 200)
