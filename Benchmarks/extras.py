@@ -2,6 +2,7 @@
 rows (see measure.py)."""
 
 import os
+import shutil
 import subprocess
 import time
 
@@ -22,6 +23,9 @@ def start_up(stage):
     """From the start of the program to its first answer, and from SIGTERM to its end."""
     progress("start-up, 15 times")
     arguments = stage.daemon_arguments("second-")
+    # With the session of the first daemon, which is not refreshed while this runs.
+    state = arguments[arguments.index("--state") + 1]
+    shutil.copytree(os.path.join(stage.directory, "state"), state, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.sock"))
     path = arguments[arguments.index("--socket") + 1]
     # The daemon's start-up lines would stand among ours; they are of interest when something fails.
     place = os.path.join(stage.directory, "start-up.log")

@@ -105,7 +105,7 @@ def crash(chosen, report):
             row["points"] += fired
             # The provider had rotated, and the answer had not been stored anywhere: nobody has received a token.
             is_unheard = end != "session" and alone != "session" and rotated and "expired" in end
-            row["alive"] += end == "session"
+            row["alive"] += fired and end == "session"
             row["unheard"] += is_unheard
             row["lost"] += not (end == "session" or is_unheard)
             report.note(end == "session" or is_unheard, where, f"ended as: {end} (alone: {alone}, rotated: {rotated})")
