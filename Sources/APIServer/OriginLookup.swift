@@ -12,6 +12,8 @@ struct OriginLookup: Sendable {
     let username: String?
     /// The SHA-256 of a token that the server refused.
     let rejected: [UInt8]?
+    /// True if the tool does not know which token it sent.
+    let isGuess: Bool
     /// True if a sign-in may be started and waited for.
     let isInteractive: Bool
     /// The tool's name, from its request.
@@ -29,6 +31,7 @@ struct OriginLookup: Sendable {
         }
         username = try OriginLookup.name(call)
         rejected = try call.digest("rejected_sha256")
+        isGuess = try call.truth("rejected_is_guess")
         isInteractive = try call.truth("interactive")
         tool = call.request.fields["Ringback-Application"].map(OriginLookup.printable)
         let refusing = rejected.flatMap { registry?.origin(of: url, refusing: $0, at: call.facts.exposedSocket) }

@@ -8,11 +8,14 @@ public struct AdapterRequest: Sendable, Equatable {
     public let username: String?
     /// The SHA-256, in hexadecimal digits, of a token that the server refused; nil if a token is wanted.
     public let rejected: String?
+    /// True if the tool does not say which token it sent: ``rejected`` is the one that is given now.
+    public let isGuess: Bool
 
-    public init(url: String, username: String?, rejected: String? = nil) {
+    public init(url: String, username: String?, rejected: String? = nil, isGuess: Bool = false) {
         self.url = url
         self.username = username
         self.rejected = rejected
+        self.isGuess = isGuess
     }
 
     /// The lookup of a place of the web that a tool named. A query and a fragment are left out, since no origin has one.

@@ -53,9 +53,10 @@ public struct GoAuth: Sendable, Equatable {
         return isRefused && words[1].elementsEqual("401".utf8)
     }
 
-    /// The rejection of a token that the daemon gave.
+    /// The rejection of the token that the daemon gives now. go does not say which one it sent.
     public func rejection(of credential: AdapterCredential) -> AdapterRequest {
-        AdapterRequest(url: request.url, username: nil, rejected: SHA256.hex(Array(credential.secret.utf8)))
+        AdapterRequest(
+            url: request.url, username: nil, rejected: SHA256.hex(Array(credential.secret.utf8)), isGuess: true)
     }
 
     /// The answer: the fields for this URL and everything below it. go compares with the query, so both forms are named.

@@ -39,6 +39,8 @@ package struct OriginRequest: Sendable {
     package var username: String?
     /// The SHA-256, in hexadecimal digits, of a token that the server refused.
     package var rejected: String?
+    /// The tool does not say which token it sent.
+    package var isGuess = false
     package var isInteractive = false
 
     package init(url: String) { self.url = url }
@@ -49,6 +51,7 @@ extension BrokerCalls {
         var body = JSONObject([.init("url", .string(request.url))])
         body["username"] = request.username.map { .string($0) }
         body["rejected_sha256"] = request.rejected.map { .string($0) }
+        if request.isGuess { body["rejected_is_guess"] = true }
         if request.isInteractive { body["interactive"] = true }
         // The daemon limits the wait itself. The seconds beyond that are for a daemon that hangs.
         let limit: Duration = request.isInteractive ? .seconds(125) : .seconds(35)

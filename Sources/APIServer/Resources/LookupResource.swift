@@ -18,6 +18,10 @@ struct LookupResource: Resource {
                 .optional(
                     "rejected_sha256", .pattern("^[0-9a-fA-F]{64}$"),
                     "The server refused the token with this SHA-256; the next lookup refreshes it"),
+                .optional(
+                    "rejected_is_guess", .boolean,
+                    "The tool does not say which token it sent: one that replaced a refused one in the last ten seconds stays"
+                ),
                 .optional("interactive", .boolean, "If signed out, start or join a sign-in and wait for it"),
             ]), .json(.originCredential),
             errors: .ofAccount.and(.ofProvider).and([
@@ -63,7 +67,8 @@ extension SocketAPI {
     ) async throws(Problem) -> ServerResponse {
         guard let registry = daemon.origins else { throw Problem(.notFound, "There are no origins.") }
         if let rejected = lookup.rejected {
-            let rejection = registry.reject(rejected, by: lookup.origin, at: call.facts.exposedSocket)
+            let rejection = registry.reject(
+                rejected, isGuess: lookup.isGuess, by: lookup.origin, at: call.facts.exposedSocket)
             if rejection != .ignored { noteRejection(lookup, call) }
             // A program behind an exposed socket shows the warning of the response itself, if it wants to.
             if rejection == .repeated, call.facts.exposedSocket == nil {

@@ -85,10 +85,18 @@ public final class OriginRegistry: Sendable {
     ///
     /// - Parameters:
     ///   - digest: the SHA-256 of the token.
+    ///   - isGuess: the tool does not say which token it sent. Then a token that replaced a refused one in the last ten
+    ///     seconds is not taken for it.
     ///   - socket: the exposed socket through which it is reported; nil for the daemon's own.
-    public func reject(_ digest: [UInt8], by origin: Origin, at socket: String?) -> Rejection {
+    public func reject(
+        _ digest: [UInt8], isGuess: Bool = false, by origin: Origin, at socket: String?
+    ) -> Rejection {
         let now = broker.clock.bootInstant
-        return switch state.withLock({ $0.rejections.reject(digest, at: socket, by: origin.rule, at: now) }) {
+        return
+            switch state.withLock({
+                $0.rejections.reject(digest, isGuess: isGuess, at: socket, by: origin.rule, at: now)
+            })
+        {
         case .ignored: .ignored
         case .noted: .noted
         case .repeated: .repeated

@@ -39,12 +39,16 @@ struct OriginRejections: Sendable {
         var rejected: [UInt8]?
         /// The token that has replaced a refused one.
         var replacement: [UInt8]?
+        var replacedAt: BootInstant?
         var restsUntil: BootInstant?
         var givenAt: BootInstant
     }
 
     /// How long an origin that refused two tokens in a row causes no refresh.
     static let rest: Duration = .seconds(300)
+
+    /// How long a guess does not concern a token that has replaced a refused one: longer than a request to a server takes.
+    static let settling: Duration = .seconds(10)
 
     /// How many holders are remembered for an origin. With one more, the holder whose token was given longest ago is
     /// forgotten.
@@ -58,13 +62,18 @@ struct OriginRejections: Sendable {
     }
 
     /// A tool reports through a socket that the origin refused a token.
+    ///
+    /// - Parameter isGuess: the tool does not say which token it sent. Of several that sent the same one, all but the first
+    ///   report too late: the token that is given now has replaced theirs already.
     mutating func reject(
-        _ digest: [UInt8], at socket: String?, by rule: OriginRule, at now: BootInstant
+        _ digest: [UInt8], isGuess: Bool = false, at socket: String?, by rule: OriginRule, at now: BootInstant
     ) -> Outcome {
         var outcome = Outcome.ignored
         // A provider may issue the same token for two keys.
         for (holder, former) in entries[rule] ?? [:]
         where holder.socket == socket && former.given == digest && former.rejected != digest {
+            let isNew = former.replacement == digest && former.replacedAt.map { $0 + Self.settling > now } == true
+            guard !isGuess || !isNew else { continue }
             var entry = former
             entry.rejected = digest
             if entry.replacement == digest {
@@ -104,7 +113,7 @@ struct OriginRejections: Sendable {
             if isReplacement { entry.restsUntil = now + OriginRejections.rest }
         } else {
             entry.rejected = nil
-            if isReplacement { entry.replacement = digest }
+            if isReplacement { (entry.replacement, entry.replacedAt) = (digest, now) }
         }
         entry.given = digest
         entry.givenAt = now

@@ -76,6 +76,7 @@ struct AdapterCalls {
         var rejection = OriginRequest(url: request.url)
         rejection.username = request.username
         rejection.rejected = request.rejected
+        rejection.isGuess = request.isGuess
         do throws(RingbackError) {
             if let warning = try calls().lookup(rejection).warning { AdapterCalls.note(warning) }
             return 0

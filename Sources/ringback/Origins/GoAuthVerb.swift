@@ -23,7 +23,7 @@ struct GoAuthVerb: ParsableCommand {
             let asked = try GoAuth(url: url, response: AdapterCalls.readInput(atMost: GoAuth.maxInput))
             return try calls.answer(asked.request) { found throws(AdapterFailure) in
                 guard asked.isRefused else { return try asked.answer(found) }
-                // go does not say which token it sent. It is the one that was given last, or that one has expired.
+                // It is the one that was given last, unless another process of go has had that one replaced.
                 guard calls.reject(asked.rejection(of: found)) == 0 else { return try asked.answer(found) }
                 let renewed = try? calls.credential(asked.request)
                 return try asked.answer(renewed ?? found)

@@ -19,8 +19,10 @@ import Testing
         rejections.gave(digest, .init(key, at: socket), for: rule, isReplacement: isReplacement, at: now)
     }
 
-    private mutating func reject(_ digest: [UInt8], at socket: String? = nil) -> OriginRejections.Outcome {
-        rejections.reject(digest, at: socket, by: rule, at: now)
+    private mutating func reject(
+        _ digest: [UInt8], isGuess: Bool = false, at socket: String? = nil
+    ) -> OriginRejections.Outcome {
+        rejections.reject(digest, isGuess: isGuess, at: socket, by: rule, at: now)
     }
 
     private func mustReplace(_ digest: [UInt8], _ key: TokenKey = .own, at socket: String? = nil) -> Bool {
@@ -46,6 +48,23 @@ import Testing
         // A process that still had the first one.
         #expect(reject(first) == .ignored)
         #expect(!mustReplace(second))
+    }
+
+    /// As go, which does not say which token it sent.
+    @Test mutating func `are not guessed to be the one that has just replaced them`() {
+        gave(first)
+        #expect(reject(first, isGuess: true) == .noted)
+        gave(second, isReplacement: true)
+        for _ in 0..<50 {
+            gave(second)
+            #expect(reject(second, isGuess: true) == .ignored)
+        }
+        #expect(!mustReplace(second) && !isRepeated(second))
+        // A tool that knows the token is believed.
+        var other = self
+        #expect(other.reject(second) == .repeated)
+        now = now + .seconds(10)
+        #expect(reject(second, isGuess: true) == .repeated)
     }
 
     @Test mutating func `were not refused if they were never given, or not for this origin`() throws {

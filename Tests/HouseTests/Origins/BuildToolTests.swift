@@ -84,6 +84,11 @@ import Testing
             #expect(renewed.status == 0 && !renewed.out.contains(token), "\(renewed)")
             let newToken = try #require(try await stage.token())
             #expect(renewed.out.contains("Authorization: Bearer \(newToken)\n"), "\(renewed)")
+            // Other processes that had sent the first token, as go runs one for each module.
+            for _ in 0..<3 {
+                let late = try await stage.ringback("goauth", url, stdin: refused)
+                #expect(late.status == 0 && late.out == renewed.out && late.err.isEmpty, "\(late)")
+            }
             let audit = try await stage.api("GET", "/v1/audit")["entries"]?.array ?? []
             #expect(audit.count { $0["event"] == "token_rejected" && $0["tool"] == "go" } == 1, "\(audit)")
             let other = try await stage.ringback("goauth", "https://other.example.org/mod", stdin: challenge)
