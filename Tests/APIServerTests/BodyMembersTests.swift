@@ -48,6 +48,9 @@ import Testing
         ("POST", "/v1/callbacks", #"{"url":"x","notify":false}"#),
         ("POST", "/v1/vault/unlock", #"{"passphrase":"x"}"#),
         ("POST", "/v1/vault/rekey", #"{"key_source":"x","passphrase":"x"}"#),
+        ("POST", "/v1/vault/join", #"{"password":"x","name":"x"}"#),
+        ("POST", "/v1/vault/hosts", #"{"lasting":60}"#),
+        ("POST", "/v1/vault/share", #"{"code":"x"}"#),
         ("POST", "/v1/reload", "{}"),
     ]
 

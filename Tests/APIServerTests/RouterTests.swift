@@ -28,6 +28,10 @@ import Testing
             ("POST", "/v1/vault/lock", .lockVault, [:]),
             ("POST", "/v1/vault/unlock", .unlockVault, [:]),
             ("POST", "/v1/vault/rekey", .rekeyVault, [:]),
+            ("POST", "/v1/vault/join", .joinVault, [:]),
+            ("POST", "/v1/vault/share", .shareVault, [:]),
+            ("GET", "/v1/vault/hosts", .listVaultHosts, [:]),
+            ("DELETE", "/v1/vault/hosts/old-laptop", .removeVaultHost, ["host": "old-laptop"]),
         ] as [(String, String, Endpoint, [String: String])])
     func `lead where they say`(method: String, path: String, endpoint: Endpoint, parameters: [String: String]) {
         guard case .route(let route, let found) = Router.shared.match(method: method, path: path) else {

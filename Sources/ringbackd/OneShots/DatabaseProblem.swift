@@ -15,7 +15,7 @@ struct DatabaseProblem: Error {
         case .database(.unreachable(let reason)), .database(.refused(let reason)): object = Self.members(of: reason)
         case .tooManyHosts: object = Self.problem("too_many_hosts")
         // What only hosts are told.
-        case .noHost, .notJoined, .invitationUsed, .nameTaken: object = Self.problem("not_permitted")
+        case .noHost, .notJoined, .invitationUsed, .nameTaken, .cryptography: object = Self.problem("not_permitted")
         }
         object["place"] = .string(place)
         json = object

@@ -36,6 +36,8 @@ import Testing
         ("POST", "/v1/callbacks", ["uri": "swisscoin://x"], "uri", "url"),
         ("POST", "/v1/vault/unlock", ["pass_phrase": "x"], "pass_phrase", "passphrase"),
         ("POST", "/v1/vault/rekey", ["key_sources": "passphrase"], "key_sources", "key_source"),
+        ("POST", "/v1/vault/join", ["pasword": "x"], "pasword", "password"),
+        ("POST", "/v1/vault/share", ["cod": "x"], "cod", "code"),
         ("POST", "/v1/registrations", ["acount": "x", "issuer": "https://x"], "acount", "account"),
         ("POST", "/v1/exposed-sockets", ["name": "x", "acounts": []], "acounts", "accounts"),
         ("POST", "/v1/diagnostics/links", ["shceme": "x"], "shceme", "scheme"),

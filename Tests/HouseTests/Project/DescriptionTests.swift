@@ -166,6 +166,12 @@ private final class Reader {
         try await reader.ask("GET /v1/audit", query: "?since=yesterday", status: 400)
         try await reader.ask("GET /v1/metrics", status: 200)
         let (lock, unlock, rekey) = ("POST /v1/vault/lock", "POST /v1/vault/unlock", "POST /v1/vault/rekey")
+        // This vault is of one host.
+        try await reader.ask("POST /v1/vault/join", body: [:], status: 409)
+        try await reader.ask("GET /v1/vault/hosts", status: 409)
+        try await reader.ask("POST /v1/vault/hosts", body: ["lasting": 600], status: 409)
+        try await reader.ask("DELETE /v1/vault/hosts/{host}", "desktop", status: 409)
+        try await reader.ask("POST /v1/vault/share", body: ["code": "x"], status: 409)
         try await reader.ask(rekey, body: ["key_source": "pocket"], status: 400)
         try await reader.ask(rekey, body: ["key_source": "key-file"], status: 200)
         try await reader.ask(lock, status: 200)

@@ -20,7 +20,8 @@ import Testing
         "login work --method nonsense", "token work --format nonsense", "token work --kind nonsense",
         "token work --min-valid x", "token --origin nonsense", "logout work --scope nonsense", "audit --limit x",
         "account add b --provider nonsense --client-id x", "account add B --issuer https://b.example --client-id x",
-        "vault rekey --key-source nonsense", "expose bad!name --account work", "expose x --account work --ttl nonsense",
+        "vault rekey --key-source nonsense", "vault invite --lasting 30s", "expose bad!name --account work",
+        "expose x --account work --ttl nonsense",
         "login work --callback-port 99999", "origin add nonsense --account work", "login work --timeout x",
         "supabase sql --table", "nonsense",
     ]
