@@ -4,7 +4,7 @@ import time
 
 from hosts_database import PRIMARY
 from hosts_place import Fleet, Host
-from house import ACCOUNT, Died, until
+from house import Died, until
 from report import table
 from shim import KEPT, KILL_AFTER, KILL_BEFORE, MODES
 from stage import Trouble
@@ -100,29 +100,31 @@ def crash(chosen, report):
             where = f"killed {MODES[mode]} call {number} of {calls}"
             # By itself first: what a host that is alone finds again after this crash, it must find again among others.
             alone, fired, _ = point(fleet, mode, number, other_asks=False)
+            before = ends_told(fleet)
             end, fired, rotated = point(fleet, mode, number, other_asks=True)
             row["points"] += fired
             # The provider had rotated, and the answer had not been stored anywhere: nobody has received a token.
             is_unheard = end != "session" and alone != "session" and rotated and "expired" in end
-            row["alive"] += end == "session"
+            row["alive"] += fired and end == "session"
             row["unheard"] += is_unheard
             row["lost"] += not (end == "session" or is_unheard)
             report.note(end == "session" or is_unheard, where, f"ended as: {end} (alone: {alone}, rotated: {rotated})")
             if end != "session":
-                explained(fleet, report, where)
+                told = ends_told(fleet) - before
+                report.note(told == 1, where, f"{told} lines of the logs say that the session has ended")
         table("SIGKILL of one of two hosts at the calls of a refresh that write", ["what", "counted"],
               [["calls", calls], *([name, count] for name, count in row.items())])
     finally:
         fleet.close(chosen.keep)
 
 
-def explained(fleet, report, where):
-    """The log of one host says why the session has ended."""
-    lines = []
+def ends_told(fleet):
+    """How often the hosts' logs of uses say that the provider has ended the session."""
+    count = 0
     for host in fleet.hosts:
-        with open(host.log_path, errors="replace") as log:
-            lines += [line for line in log if ACCOUNT in line and ("expired" in line or "ended" in line)]
-    report.note(lines, where, "no line of a log says that the session has ended")
+        with open(host.place("kept/state/audit.jsonl"), errors="replace") as log:
+            count += sum('"session_ended"' in line for line in log)
+    return count
 
 
 # MARK: from a file to the database
@@ -194,7 +196,7 @@ def type_anyway(host, *words, given):
     """A command that may fail, since the daemon may be killed meanwhile."""
     try:
         host.type(*words, given=given)
-    except Trouble:
+    except (Trouble, Died):
         pass
 
 

@@ -43,12 +43,15 @@ extension SharedVault {
         _ slot: VaultSlot, presenting token: Secret?, _ accessTokenLeft: Duration?
     ) async throws(VaultError) -> Announcement {
         try await leaveAttempt(of: slot)
+        // What another host has stored was taken up here, and the broker does not have it yet: the token that it would
+        // present is used up, or it would refresh what was just refreshed.
+        if let state = slots[slot], token != nil, state.base != state.entry?.content.name { return changed(slot) }
         for _ in 0..<SharedVault.mostTurns {
-            if try await send(slot) { return .changed(entry(of: slot)) }
+            if try await send(slot) { return changed(slot) }
             let state = try await state(of: slot)
             if state.rowVersion == 0 {
                 let row = try await ask { rows throws(RowError) in try await rows.read([state.key]) }[state.key]
-                if try await compare(row, with: slot) { return .changed(entry(of: slot)) }
+                if try await compare(row, with: slot) { return changed(slot) }
                 // The first content of a row is put there without a lease.
                 if row == nil, slots[slot]?.entry?.isSent != false { return .granted() }
                 continue
@@ -59,7 +62,7 @@ extension SharedVault {
             case .taken(let row):
                 if try await compare(row, with: slot) {
                     await settle(id, of: state.key)
-                    return .changed(entry(of: slot))
+                    return changed(slot)
                 }
                 if let wait = wait(row, id, presenting: token, accessTokenLeft) {
                     await settle(id, of: state.key)
@@ -67,7 +70,7 @@ extension SharedVault {
                 }
                 return try granted(row, to: slot, id, begin)
             case .refused(let row):
-                if try await compare(row, with: slot) { return .changed(entry(of: slot)) }
+                if try await compare(row, with: slot) { return changed(slot) }
                 if let left = row?.lease?.left, left > .zero { return .wait(min(left, SharedVault.leaseWait)) }
             }
         }
@@ -179,6 +182,10 @@ extension SharedVault {
         try await ask { rows throws(RowError) in try await rows.release(key, attempt: attempt.id) }
     }
 
-    /// The slot's content for the broker.
-    func entry(of slot: VaultSlot) -> VaultEntry? { slots[slot]?.entry?.content.text.map { VaultEntry(text: $0) } }
+    /// The broker gets the slot's content, which is another host's.
+    private func changed(_ slot: VaultSlot) -> Announcement {
+        let entry = slots[slot]?.entry
+        slots[slot]?.base = entry?.content.name
+        return .changed(entry?.content.text.map { VaultEntry(text: $0) })
+    }
 }

@@ -25,6 +25,19 @@ private let slot = Hosts.slot
         #expect(hosts.row?.version == 3)
     }
 
+    @Test func `a broker that does not have yet what another host brought is given it, and presents nothing`()
+        async throws
+    {
+        let (one, two) = try await pair()
+        _ = try await one.take()
+        try await one.store("second", as: .result)
+        // The notification was faster than the broker's turn.
+        await two.look(at: hosts.row?.key)
+        #expect(try await two.take() == .changed(VaultEntry(text: Secret("second"))))
+        #expect(hosts.row?.openAttempts.isEmpty == true)
+        #expect(try await two.take() == .granted())
+    }
+
     @Test func `a request in which nothing was received ends the turn at once`() async throws {
         let (one, two) = try await pair()
         _ = try await one.take()

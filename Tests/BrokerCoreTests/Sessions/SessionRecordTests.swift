@@ -72,14 +72,16 @@ import Testing
         #expect(throws: SessionRecord.Failure.damaged) { try SessionRecord.decode(Secret(text), by: clock.clock) }
     }
 
-    @Test func `of a vault that hosts share is told from a damaged one`() {
+    @Test func `of a vault that hosts share is told from a damaged one`() throws {
         let text = Secret(bytes: Array("ringback: row 1\n{\"version\":1}\n{\"version\":1}".utf8))
         #expect(throws: SessionRecord.Failure.shared) { try SessionRecord.decode(text, by: clock.clock) }
-        let loaded = LaneState.Loaded(.success(VaultEntry(text: text)), of: "work", by: clock.clock)
-        guard case .untouchable(.vaultFailed(.session(.shared("work")))) = loaded else {
+        let name = try #require(AccountName("work"))
+        let loaded = LaneState.Loaded(.success(VaultEntry(text: text)), of: name, by: clock.clock)
+        guard case .untouchable(.vaultFailed(.session(.shared(let told)))) = loaded else {
             Issue.record("\(loaded)")
             return
         }
+        #expect(told == name)
     }
 
     @Test func `of a newer version is told from a damaged one`() {
