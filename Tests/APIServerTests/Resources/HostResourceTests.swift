@@ -1,4 +1,3 @@
-import BrokerTestSupport
 import RingbackAPI
 import Secrets
 import SessionVault
@@ -9,6 +8,7 @@ import Testing
 
 @testable import APIServer
 @testable import BrokerCore
+@testable import BrokerTestSupport
 
 /// Hosts that answer as told, and remember what was asked.
 private final class FakeHosts: VaultHosts {
