@@ -25,6 +25,7 @@ def ask_all(clients):
 
 def expire(fleet, clients, report, number, former):
     """One expiry. Returns the new token and the seconds until the last caller had it."""
+    fleet.settle()
     before = fleet.requests
     fleet.clock.advance(STEP)
     answers, elapsed = ask_all(clients)

@@ -51,10 +51,6 @@ def asks_in_vain(fleet, report, where):
     report.note(fleet.requests == before, where, f"{fleet.requests - before} refresh requests without the database")
 
 
-def is_back(fleet):
-    return all((host.vault.get("database") or {}).get("reachable") for host in fleet.hosts)
-
-
 def until_sent(fleet, host):
     """Until the database has what the host received. If the row was taken meanwhile, the token is a candidate: the next
     refresh presents it."""
@@ -194,11 +190,11 @@ def failover(chosen, report):
         fleet.database.kill()
         fleet.database.promote()
         report.note(all(host.token == token for host in fleet.hosts), where, "what was held is not served any more")
-        _, took = measured(lambda: until("the standby to be used", lambda: is_back(fleet), 60))
-        refreshes(fleet, report, where, fleet.hosts[1])
+        _, took = measured(lambda: until("the standby to be used", lambda: fleet.hosts[1].refresh()[0] == 200, 60))
+        fleet.await_token(fleet.hosts[1].token, 30)
         refreshes(fleet, report, where, fleet.hosts[0])
         report.note(took < 30, where, f"the hosts used the standby after {took:.0f} s")
         table("A failover to a replica that lacks two refreshes", ["what", "measured"],
-              [["until the hosts used it", f"{took:.1f} s"]])
+              [["until a refresh through it succeeded", f"{took:.1f} s"]])
     finally:
         fleet.close(chosen.keep)

@@ -213,6 +213,14 @@ class Fleet:
         (host or self.hosts[0]).sign_in()
         return self.await_token((host or self.hosts[0]).token)
 
+    def settle(self):
+        """Until no host has a statement under way: a step of the clock is a suspend of the machine, which would end it."""
+        active = "select count(*) from pg_stat_activity where state = 'active' and usename like 'ringback_%'"
+        quiet = 0
+        while quiet < 3:
+            quiet = quiet + 1 if self.database.sql(active) == "0" else 0
+            time.sleep(0.05)
+
     def await_token(self, token, seconds=20, hosts=None):
         """Until all hosts serve this token."""
         for host in hosts or self.hosts:
