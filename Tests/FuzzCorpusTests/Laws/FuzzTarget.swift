@@ -60,6 +60,7 @@ public struct FuzzTarget: Sendable {
         FuzzTarget(name: "database-url", check: DatabaseURLLaw.check),
         FuzzTarget(name: "shared-row", check: SharedRowLaw.check),
         FuzzTarget(name: "spool-entry", check: SpoolEntryLaw.check),
+        FuzzTarget(name: "joining", check: JoiningLaw.check),
     ]
 }
 
