@@ -108,7 +108,7 @@ let package = Package(
         library("SupabaseAuth", ["OAuth", "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
         library("SharedVault", ["SessionVault", "Cryptography", "Secrets", "StrictJSON"]),
         // Level 4
-        library("RowDatabase", ["SharedVault", "PostgresClient", "SessionVault", "Cryptography", "Secrets"]),
+        library("RowDatabase", ["SharedVault", "PostgresClient", "SessionVault", "Secrets"]),
         library(
             "Configuration",
             [

@@ -56,7 +56,9 @@ class Database:
         self.certificates()
         self.tool("initdb", "-D", self.place(PRIMARY), "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "--auth=reject")
         with open(os.path.join(self.place(PRIMARY), "pg_hba.conf"), "w") as file:
-            file.write("local all postgres trust\nlocal replication postgres trust\nlocal all all reject\n"
+            # The pooler knows the roles' keys once they have logged in to it; itself it comes by the Unix socket.
+            file.write("local all postgres,pooler trust\nlocal replication postgres trust\n"
+                       "local all +ringback_hosts scram-sha-256\nlocal all all reject\n"
                        "hostssl all all 10.77.0.0/24 scram-sha-256\n")
         self.start(PRIMARY)
         self.sql(f"create database {DATABASE}", database="postgres")
@@ -182,12 +184,6 @@ class Database:
         os.mkdir(directory, 0o755)
         os.chown(directory, os.stat(self.directory).st_uid, os.stat(self.directory).st_gid)
         self.sql("create role pooler login superuser")
-        with open(os.path.join(self.place(PRIMARY), "pg_hba.conf")) as file:
-            rules = file.read()
-        with open(os.path.join(self.place(PRIMARY), "pg_hba.conf"), "w") as file:
-            # It knows the roles' keys once they have logged in to it; itself it comes by the Unix socket.
-            file.write("local all pooler trust\nlocal all +ringback_hosts scram-sha-256\n" + rules)
-        self.sql("select pg_reload_conf()")
         settings = os.path.join(directory, "pgbouncer.ini")
         with open(settings, "w") as file:
             file.write(

@@ -171,6 +171,8 @@ internal import Secrets
         isUsable = false
         if let code = ServerState.code(in: unsafe String(cString: cpostgres_error(connection))) {
             return switch PostgresFailure.of(state: code, detail: nil) {
+            // The state that pgbouncer has for a password that is wrong.
+            case .closed where code == "08P01" && stage == cpostgres_stage_authenticating: .authentication
             case .closed: .noConnection
             case let failure: failure
             }

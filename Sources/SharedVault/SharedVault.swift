@@ -60,14 +60,6 @@ public actor SharedVault: Vault {
     /// The vault may be opened now: this host may have been given the key.
     private let openings = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
-    /// What the status shows of the rows.
-    private struct Shown: Sendable {
-        var database: VaultDatabase
-        var awaySince: Duration?
-        /// Why the rows cannot be used; nil if they can.
-        var lock: VaultError? = .locked(.notOpened)
-    }
-
     /// - Parameters:
     ///   - local: the vault of this host, which nobody else uses.
     ///   - hosts: asked for who this host is.
@@ -89,7 +81,7 @@ public actor SharedVault: Vault {
         shown = Mutex(Shown(database: VaultDatabase(place: place.shown)))
     }
 
-    var joining: Joining { Joining(local: local, hosts: hosts, place: place, random: random) }
+    nonisolated var joining: Joining { Joining(local: local, hosts: hosts, place: place, random: random) }
 
     /// This host's name in the database.
     var host: String { membership?.host ?? "" }
@@ -111,19 +103,7 @@ public actor SharedVault: Vault {
 
     public nonisolated var status: VaultStatus {
         var status = local.status
-        let shown = shown.withLock { $0 }
-        status.database = shown.database
-        status.database?.away = shown.awaySince.map { max(now() - $0, .zero) }
-        if !status.isLocked, let lock = shown.lock {
-            status.isLocked = true
-            switch lock {
-            case .locked(let reason, let obstacle), .refused(let reason, let obstacle):
-                (status.reason, status.obstacle) = (reason, obstacle)
-            case .unwritable(let reason), .damaged(let reason), .newer(let reason), .unreachable(let reason):
-                status.reason = reason
-            case .wrongPassphrase: break
-            }
-        }
+        shown.withLock { $0 }.show(in: &status, at: now())
         return status
     }
 
@@ -223,6 +203,28 @@ public actor SharedVault: Vault {
             throw .locked(status.reason ?? .locked, obstacle: status.obstacle)
         }
         return sealing
+    }
+}
+
+/// What the status shows of the rows.
+private struct Shown: Sendable {
+    var database: VaultDatabase
+    var awaySince: Duration?
+    /// Why the rows cannot be used; nil if they can.
+    var lock: VaultError? = .locked(.notOpened)
+
+    func show(in status: inout VaultStatus, at now: Duration) {
+        status.database = database
+        status.database?.away = awaySince.map { max(now - $0, .zero) }
+        guard !status.isLocked, let lock else { return }
+        status.isLocked = true
+        switch lock {
+        case .locked(let reason, let obstacle), .refused(let reason, let obstacle):
+            (status.reason, status.obstacle) = (reason, obstacle)
+        case .unwritable(let reason), .damaged(let reason), .newer(let reason), .unreachable(let reason):
+            status.reason = reason
+        case .wrongPassphrase: break
+        }
     }
 }
 

@@ -6,24 +6,24 @@ import SharedVault
 
 /// The hosts that share the vault, for the socket API.
 struct DaemonHosts: VaultHosts {
-    let vault: SharedVault
+    let sharing: Sharing
     let url: PostgresURL
 
     func join(as name: String?, invitation: Secret?) async throws(SharingFailure) -> JoinedHost {
-        try await vault.join(as: name, otherwise: DaemonHosts.machineName, invitation: invitation)
+        try await sharing.join(as: name, otherwise: DaemonHosts.machineName, invitation: invitation)
     }
 
     func invite(lasting: Duration) async throws(SharingFailure) -> HostInvitation {
-        let invitation = try await vault.invite(lasting: lasting)
+        let invitation = try await sharing.invite(lasting: lasting)
         return HostInvitation(
             role: invitation.role, password: invitation.password, store: url.text(for: invitation.role))
     }
 
-    func share(with code: HostCode) async throws(SharingFailure) -> String { try await vault.share(with: code) }
+    func share(with code: HostCode) async throws(SharingFailure) -> String { try await sharing.share(with: code) }
 
-    func list() async throws(SharingFailure) -> [Host] { try await vault.list() }
+    func list() async throws(SharingFailure) -> [Host] { try await sharing.list() }
 
-    func remove(host: String) async throws(SharingFailure) -> String { try await vault.remove(host: host) }
+    func remove(host: String) async throws(SharingFailure) -> String { try await sharing.remove(host: host) }
 
     /// The machine's name as a host's: letters, digits, dots and hyphens.
     private static var machineName: String {

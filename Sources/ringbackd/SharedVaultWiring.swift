@@ -28,7 +28,7 @@ struct DaemonVault: Sendable {
             place: DatabasePlace(shown: url.place, role: url.user, database: url.database),
             now: { .milliseconds(clock.boot()) }, random: { RandomToken.bytes($0) },
             tell: { records.note(.databaseTurned($0)) })
-        (vault, hosts, shared) = (made, DaemonHosts(vault: made, url: url), (made, database.rows))
+        (vault, hosts, shared) = (made, DaemonHosts(sharing: Sharing(made), url: url), (made, database.rows))
     }
 
     /// Whenever what a vault lacked that is shared may be there.

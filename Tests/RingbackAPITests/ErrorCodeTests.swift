@@ -15,7 +15,8 @@ import Testing
         (403, ["access_denied", "policy_denied"]),
         (404, ["not_found", "account_not_found", "flow_not_found", "user_not_found"]),
         (405, ["method_not_allowed"]), (413, ["payload_too_large"]), (415, ["unsupported_media_type"]),
-        (409, ["state_conflict", "email_already_in_use", "port_in_use"]), (410, ["flow_expired", "flow_cancelled"]),
+        (409, ["state_conflict", "vault_not_shared", "email_already_in_use", "port_in_use"]),
+        (410, ["flow_expired", "flow_cancelled"]),
         (422, ["provider_error", "password_reset_failed"]),
         (423, ["vault_locked"]), (429, ["rate_limited"]), (500, ["internal_error"]),
         (502, ["invalid_provider_response"]), (503, ["provider_unreachable", "shutting_down"]), (504, ["timeout"]),
@@ -31,7 +32,7 @@ import Testing
         .providerError,
         .vaultLocked,
         .rateLimited, .internalError, .invalidProviderResponse, .providerUnreachable, .shuttingDown, .timeout,
-        .weakPassword, .userNotFound, .emailAlreadyInUse, .passwordResetFailed,
+        .weakPassword, .userNotFound, .emailAlreadyInUse, .vaultNotShared, .passwordResetFailed,
     ]
 
     @Test func `each error code has the status of docs/api.md`() {

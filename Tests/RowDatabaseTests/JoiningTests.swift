@@ -29,9 +29,11 @@ struct `Hosts that join a shared vault` {
                 now: { start.duration(to: .now) + .seconds(1_000) }, random: { RandomToken.bytes($0) })
         }
 
+        var sharing: Sharing { Sharing(vault) }
+
         /// Joins and opens. Returns the code if the key is missing.
         func join(_ name: String, _ password: Secret?) async throws -> HostCode? {
-            let joined = try await vault.join(as: name, otherwise: "machine", invitation: password)
+            let joined = try await sharing.join(as: name, otherwise: "machine", invitation: password)
             do throws(VaultError) { try await vault.open(passphrase: nil) } catch {
                 guard error == .locked(.noHostsKey, obstacle: .noHostsKey) else { throw error }
                 return joined.code
@@ -47,7 +49,7 @@ struct `Hosts that join a shared vault` {
         let first = try await house.administration.admit(owner: Fresh.owner(), lasting: .seconds(600))
         let one = try Machine(house, first.role)
         #expect(try await one.join("laptop", first.password) == nil)
-        return (one, try await one.vault.invite(lasting: .seconds(600)))
+        return (one, try await one.sharing.invite(lasting: .seconds(600)))
     }
 
     @Test func `the first makes the key, the second gets it by its code, and is told at once`() async throws {
@@ -65,12 +67,12 @@ struct `Hosts that join a shared vault` {
         // At the connection.
         await openings.next()
         await #expect(throws: VaultError.self) { try await two.vault.open(passphrase: nil) }
-        #expect(try await one.vault.list().map(\.hasKey) == [true, false])
-        #expect(try await one.vault.share(with: code) == "desktop")
+        #expect(try await one.sharing.list().map(\.hasKey) == [true, false])
+        #expect(try await one.sharing.share(with: code) == "desktop")
         await openings.next()
         try await two.vault.open(passphrase: nil)
         #expect(try await two.vault.load(slot)?.text == Secret("first"))
-        #expect(try await two.vault.list().map(\.hasKey) == [true, true])
+        #expect(try await two.sharing.list().map(\.hasKey) == [true, true])
         // Nothing of it is in the server's log.
         let log = Shell.output("cat '\(house.server.directory)/server.log'") ?? ""
         #expect(!log.contains(invitation.password.revealed()) && !log.contains(code.revealed()))
@@ -80,15 +82,15 @@ struct `Hosts that join a shared vault` {
     @Test func `a wrong code and another host's key lead nowhere`() async throws {
         let house = try await VaultHouse("vault")
         let (one, invitation) = try await pair(house)
-        let other = try await one.vault.invite(lasting: .seconds(600))
+        let other = try await one.sharing.invite(lasting: .seconds(600))
         let two = try Machine(house, invitation.role)
         let three = try Machine(house, other.role)
         let code = try #require(try await two.join("desktop", invitation.password))
         _ = try #require(try await three.join("login", other.password))
         await #expect(throws: SharingFailure.noSuchHost) {
-            try await one.vault.share(with: try #require(HostCode(Secret("00000-00000-00000-00000"))))
+            try await one.sharing.share(with: try #require(HostCode(Secret("00000-00000-00000-00000"))))
         }
-        _ = try await one.vault.share(with: code)
+        _ = try await one.sharing.share(with: code)
         let given = try #require(try await two.database.identity().wrappedKey)
         #expect(try await one.database.give(key: given, to: other.role))
         await #expect(throws: VaultError.self) { try await three.vault.open(passphrase: nil) }
@@ -117,7 +119,7 @@ struct `Hosts that join a shared vault` {
         // Whoever else has the invitation comes too late.
         let late = try Machine(house, invitation.role)
         await #expect(throws: SharingFailure.passwordRefused) { _ = try await late.join("evil", invitation.password) }
-        #expect(try await one.vault.remove(host: "desktop") == "desktop")
+        #expect(try await one.sharing.remove(host: "desktop") == "desktop")
         await #expect(throws: (any Error).self) { _ = try await again.join("desktop", nil) }
     }
 
@@ -135,7 +137,7 @@ struct `Hosts that join a shared vault` {
                 _ = try? await again.vault.open(passphrase: nil)
                 let code = try #require(try await again.join("desktop", invitation.password))
                 if let shown { #expect(shown == code) }
-                _ = try await one.vault.share(with: code)
+                _ = try await one.sharing.share(with: code)
                 try await again.vault.open(passphrase: nil)
                 again.database.rows.shutdown()
                 one.database.rows.shutdown()

@@ -30,6 +30,8 @@ static const int cpostgres_stage_ready = 0;
 static const int cpostgres_stage_failed = 1;
 /// The socket is being connected.
 static const int cpostgres_stage_started = 2;
+// The server is to say whether it lets the role in.
+static const int cpostgres_stage_authenticating = 4;
 static const int cpostgres_stage_tls = 7;
 /// It is being found out whether the server takes changes.
 static const int cpostgres_stage_checking = 9;

@@ -31,7 +31,11 @@ public struct JoinedHost: Sendable, Equatable {
 }
 
 /// What hosts do for each other.
-extension SharedVault {
+public struct Sharing: Sendable {
+    private let vault: SharedVault
+
+    public init(_ vault: SharedVault) { self.vault = vault }
+
     /// Joins as a host: accepts an invitation, once; the same call again changes nothing. The local vault must be open. The
     /// vault can be opened afterwards, at once by the first host of an owner, else when another host has given the key.
     ///
@@ -41,30 +45,20 @@ extension SharedVault {
     public func join(
         as name: String?, otherwise usual: String, invitation: Secret?
     ) async throws(SharingFailure) -> JoinedHost {
-        try await inTurn(joining.slot) { vault throws(SharingFailure) in
-            let found: (identity: HostIdentity, record: JoiningRecord?)
-            if vault.membership != nil {
-                do throws(VaultError) { found = try await vault.joining.identify() } catch { throw .vault(error) }
-            } else {
-                found = try await vault.joining.accept(as: name, otherwise: usual, invitation: invitation)
-            }
-            vault.outage.tryNow()
-            return JoinedHost(
-                name: found.identity.name, owner: found.identity.ownerName, code: found.record?.code)
-        }
+        try await vault.accept(as: name, otherwise: usual, invitation: invitation)
     }
 
     /// Invites one more host of the owner, for a minute to a week.
     public func invite(lasting: Duration) async throws(SharingFailure) -> Invitation {
-        _ = try member()
+        _ = try await member()
         return try await asking { hosts throws(HostFailure) in try await hosts.invite(lasting: lasting) }
     }
 
     /// Gives the data key to the host with this code. Returns its name. Throws `noSuchHost`.
     public func share(with code: HostCode) async throws(SharingFailure) -> String {
-        let membership = try member()
+        let membership = try await member()
         for host in try await list() {
-            guard let sealed = try SharedVault.sealed(membership, for: host, code) else { continue }
+            guard let sealed = try Sharing.sealed(membership, for: host, code) else { continue }
             let isGiven = try await asking { hosts throws(HostFailure) in
                 try await hosts.give(key: sealed, to: host.role)
             }
@@ -75,7 +69,7 @@ extension SharedVault {
 
     /// The owner's hosts, those that were invited last.
     public func list() async throws(SharingFailure) -> [Host] {
-        _ = try member()
+        _ = try await member()
         return try await asking { hosts throws(HostFailure) in
             try await hosts.hosts().map { host in
                 var host = host
@@ -114,9 +108,9 @@ extension SharedVault {
         }
     }
 
-    private func member() throws(SharingFailure) -> Membership {
-        guard let membership else {
-            let status = status
+    private func member() async throws(SharingFailure) -> Membership {
+        guard let membership = await vault.membership else {
+            let status = vault.status
             throw .vault(.locked(status.reason ?? .locked, obstacle: status.obstacle))
         }
         return membership
@@ -125,6 +119,24 @@ extension SharedVault {
     private func asking<Value: Sendable>(
         _ body: (any SharedHosts) async throws(HostFailure) -> Value
     ) async throws(SharingFailure) -> Value {
-        do throws(HostFailure) { return try await body(hosts) } catch { throw .hosts(error) }
+        do throws(HostFailure) { return try await body(vault.hosts) } catch { throw .hosts(error) }
+    }
+}
+
+extension SharedVault {
+    /// See ``Sharing/join(as:otherwise:invitation:)``.
+    func accept(
+        as name: String?, otherwise usual: String, invitation: Secret?
+    ) async throws(SharingFailure) -> JoinedHost {
+        try await inTurn(joining.slot) { vault throws(SharingFailure) in
+            let found: (identity: HostIdentity, record: JoiningRecord?)
+            if vault.membership != nil {
+                do throws(VaultError) { found = try await vault.joining.identify() } catch { throw .vault(error) }
+            } else {
+                found = try await vault.joining.accept(as: name, otherwise: usual, invitation: invitation)
+            }
+            vault.outage.tryNow()
+            return JoinedHost(name: found.identity.name, owner: found.identity.ownerName, code: found.record?.code)
+        }
     }
 }

@@ -140,7 +140,9 @@ private final class FakeHosts: VaultHosts {
         let (failure, status, code) = Self.failures[index]
         let hosts = FakeHosts()
         hosts.fail(with: failure)
-        let answer = await (try await APIHouse(hosts: hosts)).ask("DELETE", "/v1/vault/hosts/desktop")
+        let isOfJoining = failure == .passwordNeeded || failure == .passwordRefused
+        let (method, path) = isOfJoining ? ("POST", "/v1/vault/join") : ("DELETE", "/v1/vault/hosts/desktop")
+        let answer = await (try await APIHouse(hosts: hosts)).ask(method, path)
         #expect(answer.status == status && answer.code == code, "\(answer.text)")
         #expect(answer["detail"]?.string?.hasSuffix(".") == true, "\(answer.text)")
     }

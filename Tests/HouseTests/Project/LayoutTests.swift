@@ -23,7 +23,7 @@ private let allowed: [String: Set<String>] = [
     "Sandbox": ["LocalHTTP", "HTTPMessages", "Cryptography", "Encodings", "Secrets", "StrictJSON", "Terminal"],
     "SessionVault": ["Cryptography", "Encodings", "FilePaths", "Secrets", "StrictJSON"],
     "SharedVault": ["SessionVault", "Cryptography", "Secrets", "StrictJSON"],
-    "RowDatabase": ["SharedVault", "PostgresClient", "SessionVault", "Cryptography", "Secrets"],
+    "RowDatabase": ["SharedVault", "PostgresClient", "SessionVault", "Secrets"],
     "Records": ["Encodings", "StrictJSON"],
     "NetworkWatch": ["CLinux"],
     "Configuration": [
@@ -44,8 +44,8 @@ private let allowed: [String: Set<String>] = [
     "CloudCredentials": ["BrokerCore", "Adapters", "Cryptography", "HTTPMessages", "Secrets"],
     "APIServer": [
         "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "KeptFiles", "CloudCredentials", "Adapters",
-        "MCPBridge", "SupabaseAuth", "Records", "RingbackAPI", "LocalHTTP", "SessionVault", "Encodings", "FilePaths",
-        "HTTPMessages", "Secrets", "StrictJSON",
+        "MCPBridge", "SupabaseAuth", "Records", "RingbackAPI", "LocalHTTP", "SessionVault", "SharedVault", "Encodings",
+        "FilePaths", "HTTPMessages", "Secrets", "StrictJSON",
     ],
     "ringback": [
         "Adapters", "MCPBridge", "RingbackClient", "RingbackAPI", "SchemeRegistration", "Encodings", "FilePaths",

@@ -48,3 +48,22 @@ func refusal<Value>(_ body: () async throws -> Value) async -> SharingFailure? {
         return error as? SharingFailure
     }
 }
+
+/// What hosts do for each other.
+extension SharedVault {
+    nonisolated func join(
+        as name: String?, otherwise usual: String, invitation: Secret?
+    ) async throws(SharingFailure) -> JoinedHost {
+        try await Sharing(self).join(as: name, otherwise: usual, invitation: invitation)
+    }
+    nonisolated func invite(lasting: Duration) async throws(SharingFailure) -> Invitation {
+        try await Sharing(self).invite(lasting: lasting)
+    }
+    nonisolated func share(with code: HostCode) async throws(SharingFailure) -> String {
+        try await Sharing(self).share(with: code)
+    }
+    nonisolated func list() async throws(SharingFailure) -> [Host] { try await Sharing(self).list() }
+    nonisolated func remove(host: String) async throws(SharingFailure) -> String {
+        try await Sharing(self).remove(host: host)
+    }
+}

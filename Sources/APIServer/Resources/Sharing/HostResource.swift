@@ -100,7 +100,7 @@ struct HostResource: Resource {
         let name = try await ask(call) { () throws(SharingFailure) in try await hosts.remove(host: word) }
         records?.note(.removed(host: name))
         // What it had read is stale afterwards.
-        let outcomes = await broker.refreshEverySession()
+        let outcomes = await EverySession(of: broker).refresh()
         let names = { (isFailed: Bool) in
             JSON.array(outcomes.filter { ($0.error != nil) == isFailed }.map { .string($0.account.rawValue) })
         }
