@@ -58,6 +58,7 @@ final class AcceptModel {
     /// Who gives way where no descriptor is free, the first one last, as they were when the list was made.
     private var candidates: [(guest: Guest, state: Guest.State)] = []
     private var pausedUntil: Int64?
+    private var nextSearch: Int64 = 0
     var limit: Int?
     var errors: [Int32] = []
 
@@ -66,7 +67,7 @@ final class AcceptModel {
         if let until = pausedUntil, now >= until { pausedUntil = nil }
         while pausedUntil == nil, !waiting.isEmpty {
             var error = nextError()
-            if error == .noDescriptor { error = freesDescriptor() ? nextError() : .lasting }
+            if error == .noDescriptor { error = freesDescriptor(now: now) ? nextError() : .lasting }
             switch error {
             case nil: accept(waiting.removeFirst())
             case .passing: continue
@@ -103,11 +104,14 @@ final class AcceptModel {
         if guest.state == .busy { busy.append(guest) }
     }
 
-    private func freesDescriptor() -> Bool {
+    private func freesDescriptor(now: Int64) -> Bool {
         if dropsCandidate() { return true }
+        // After a search in vain there is none for a while.
+        guard now >= nextSearch else { return false }
         candidates = [Guest.State.blocked, .idle].flatMap { state in
             open.filter { $0.state == state }.reversed().map { ($0, state) }
         }
+        if candidates.isEmpty { nextSearch = now + 10_000_000 }
         return dropsCandidate()
     }
 

@@ -24,7 +24,7 @@ private let allowed: [String: Set<String>] = [
     "SessionVault": ["Cryptography", "Encodings", "FilePaths", "Secrets", "StrictJSON"],
     "SharedVault": ["SessionVault", "Cryptography", "Secrets", "StrictJSON"],
     "RowDatabase": ["SharedVault", "PostgresClient", "SessionVault", "Secrets"],
-    "Records": ["Encodings", "StrictJSON"],
+    "Records": ["CLinux", "Encodings", "StrictJSON"],
     "NetworkWatch": ["CLinux"],
     "Configuration": [
         "MCPBridge", "OAuth", "SupabaseAuth", "PostgresClient", "Encodings", "FilePaths", "HTTPMessages", "Secrets",
