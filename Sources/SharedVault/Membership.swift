@@ -49,6 +49,12 @@ public struct Membership: Sendable, Equatable {
         }
     }
 
+    static func stored(in slot: VaultSlot, of local: any Vault) async throws(VaultError) -> Membership? {
+        guard let text = try await local.load(slot)?.text else { return nil }
+        guard let found = Membership(reading: text) else { throw VaultError.noKey }
+        return found
+    }
+
     /// The row that has the mark.
     static let markRow = RowKey(bytes: [UInt8](repeating: 0, count: 32))
 }
@@ -72,7 +78,7 @@ extension SharedVault {
     }
 
     private func becomeMember() async throws(VaultError) {
-        let found = try await storedMembership()
+        let found = try await Membership.stored(in: membershipSlot, of: local)
         if let found, found.isConfirmed {
             let record = try await joining.record()
             hosts.use(record?.isAccepted == true ? record?.password : nil)
@@ -81,7 +87,7 @@ extension SharedVault {
         let (identity, record) = try await joining.identify()
         // What was made here counts if the database had no other key meanwhile.
         if let found, try await confirm(found, record) { return }
-        if let given = try given(identity, record) {
+        if let given = try joining.given(identity, record) {
             guard try await confirm(given, record) else { throw VaultError.noKey }
             return
         }
@@ -93,25 +99,6 @@ extension SharedVault {
             isConfirmed: false)
         try await local.store(made.encoded(), in: membershipSlot)
         guard try await confirm(made, record) else { throw VaultError.noKey }
-    }
-
-    private func storedMembership() async throws(VaultError) -> Membership? {
-        guard let text = try await local.load(membershipSlot)?.text else { return nil }
-        guard let found = Membership(reading: text) else { throw VaultError.noKey }
-        return found
-    }
-
-    /// The key that another host has given to this one; nil if there is none that is for this host and its code.
-    private func given(_ identity: HostIdentity, _ record: JoiningRecord?) throws(VaultError) -> Membership? {
-        guard let wrapped = identity.wrappedKey, let record else { return nil }
-        do throws(CryptographyError) {
-            let key = try record.open(wrapped, of: place.role, owner: identity.ownerID)
-            return key.map {
-                Membership(dataKey: $0, owner: identity.ownerID, host: identity.name, isConfirmed: false)
-            }
-        } catch {
-            throw .refused(.cryptography)
-        }
     }
 
     /// Adopts a membership if its key is the one that the database knows, or the first. If it is another one, what was
