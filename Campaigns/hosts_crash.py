@@ -68,7 +68,6 @@ def point(fleet, mode, number):
     victim.kill()
     # It must not present the token that the first one may have used up, as long as its own access token lives.
     waits = other.refresh_in_background()
-    time.sleep(0.3)
     victim.start()
     end = ending(fleet)
     waits.close()
@@ -175,7 +174,7 @@ def moved(fleet, mode, number):
         words = ("vault", "join", "--name", name, "--no-wait", "--json")
         type_anyway(host, *words, given=invitation["password"] + "\n")
         attempt(host, lambda: host.api("POST", "/v1/vault/unlock", {}))
-        until_quiet(host)
+        settled(host)
         fired = host.shim.has_fired
         host.kill()
         host.start()
@@ -202,12 +201,3 @@ def type_anyway(host, *words, given):
         host.type(*words, given=given)
     except (Trouble, Died):
         pass
-
-
-def until_quiet(host):
-    count = -1
-    for _ in range(50):
-        if not host.is_alive or count == host.shim.count:
-            return
-        count = host.shim.count
-        time.sleep(0.2)

@@ -1,7 +1,6 @@
 """What a database that is away, and a host that is away, do to the others."""
 
 import signal
-import time
 
 from hosts_database import PRIMARY, STANDBY
 from hosts_place import SESSION, STEP, Fleet, measured
@@ -37,7 +36,7 @@ def serves(fleet, report, where):
     """What is held is handed out at once, whatever the database does."""
     for host in fleet.hosts:
         (status, _), took = measured(lambda host=host: host.api("GET", SESSION))
-        report.note(status == 200 and took < 1, where, f"{host.name} answered {status} after {took:.1f} s")
+        report.note(status == 200 and took < BOUND, where, f"{host.name} answered {status} after {took:.1f} s")
 
 
 def asks_in_vain(fleet, report, where):
@@ -87,7 +86,7 @@ def frozen(fleet, report, rows):
     fleet.clock.advance(STEP)
     asks_in_vain(fleet, report, where)
     serves_status = [measured(lambda host=host: host.api("GET", "/v1/status"))[1] for host in fleet.hosts]
-    report.note(max(serves_status) < 1, where, f"a status took {max(serves_status):.1f} s")
+    report.note(max(serves_status) < BOUND, where, f"a status took {max(serves_status):.1f} s")
     fleet.database.signal(signal.SIGCONT)
     _, took = measured(lambda: until("the hosts to refresh again", lambda: all(host.token for host in fleet.hosts), 60))
     rows.append(["frozen, until every host had a token again", f"{took:.1f} s"])
@@ -107,18 +106,27 @@ def cut_off(fleet, report, rows):
     until("its own new token", lambda: host.token not in (None, former), 30)
     token = host.token
     report.note(fleet.is_honoured(token), where, "the provider does not honour what the host serves")
-    fleet.database.end_leases()
-    # The other one knows of the attempt, and waits for its outcome instead of presenting the former token.
-    before = fleet.requests
-    asks = other.refresh_in_background()
-    time.sleep(2)
-    report.note(fleet.requests == before, where, "the other host has presented a token that was used up")
+    asks = asks_meanwhile(fleet, report, where, other)
     fleet.hub.mend(host.wire)
     _, took = measured(lambda: until_sent(fleet, host))
     rows.append(["cut off, until the database had what was received", f"{took:.1f} s"])
     for connection in [waits, asks]:
         connection.close()
     refreshes(fleet, report, where, other)
+
+
+def asks_meanwhile(fleet, report, where, other):
+    """Another host asks while the first one's attempt has no outcome yet, and its lease is over: it takes the row, finds the
+    attempt, and waits instead of presenting the former token. Returns the connection on which it asks."""
+    fleet.database.end_leases()
+    epochs = "select sum(epoch) from ringback.rows"
+    former, before = fleet.database.sql(epochs), fleet.requests
+    asks = other.refresh_in_background()
+    until("the other host to take the row", lambda: fleet.database.sql(epochs) != former, 60)
+    until("the other host to give it back", lambda: fleet.database.sql(
+        "select count(*) from ringback.rows where lease_until > clock_timestamp()") == "0", 60)
+    report.note(fleet.requests == before, where, "the other host has presented a token that was used up")
+    return asks
 
 
 def stopped(fleet, report, rows):
@@ -130,11 +138,7 @@ def stopped(fleet, report, rows):
     fleet.sandbox.look("wait?endpoint=token&count=1")
     host.daemon.send_signal(signal.SIGSTOP)
     release(fleet)
-    fleet.database.end_leases()
-    before = fleet.requests
-    asks = other.refresh_in_background()
-    time.sleep(2)
-    report.note(fleet.requests == before, where, "the other host has presented the token that the first one may have used up")
+    asks = asks_meanwhile(fleet, report, where, other)
     host.daemon.send_signal(signal.SIGCONT)
     _, took = measured(lambda: until_sent(fleet, host))
     rows.append(["stopped beyond its lease, until the database had it", f"{took:.1f} s"])
@@ -193,7 +197,6 @@ def failover(chosen, report):
         _, took = measured(lambda: until("the standby to be used", lambda: fleet.hosts[1].refresh()[0] == 200, 60))
         fleet.await_token(fleet.hosts[1].token, 30)
         refreshes(fleet, report, where, fleet.hosts[0])
-        report.note(took < 30, where, f"the hosts used the standby after {took:.0f} s")
         table("A failover to a replica that lacks two refreshes", ["what", "measured"],
               [["until a refresh through it succeeded", f"{took:.1f} s"]])
     finally:

@@ -45,8 +45,8 @@ final class ConnectionRules: @unchecked Sendable {
         immediate: nil, handOver: { _ in false })
 
     /// Adds a connection. If the maximum is reached, the oldest connection without a complete request is closed first. If
-    /// there is none, and one process has more connections than the newcomer's, its oldest is closed. Returns false if
-    /// no connection gives way, or if the server is closing.
+    /// there is none, the oldest of the process with most connections is closed (see ``ConnectionRegistry``). Returns
+    /// false if no connection gives way, or if the server is closing.
     func admit(_ connection: HTTPConnection) -> Bool {
         guard !registry.isClosing else { return false }
         if registry.isFull {
