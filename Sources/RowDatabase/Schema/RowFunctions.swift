@@ -52,8 +52,9 @@ enum RowFunctions {
 
     private static let reading = #"""
         CREATE OR REPLACE FUNCTION ringback.parts(p_owner bigint, p_keys bytea[]) RETURNS SETOF ringback.part
-            LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-            SELECT 1::bigint, key, CASE WHEN lease_until > clock_timestamp() THEN lease_id END,
+            LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+        BEGIN
+            RETURN QUERY SELECT 1::bigint, key, CASE WHEN lease_until > clock_timestamp() THEN lease_id END,
                 lease_host, version, epoch, NULL::bigint,
                 (EXTRACT(EPOCH FROM lease_until - clock_timestamp()) * 1000)::bigint, sealed, slot
             FROM ringback.rows WHERE owner = p_owner AND key = ANY (p_keys)
@@ -66,15 +67,15 @@ enum RowFunctions {
             UNION ALL
             SELECT 3, key, attempt, NULL, parent_version, epoch, step,
                 (EXTRACT(EPOCH FROM clock_timestamp() - received_at) * 1000)::bigint, sealed, NULL
-            FROM ringback.candidates WHERE owner = p_owner AND key = ANY (p_keys) AND NOT was_head
-        $$;
+            FROM ringback.candidates WHERE owner = p_owner AND key = ANY (p_keys) AND NOT was_head;
+        END $$;
 
         CREATE OR REPLACE FUNCTION ringback.answer(p_owner bigint, p_key bytea, p_done boolean)
-            RETURNS SETOF ringback.part LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-            SELECT 0::bigint, p_key, NULL::bytea, NULL::text, p_done::int::bigint, NULL::bigint, NULL::bigint,
-                NULL::bigint, NULL::bytea, NULL::text
-            UNION ALL SELECT * FROM ringback.parts(p_owner, ARRAY[p_key])
-        $$;
+            RETURNS SETOF ringback.part LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+        BEGIN
+            RETURN NEXT (0, p_key, NULL, NULL, p_done::int, NULL, NULL, NULL, NULL, NULL)::ringback.part;
+            RETURN QUERY SELECT * FROM ringback.parts(p_owner, ARRAY[p_key]);
+        END $$;
 
         CREATE OR REPLACE FUNCTION ringback.read(p_schema bigint, p_keys bytea[]) RETURNS SETOF ringback.part
             LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

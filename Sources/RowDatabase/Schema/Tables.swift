@@ -95,14 +95,21 @@ enum Tables {
             content bytea, slot text
         );
 
-        CREATE FUNCTION ringback.login() RETURNS oid LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+        -- In PL/pgSQL, which plans a statement once for each session. Every call asks these several times.
+        CREATE FUNCTION ringback.login() RETURNS oid LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+        BEGIN
             RETURN (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = session_user);
-        CREATE FUNCTION ringback.is_administrator() RETURNS boolean LANGUAGE sql STABLE
-            SET search_path = pg_catalog, pg_temp
-            RETURN pg_catalog.pg_has_role(session_user, 'ringback_owner', 'MEMBER');
+        END $$;
+        CREATE FUNCTION ringback.is_administrator() RETURNS boolean LANGUAGE plpgsql STABLE
+            SET search_path = pg_catalog, pg_temp AS $$
+        BEGIN
+            RETURN pg_has_role(session_user, 'ringback_owner', 'MEMBER');
+        END $$;
         -- Null for a role that is no host, or only invited.
-        CREATE FUNCTION ringback.owner() RETURNS bigint LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+        CREATE FUNCTION ringback.owner() RETURNS bigint LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+        BEGIN
             RETURN (SELECT l.owner FROM ringback.logins l WHERE l.role = ringback.login() AND l.is_joined);
+        END $$;
 
         ALTER TABLE ringback.owners ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
         CREATE POLICY own ON ringback.owners USING (owner = (SELECT ringback.owner()));
