@@ -5,6 +5,12 @@ internal import CPostgres
 internal import Glibc
 internal import Secrets
 
+/// What a role of the database has notified, and the process of the server that it was connected to.
+struct Notification: Equatable {
+    let payload: String
+    let backend: Int64
+}
+
 /// One connection to the server, used by one thread. Its functions block until their deadline at most, except that
 /// making it resolves a name, for as long as the system's resolver takes.
 @safe final class Session {
@@ -72,15 +78,17 @@ internal import Secrets
         _ = try finish(until: deadline)
     }
 
-    /// The payloads of the notifications that have arrived. Throws `closed` if the connection has ended.
-    func notifications() throws(PostgresFailure) -> [String] {
+    /// The notifications that have arrived. Throws `closed` if the connection has ended.
+    func notifications() throws(PostgresFailure) -> [Notification] {
         guard unsafe cpostgres_consume(connection) else { throw end(.closed) }
-        var payloads: [String] = []
+        var found: [Notification] = []
+        var backend: Int32 = 0
         var payload = [CChar](repeating: 0, count: 256)
-        while unsafe cpostgres_notification(connection, &payload, payload.count) {
-            payloads.append(String(decoding: payload.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self))
+        while unsafe cpostgres_notification(connection, &payload, payload.count, &backend) {
+            let text = String(decoding: payload.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+            found.append(Notification(payload: text, backend: Int64(backend)))
         }
-        return payloads
+        return found
     }
 
     /// The verifier that the server stores for a password.

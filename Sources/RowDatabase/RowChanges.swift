@@ -45,12 +45,14 @@ final class RowChanges: Sendable {
     }
 
     /// A notification: a row's slot, or something that is not known. Then everything may have changed.
-    func noteNotification(_ payload: String) {
+    ///
+    /// - Parameter isOwn: this host has changed the row. Its response said what the row is now.
+    func noteNotification(_ payload: String, isOwn: Bool) {
         let key = state.withLock { state in
             state.wasNotified = true
             return state.slots[payload]
         }
-        tell(key)
+        if !isOwn { tell(key) }
     }
 
     /// The numbers of which one is another after any change.
