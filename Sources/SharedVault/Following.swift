@@ -55,15 +55,19 @@ extension SharedVault {
         if isChanged == true { othersChanges.continuation.yield(slot) }
     }
 
+    /// The slots whose content the database does not have.
+    private var unsent: [VaultSlot] { slots.filter { $0.value.entry?.isSent == false }.map(\.key) }
+
     /// Sends what the database does not have. Returns how long to wait before the next attempt; nil if nothing is left.
     public func tend() async -> Duration? {
         for (id, key) in settling { await settle(id, of: key) }
-        let unsent = slots.filter { $0.value.entry?.isSent == false }.keys
-        for slot in unsent {
+        for slot in unsent where (slots[slot]?.heldUntil ?? .zero) <= now() {
             _ = try? await inTurn(slot) { vault throws(VaultError) in try await vault.sendAndTell(slot) }
         }
-        let isLeft = !settling.isEmpty || slots.contains { $0.value.entry?.isSent == false }
-        guard isLeft else { return nil }
-        return outage.reason == nil ? SharedVault.tendingPause : outage.pause(at: now())
+        let (left, now) = (unsent, now())
+        guard !settling.isEmpty || !left.isEmpty else { return nil }
+        let held = left.compactMap { slots[$0]?.heldUntil }.filter { $0 > now }
+        if settling.isEmpty, held.count == left.count, let first = held.min() { return first - now }
+        return outage.reason == nil ? SharedVault.tendingPause : outage.pause(at: now)
     }
 }

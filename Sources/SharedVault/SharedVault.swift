@@ -6,7 +6,8 @@
 // 3. Right before each request, at least half a minute of the lease is left, by the time since boot from before step 2.
 // 4. The response is stored in the local vault.
 // 5. It is appended to the row, whose head it becomes if the lease is still this host's. If the database is away, that is
-//    done later; whatever was not appended yet is appended before anything else is asked of the row.
+//    done later; whatever was not appended yet is appended before anything else is asked of the row. The response is
+//    stored twice, before and after it is validated. If the second follows soon, only that is appended.
 // 6. It is served.
 //
 // Only sessions and client registrations are shared. Everything else is in the local vault alone, and so are sessions
@@ -32,6 +33,8 @@ public actor SharedVault: Vault {
     static let longestRequest: Duration = .seconds(20)
     /// How long after its begin an attempt of another host is waited for, if the access token does not end before.
     static let attemptWait: Duration = .seconds(600)
+    /// How long a response that is stored here is held back from the database, for what follows its validation.
+    static let validation: Duration = .milliseconds(100)
     /// An attempt of another host that began this recently may have received a token.
     static let attemptDoubt: Duration = .seconds(3_600)
 

@@ -76,6 +76,8 @@ struct SlotState: Sendable {
     /// The content that the broker got or wrote last: what it writes next is made from that.
     var base: RowContent.Name?
     var attempt: Attempt?
+    /// Until when the database is not given the entry, by the time since boot: its validated form may follow at once.
+    var heldUntil: Duration?
     /// The candidates that were given to the broker with the last announcement.
     var offered: Set<RowContent.Name> = []
     /// Those of them that were presented before the slot's own.

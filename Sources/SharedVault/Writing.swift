@@ -44,7 +44,8 @@ extension SharedVault {
             origin: .attempt(attempt.id, epoch: attempt.epoch, step: step, isFinal: isFinal), isSent: false)
         state.attempt?.steps = step
         if isFinal { state.attempt = nil }
-        try await keepHere(state, of: slot) { vault throws(VaultError) in
+        let held = isFinal ? nil : now() + SharedVault.validation
+        try await keepHere(state, of: slot, heldUntil: held) { vault throws(VaultError) in
             let parent = state.rowVersion
             try await vault.append(slot, as: parent + 1, after: parent)
         }
@@ -60,18 +61,25 @@ extension SharedVault {
     }
 
     /// Stores the slot's new content in the local vault, then gives it to the database. If one of the two fails, the
-    /// other one has it; throws only if the local vault fails. What the database does not have is sent later.
+    /// other one has it; throws only if the local vault fails. What the database does not have is sent later, as is what
+    /// the local vault has and is held back.
     private func keepHere(
-        _ state: SlotState, of slot: VaultSlot,
+        _ state: SlotState, of slot: VaultSlot, heldUntil: Duration? = nil,
         _ send: (isolated SharedVault) async throws(VaultError) -> Void
     ) async throws(VaultError) {
         var state = state
         state.base = state.entry?.content.name
+        state.heldUntil = heldUntil
         slots[slot] = state
         var failure: VaultError?
         if let entry = state.entry {
             do throws(VaultError) { try await local.store(entry.encoded(), in: slot) } catch { failure = error }
         }
+        if failure == nil, heldUntil != nil {
+            wakes.continuation.yield()
+            return
+        }
+        slots[slot]?.heldUntil = nil
         do throws(VaultError) {
             try await send(self)
         } catch {
@@ -146,7 +154,7 @@ extension SharedVault {
                 content: vault.content(text, after: state), version: state.rowVersion + 1,
                 origin: .put(overrides: true), isSent: false)
             let retired = try await vault.local.replace(entry.encoded(), in: slot)
-            (state.entry, state.base) = (entry, entry.content.name)
+            (state.entry, state.base, state.heldUntil) = (entry, entry.content.name, nil)
             vault.slots[slot] = state
             do throws(VaultError) { try await vault.sendAndTell(slot) } catch { vault.wakes.continuation.yield() }
             guard let former else {

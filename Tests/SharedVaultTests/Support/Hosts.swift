@@ -57,6 +57,10 @@ final class Hosts: Sendable {
 /// Whether the database can be reached.
 final class Wire: Sendable {
     private let state = Mutex((fault: MemoryRows.Fault.none, only: String?.none, count: Int.max))
+    private let names = Mutex<[String]>([])
+
+    /// How often a statement was called.
+    func count(of name: String) -> Int { names.withLock { $0.count { $0 == name } } }
 
     /// What happens to statements from now on: to those of a name only, and so many of them.
     func set(_ fault: MemoryRows.Fault, for only: String? = nil, count: Int = .max) {
@@ -64,7 +68,8 @@ final class Wire: Sendable {
     }
 
     func fault(_ name: String) -> MemoryRows.Fault {
-        state.withLock { state in
+        names.withLock { $0.append(name) }
+        return state.withLock { state in
             guard state.fault != .none, state.only == nil || state.only == name, state.count > 0 else { return .none }
             state.count -= 1
             return state.fault
