@@ -14,6 +14,8 @@ struct DaemonVault: Sendable {
     /// Joins hosts; nil if the vault is this host's alone.
     let hosts: DaemonHosts?
     private let shared: (vault: SharedVault, database: RowDatabase)?
+    /// Gets the events; set before the vault is opened.
+    private let broker = OnceBox<Broker>()
 
     init(_ local: SealedFileVault, _ configuration: VaultConfiguration, _ records: RecordKeeper) {
         guard let url = configuration.store else {
@@ -27,9 +29,15 @@ struct DaemonVault: Sendable {
             local: local, rows: database.rows, hosts: database,
             place: DatabasePlace(shown: url.place, role: url.user, database: url.database),
             now: { .milliseconds(clock.boot()) }, random: { RandomToken.bytes($0) },
-            tell: { records.note(.databaseTurned($0)) })
+            tell: { [broker] turn in
+                records.note(.databaseTurned(turn))
+                if let broker = broker.value { broker.bus.post(BrokerEvent(turn, at: broker.now)) }
+            })
         (vault, hosts, shared) = (made, DaemonHosts(sharing: Sharing(made), url: url), (made, database.rows))
     }
+
+    /// From now on events say when the database goes away, and when it is back.
+    func connect(_ broker: Broker) { self.broker.set(broker) }
 
     /// Whenever what a vault lacked that is shared may be there.
     var mayOpen: AsyncStream<Void> { shared?.vault.mayOpen ?? AsyncStream { $0.finish() } }
