@@ -56,6 +56,12 @@ struct DaemonVault: Sendable {
         await shared.vault.follow()
     }
 
+    /// Goes on with removals of hosts, until the daemon ends.
+    func keepRemovals(_ broker: Broker) async {
+        guard let hosts else { return }
+        await RemovalKeeper(sharing: hosts.sharing, broker: broker).run()
+    }
+
     /// The network may be back.
     func networkReturned() { shared?.database.tryAgain() }
 
