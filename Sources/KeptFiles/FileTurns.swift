@@ -157,7 +157,7 @@ extension FileKeeper {
             }
             return { state in state.fail(.file(.noIDToken(file.account)), at: now) }
         case .methodUnsupported(let reason, _), .conflict(let reason, _), .misconfigured(let reason),
-            .vaultFailed(let reason):
+            .vaultFailed(let reason), .vaultUnreachable(let reason, _):
             return { state in state.fail(reason, at: now) }
         default:
             return { state in state.fail(.file(.notRenewable(file.account)), at: now) }

@@ -36,6 +36,7 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStri
     public static let internalError: ErrorCode = "internal_error"
     public static let invalidProviderResponse: ErrorCode = "invalid_provider_response"
     public static let providerUnreachable: ErrorCode = "provider_unreachable"
+    public static let vaultUnreachable: ErrorCode = "vault_unreachable"
     public static let shuttingDown: ErrorCode = "shutting_down"
     public static let timeout: ErrorCode = "timeout"
 
@@ -83,6 +84,7 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStri
         .internalError: .init(status: 500, title: "Ringback made a mistake", recovery: .retry),
         .invalidProviderResponse: .init(status: 502, title: "The provider's response is not valid", recovery: .retry),
         .providerUnreachable: .init(status: 503, title: "The provider cannot be reached", recovery: .retry),
+        .vaultUnreachable: .init(status: 503, title: "The shared vault cannot be used now", recovery: .retry),
         .shuttingDown: .init(status: 503, title: "The daemon is shutting down", recovery: .retry),
         .timeout: .init(status: 504, title: "The time allowed has passed", recovery: .retry),
     ]

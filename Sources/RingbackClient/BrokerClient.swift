@@ -48,7 +48,7 @@ public struct BrokerClient: Sendable {
     ///   - subject: fails with `state_conflict` if the session has another subject.
     ///   - signIn: what to do without a session. A sign-in's wait ends with the flow, not with `timeout`.
     /// - Throws: `sign_in_required`, `session_expired`, `account_not_found`, `provider_unreachable`, `rate_limited`,
-    ///   `timeout`, `no_daemon` and others: see ``RingbackError``.
+    ///   `vault_unreachable`, `timeout`, `no_daemon` and others: see ``RingbackError``.
     public func session(
         _ account: String, minValid: Int? = nil, timeout: Int? = nil, scope: String? = nil, audience: String? = nil,
         resource: String? = nil, subject: String? = nil, signIn: SignIn = .never

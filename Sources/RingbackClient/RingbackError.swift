@@ -70,6 +70,9 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
         public static let stateConflict: Kind = "state_conflict"
         /// The vault is locked: the same call succeeds once the user has unlocked it.
         public static let vaultLocked: Kind = "vault_locked"
+        /// The vault is shared with other hosts, and its database cannot be used now, or another host is at the session.
+        /// The session is kept: the same call succeeds later.
+        public static let vaultUnreachable: Kind = "vault_unreachable"
         /// The provider asks to wait: see ``RingbackError/retryAfter``.
         public static let rateLimited: Kind = "rate_limited"
         /// The provider cannot be reached now; the session is kept.
@@ -111,7 +114,7 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
     /// A sentence for the user, in their language where the daemon has it; nil where there is nothing to show.
     public var userMessage: String?
     public var recovery: Recovery
-    /// Seconds to wait before the next attempt, where the provider said so.
+    /// Seconds to wait before the next attempt, where that is known.
     public var retryAfter: Int?
     /// What the user can run next. The command line prints it after `detail`. Nil if nothing is known to help.
     package var advice: String?

@@ -44,6 +44,9 @@ final class RowChanges: Sendable {
         tell(nil)
     }
 
+    /// The connection for changes is lost.
+    func noteLoss() { tell(nil) }
+
     /// A notification: a row's slot, or something that is not known. Then everything may have changed.
     ///
     /// - Parameter isOwn: this host has changed the row. Its response said what the row is now.

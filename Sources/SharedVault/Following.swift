@@ -52,7 +52,9 @@ extension SharedVault {
             let isChanged = try await vault.compare(rows[state.key], with: slot)
             return isChanged || vault.slots[slot]?.base != vault.slots[slot]?.entry?.content.name
         }
-        if isChanged == true { othersChanges.continuation.yield(slot) }
+        guard isChanged == true else { return }
+        noteRemovals(in: slot)
+        othersChanges.continuation.yield(slot)
     }
 
     /// The slots whose content the database does not have.

@@ -9,6 +9,8 @@ extension SharedVault {
 
     /// Reads the local vault and the rows. If the database is away, what the local vault has is used.
     public func load(_ slots: [VaultSlot]) async -> [Result<VaultEntry?, VaultError>] {
+        // Whether a session is stale is known only with the record of removed hosts.
+        if self.slots[removalSlot] == nil, slots != [removalSlot] { _ = await load([removalSlot]) }
         var found = await local.load(slots)
         let rows = await read(slots.filter(isShared))
         for (index, slot) in slots.enumerated() where isShared(slot) {
@@ -50,6 +52,7 @@ extension SharedVault {
             }
             let entry = vault.slots[slot]?.entry
             vault.slots[slot]?.base = entry?.content.name
+            vault.noteRemovals(in: slot)
             guard let text = entry?.content.text else { return nil }
             let isSame = entry?.content.name == name
             return VaultEntry(text: text, isInterrupted: isSame && stored?.isInterrupted == true)

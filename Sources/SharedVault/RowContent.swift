@@ -17,6 +17,8 @@ struct RowContent: Sendable, Equatable {
     let ancestors: [Name]
     /// The slot's text; nil if the slot was emptied.
     let text: Secret?
+    /// How many hosts had been removed when the text came, as far as its host knew.
+    var removals = 0
 
     func comes(from other: RowContent) -> Bool { ancestors.contains(other.name) }
 }
@@ -38,6 +40,7 @@ extension RowContent {
             .init("name", .string(Hex.text(name))), .init("ancestors", .array(ancestors.map { .string(Hex.text($0)) })),
         ])
         if text == nil { header["removed"] = true }
+        if removals > 0 { header["removals"] = .integer(removals) }
         header.members += more
         var bytes = RowContent.magic + JSON.object(header).serialized() + [0x0A]
         if let text { bytes += text.revealedBytes() }
@@ -55,7 +58,9 @@ extension RowContent {
         let ancestors = names.compactMap { $0.string.flatMap(Hex.bytes) }
         guard ancestors.count == names.count, ancestors.allSatisfy({ $0.count == nameLength }) else { return nil }
         let text = header["removed"] == true ? nil : Secret(bytes: bytes[(end + 1)...])
-        return (RowContent(name: name, ancestors: ancestors, text: text), header)
+        let removals = header["removals"]?.integer ?? 0
+        guard removals >= 0 else { return nil }
+        return (RowContent(name: name, ancestors: ancestors, text: text, removals: removals), header)
     }
 
     private static let magic = Array("ringback: row 1\n".utf8)

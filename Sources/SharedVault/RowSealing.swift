@@ -10,8 +10,14 @@ struct RowSealing: Sendable {
 
     /// The name of a slot in the database.
     func key(of slot: VaultSlot) throws(VaultError) -> RowKey {
-        let kind = slot.kind == .session ? "session" : "registration"
-        let parts = [kind, slot.account, slot.binding].map { "\($0.utf8.count):\($0)" }
+        let names =
+            switch slot.kind {
+            case .session: ["session", slot.account, slot.binding]
+            case .registration: ["registration", slot.account, slot.binding]
+            // One for all hosts, of which each has its record bound to its own role.
+            case .hostsKey, .people: [slot.account]
+            }
+        let parts = names.map { "\($0.utf8.count):\($0)" }
         do throws(CryptographyError) {
             let key = try KeyDerivation.derive(
                 from: dataKey, purpose: "ringback: row 1 " + parts.joined(), length: 32)

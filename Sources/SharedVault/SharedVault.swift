@@ -10,7 +10,7 @@
 //    stored twice, before and after it is validated. If the second follows soon, only that is appended.
 // 6. It is served.
 //
-// Only sessions and client registrations are shared. Everything else is in the local vault alone, and so are sessions
+// Only sessions and client registrations are shared, and which hosts were removed. Everything else is in the local vault alone, and so are sessions
 // that have ended here and whose providers have not been told.
 
 public import Secrets
@@ -55,11 +55,17 @@ public actor SharedVault: Vault {
     private let tell: @Sendable (DatabaseTurn) -> Void
     /// Attempts that have ended without a response, and whose end the database does not know.
     var settling: [(id: LeaseID, key: RowKey)] = []
+    /// The slot whose row has the record of removed hosts.
+    let removalSlot: VaultSlot
+    /// The record, by the name of its content.
+    var removalsRead: (name: RowContent.Name, record: RemovalRecord)?
     private var turns: [VaultSlot: [CheckedContinuation<Void, Never>]] = [:]
     let othersChanges = AsyncStream.makeStream(of: VaultSlot?.self)
     /// Something is to be sent.
     let wakes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
+    /// A removal may have been begun, or a session may be stale.
+    let removalNews = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     /// The vault may be opened now: this host may have been given the key.
     private let openings = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
@@ -81,6 +87,7 @@ public actor SharedVault: Vault {
         self.now = now
         self.random = random
         self.tell = tell
+        removalSlot = VaultSlot(account: "removals", binding: place.binding, kind: .hostsKey)
         shown = Mutex(Shown(database: VaultDatabase(place: place.shown)))
     }
 
@@ -174,7 +181,9 @@ public actor SharedVault: Vault {
 
     // MARK: What is shared
 
-    func isShared(_ slot: VaultSlot) -> Bool { slot.kind == .session || slot.kind == .registration }
+    func isShared(_ slot: VaultSlot) -> Bool {
+        slot.kind == .session || slot.kind == .registration || slot == removalSlot
+    }
 
     /// What is known of a slot; the local vault is read if nothing is.
     func state(of slot: VaultSlot) async throws(VaultError) -> SlotState {

@@ -93,7 +93,7 @@ extension SharedVault {
         if try await sendAndTell(slot) { throw .unreachable(.changedElsewhere) }
         for _ in 0..<2 {
             guard var state = slots[slot] else { throw .locked(.locked) }
-            let content = content(text, after: state)
+            let content = content(text, after: state, isEdited: true)
             let version = state.rowVersion
             let sealed = try opened().seal(content, as: state.key, version: version + 1)
             let lease = state.attempt?.id
@@ -117,8 +117,12 @@ extension SharedVault {
         throw .unreachable(.changedElsewhere)
     }
 
-    private func content(_ text: Secret?, after state: SlotState) -> RowContent {
-        RowContent(text, after: state.entry?.content, and: state.newer, name: random(RowContent.nameLength))
+    /// - Parameter isEdited: the text has no tokens that the former one did not have.
+    private func content(_ text: Secret?, after state: SlotState, isEdited: Bool = false) -> RowContent {
+        var content = RowContent(
+            text, after: state.entry?.content, and: state.newer, name: random(RowContent.nameLength))
+        content.removals = isEdited ? state.entry?.content.removals ?? 0 : removals.count
+        return content
     }
 
     // MARK: Emptying

@@ -2,6 +2,7 @@ import APIServer
 import Glibc
 import PostgresClient
 import Secrets
+import SessionVault
 import SharedVault
 
 /// The hosts that share the vault, for the socket API.
@@ -24,6 +25,10 @@ struct DaemonHosts: VaultHosts {
     func list() async throws(SharingFailure) -> [Host] { try await sharing.list() }
 
     func remove(host: String) async throws(SharingFailure) -> String { try await sharing.remove(host: host) }
+
+    func isStale(_ slot: VaultSlot) async -> Bool { await sharing.isStale(slot) }
+
+    func refreshStale() { sharing.lookAtRemovals() }
 
     /// The machine's name as a host's: letters, digits, dots and hyphens.
     private static var machineName: String {

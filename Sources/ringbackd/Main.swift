@@ -73,6 +73,7 @@ enum Main {
             activity.note()
         }
         arrivals.connect(broker)
+        daemonVault.connect(broker)
         notices.connect(broker, helper, logger)
         roles.set(RoleKeeper(broker))
         keptFiles.connect(broker, state: places.state, records, logger)

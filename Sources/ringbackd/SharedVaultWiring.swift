@@ -14,6 +14,8 @@ struct DaemonVault: Sendable {
     /// Joins hosts; nil if the vault is this host's alone.
     let hosts: DaemonHosts?
     private let shared: (vault: SharedVault, database: RowDatabase)?
+    /// Gets the events; set before the vault is opened.
+    private let broker = OnceBox<Broker>()
 
     init(_ local: SealedFileVault, _ configuration: VaultConfiguration, _ records: RecordKeeper) {
         guard let url = configuration.store else {
@@ -27,9 +29,15 @@ struct DaemonVault: Sendable {
             local: local, rows: database.rows, hosts: database,
             place: DatabasePlace(shown: url.place, role: url.user, database: url.database),
             now: { .milliseconds(clock.boot()) }, random: { RandomToken.bytes($0) },
-            tell: { records.note(.databaseTurned($0)) })
+            tell: { [broker] turn in
+                records.note(.databaseTurned(turn))
+                if let broker = broker.value { broker.bus.post(BrokerEvent(turn, at: broker.now)) }
+            })
         (vault, hosts, shared) = (made, DaemonHosts(sharing: Sharing(made), url: url), (made, database.rows))
     }
+
+    /// From now on events say when the database goes away, and when it is back.
+    func connect(_ broker: Broker) { self.broker.set(broker) }
 
     /// Whenever what a vault lacked that is shared may be there.
     var mayOpen: AsyncStream<Void> { shared?.vault.mayOpen ?? AsyncStream { $0.finish() } }
@@ -46,6 +54,12 @@ struct DaemonVault: Sendable {
         guard let shared else { return }
         shared.database.start()
         await shared.vault.follow()
+    }
+
+    /// Goes on with removals of hosts, until the daemon ends.
+    func keepRemovals(_ broker: Broker) async {
+        guard let hosts else { return }
+        await RemovalKeeper(sharing: hosts.sharing, broker: broker).run()
     }
 
     /// The network may be back.

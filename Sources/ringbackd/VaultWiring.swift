@@ -109,6 +109,7 @@ struct Freshness: Service {
                 group.addTask { await broker.keepFresh() }
                 group.addTask { for await _ in news.stream { await networkReturned() } }
                 group.addTask { for await _ in vault.mayOpen { await broker.keySourceChanged() } }
+                group.addTask { await vault.keepRemovals(broker) }
                 group.addTask { await watchKeyring() }
                 group.addTask { await giveMemoryBack() }
                 if configuration.locksWithScreen { group.addTask { await watchScreen() } }

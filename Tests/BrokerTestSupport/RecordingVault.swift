@@ -14,6 +14,7 @@ actor RecordingVault: Vault {
     private var failure: VaultError?
     private var announcementFailure: VaultError?
     private var storeFailure: VaultError?
+    private var nextStoreFailures: [VaultError] = []
     private var failsAfterReplacing = false
     private var failsReplacing = false
     private var openFailure: VaultError?
@@ -31,6 +32,8 @@ actor RecordingVault: Vault {
     func failAnnouncing(with error: VaultError?) { announcementFailure = error }
     /// `store` and `replace` fail, as on a full disk.
     func failStoring(with error: VaultError?) { storeFailure = error }
+    /// The next calls of `store` fail.
+    func failOnceStoring(with errors: VaultError...) { nextStoreFailures += errors }
     /// The next `replace` takes effect and fails all the same, as where a directory cannot be synced.
     func failOnceAfterReplacing() { failsAfterReplacing = true }
     /// The next `replace` fails, as where there is room for one record, but not for two.
@@ -119,6 +122,7 @@ actor RecordingVault: Vault {
         // What is known of people is no session: the log is of sessions.
         if slot.kind != .people { log.append("store \(tokens.joined(separator: " > "))") }
         if let storeFailure { throw storeFailure }
+        if !nextStoreFailures.isEmpty { throw nextStoreFailures.removeFirst() }
         try await enter()
         texts[slot] = text
         announced.remove(slot)

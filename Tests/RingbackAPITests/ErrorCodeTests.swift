@@ -19,7 +19,8 @@ import Testing
         (410, ["flow_expired", "flow_cancelled"]),
         (422, ["provider_error", "password_reset_failed"]),
         (423, ["vault_locked"]), (429, ["rate_limited"]), (500, ["internal_error"]),
-        (502, ["invalid_provider_response"]), (503, ["provider_unreachable", "shutting_down"]), (504, ["timeout"]),
+        (502, ["invalid_provider_response"]), (503, ["provider_unreachable", "vault_unreachable", "shutting_down"]),
+        (504, ["timeout"]),
     ]
 
     private static let named: [ErrorCode] = [
@@ -30,7 +31,7 @@ import Testing
         .methodNotAllowed,
         .payloadTooLarge, .unsupportedMediaType, .stateConflict, .portInUse, .flowExpired, .flowCancelled,
         .providerError,
-        .vaultLocked,
+        .vaultLocked, .vaultUnreachable,
         .rateLimited, .internalError, .invalidProviderResponse, .providerUnreachable, .shuttingDown, .timeout,
         .weakPassword, .userNotFound, .emailAlreadyInUse, .vaultNotShared, .passwordResetFailed,
     ]

@@ -14,7 +14,7 @@ import Testing
         #expect(one.status.isLocked)
         let invitation = owner.hosts.invite("one")
         let joined = try await one.join(as: "laptop", otherwise: "machine", invitation: invitation.password)
-        #expect(joined.name == "laptop" && joined.owner == "alice")
+        #expect(joined.name == "laptop" && joined.owner == "alice" && joined.isNew)
         try await one.open(passphrase: nil)
         #expect(!one.status.isLocked)
         // The invitation's password is good no more, and the record has the other one.
@@ -35,11 +35,12 @@ import Testing
     }
 
     @Test func `the same call again changes nothing and shows the same code`() async throws {
-        _ = try await owner.first()
+        let one = try await owner.first()
         let (two, code) = try await owner.second()
         let before = owner.hosts["two"]
         let again = try await two.join(as: nil, otherwise: "other", invitation: nil)
-        #expect(again.code == code && again.name == "two")
+        #expect(again.code == code && again.name == "two" && !again.isNew)
+        #expect(try await one.join(as: nil, otherwise: "other", invitation: nil).isNew == false)
         #expect(owner.hosts["two"]?.password == before?.password && owner.hosts["two"]?.publicKey == before?.publicKey)
     }
 

@@ -57,6 +57,8 @@ extension BrokerEvent.Kind: StreamedEvent {
             case .signedOut: account + [subject, .optional("error", problem)]
             case .signInFailed, .refreshFailed: account + session + [.required("error", problem)]
             case .deepLink, .listenerReplaced: [.required("scheme", .string)]
+            case .databaseAway: [.required("reason", .string)]
+            case .databaseReturned: [.required("seconds", .integer)]
             }
         return members + [.required("at", .integer)]
     }

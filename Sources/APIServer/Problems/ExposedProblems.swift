@@ -15,6 +15,7 @@ extension Problem {
         case .sessionExpired(let name, _): detail = "The provider ended the session of \(name)."
         case .refreshRefused(let name, _, _): detail = "The provider rejects the refreshes of the session of \(name)."
         case .vaultLocked: detail = "The vault is locked: no session is served."
+        case .vaultUnreachable: detail = "The vault cannot be used at the moment. Nothing was lost: try again."
         case .vaultFailed, .misconfigured, .unusableSetting:
             detail = "The daemon cannot serve this account as it is configured."
         case .tooManyAttempts:
@@ -22,7 +23,7 @@ extension Problem {
         default: break
         }
         switch error {
-        case .vaultLocked, .vaultFailed, .misconfigured, .unusableSetting:
+        case .vaultLocked, .vaultFailed, .vaultUnreachable, .misconfigured, .unusableSetting:
             // Names of files and settings are for the machine that runs the daemon.
             for member in Problem.ofMachine { extensions[member] = nil }
         default: break

@@ -83,6 +83,10 @@ extension Problem {
             // The disk failed, not Ringback.
             self.init(.internalError, reason.sentence)
             title = "The vault cannot be used"
+        case .vaultUnreachable(let reason, let seconds):
+            self.init(
+                .vaultUnreachable, "\(reason.sentence) Nothing was lost: try again.",
+                retryAfter: seconds ?? error.hostWait)
         case .misconfigured(let reason): self.init(.invalidConfiguration, reason.sentence)
         case .unusableSetting(let setting):
             self.init(.invalidConfiguration, setting.reason.sentence, extensions: Problem.members(of: setting))
@@ -169,6 +173,14 @@ extension Problem {
         members["port"] = url?.port.map { .integer($0) }
         members["cause"] = cause.map { .string($0.rawValue) }
         return members
+    }
+}
+
+extension BrokerError {
+    /// The seconds after which it is looked again whether another host is still at a session; nil if none is.
+    fileprivate var hostWait: Int? {
+        guard case .vaultUnreachable(.session(.heldElsewhere(_, let wait)), _) = self else { return nil }
+        return max(1, Int((wait / .seconds(1)).rounded(.up)))
     }
 }
 

@@ -46,7 +46,7 @@ extension UserMessage {
         // If a proxy failed, or a server on this machine cannot be reached, the network is not the cause.
         case .provider(.unreachable(let host, _, let proxy)):
             self = proxy != nil || WebURL(ofPlace: host)?.isLoopback == true ? .serviceDown : .network
-        case .provider(.unavailable), .provider(.failing), .provider(.unproved): self = .serviceDown
+        case .provider(.unavailable), .provider(.failing), .provider(.unproved), .vaultUnreachable: self = .serviceDown
         case .provider(.rateLimited), .tooManyAttempts: self = .tooManyAttempts
         case .resendTooEarly: self = .messageSentAlready
         case .invalidCallback, .flowExpired: self = .signInFailed

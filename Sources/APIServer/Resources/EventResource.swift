@@ -2,6 +2,7 @@ internal import BrokerCore
 internal import HTTPMessages
 internal import LocalHTTP
 internal import RingbackAPI
+internal import SessionVault
 internal import StrictJSON
 internal import Synchronization
 
@@ -114,6 +115,11 @@ final class EventFeed: Sendable {
         object["account"] = event.account.map { .string($0.rawValue) }
         object["state"] = event.state.map { .string($0.rawValue) }
         object["scheme"] = event.scheme.map { .string($0) }
+        switch event.database {
+        case .away(let reason)?: object["reason"] = .string(reason.sentence)
+        case .returned(let span)?: object["seconds"] = .integer(Int(span.components.seconds))
+        case nil: break
+        }
         object["subject"] = event.subject.map { .string($0) }
         object["user"] = event.user.map { .object($0) }
         object["expires_at"] = event.expiresAt.map { .integer($0.seconds) }

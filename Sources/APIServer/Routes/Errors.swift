@@ -7,7 +7,7 @@ extension Set<ErrorCode> {
     /// Of an operation that asks a provider.
     static let ofProvider: Set<ErrorCode> = [
         .providerError, .invalidProviderResponse, .providerUnreachable, .rateLimited, .invalidConfiguration,
-        .vaultLocked, .timeout,
+        .vaultLocked, .vaultUnreachable, .timeout,
     ]
     /// Of an operation that asks a Supabase project with an account's session.
     static let ofSession = ofAccount.and(ofProvider).and([
@@ -18,7 +18,7 @@ extension Set<ErrorCode> {
     ])
     /// Of an operation that may begin or continue a flow at a Supabase project.
     static let ofFlow = ofSession.and([.flowNotFound, .portInUse])
-    static let ofVault: Set<ErrorCode> = [.vaultLocked, .stateConflict, .shuttingDown, .timeout]
+    static let ofVault: Set<ErrorCode> = [.vaultLocked, .vaultUnreachable, .stateConflict, .shuttingDown, .timeout]
     static let ofRegistration = ofProvider.and([.validationFailed, .stateConflict])
 
     /// Both sets.

@@ -51,6 +51,9 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     /// Too many wrong passphrases. `retryAfter`: seconds until the next one may be tried.
     case tooManyAttempts(retryAfter: Int)
     case vaultFailed(Reason)
+    /// The vault is shared, and its database cannot be used now, or another host is at the record. Nothing was changed,
+    /// and it ends by itself. `retryAfter` is in seconds, where it is known when to try again.
+    case vaultUnreachable(Reason, retryAfter: Int? = nil)
     case misconfigured(Reason)
     /// What a setting of the account names, such as a file, cannot be used.
     case unusableSetting(UnusableSetting)
@@ -132,6 +135,7 @@ extension BrokerError {
         case .provider(.refused): false
         case .provider: true
         case .problem(let problem): problem.isTrouble
+        case .vaultUnreachable: true
         default: false
         }
     }
@@ -182,7 +186,8 @@ extension BrokerError {
         switch self {
         case .problem(let problem): !problem.isMistake
         case .accessDenied, .conflict, .flowEnded, .flowExpired, .invalidCallback, .misconfigured, .portInUse,
-            .provider, .refreshRefused, .serviceRefused, .sessionExpired, .unusableSetting, .vaultFailed:
+            .provider, .refreshRefused, .serviceRefused, .sessionExpired, .unusableSetting, .vaultFailed,
+            .vaultUnreachable:
             true
         case .accountNotFound, .cancelled, .entranceUnavailable, .flowCancelled, .flowNotFound, .invalid,
             .methodUnsupported, .nothingHeld,

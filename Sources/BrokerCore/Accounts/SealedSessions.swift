@@ -1,5 +1,5 @@
 internal import Secrets
-internal import SessionVault
+public import SessionVault
 
 /// A session in the vault that belongs to no configured account: its account was removed, or has another provider or
 /// client now.
@@ -64,6 +64,15 @@ public struct SealedSessions: Sendable {
 
     /// The sessions, by account and time. Nil while the vault is locked.
     public func list() async -> [SealedSession]? { try? await entries().map(\.shown) }
+
+    /// The accounts of those that are in a slot which fulfils the condition, sorted; none while the vault is locked.
+    public func accounts(where isWanted: EverySession.Condition) async -> [String] {
+        var names: Set<String> = []
+        for entry in (try? await entries()) ?? [] where entry.retirement == nil {
+            if await isWanted(entry.slot) { names.insert(entry.shown.account) }
+        }
+        return names.sorted()
+    }
 
     /// Removes the sessions of an account from the vault, and has their providers revoke them where that is possible.
     ///

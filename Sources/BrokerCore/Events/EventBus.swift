@@ -1,8 +1,10 @@
 internal import Glibc
+public import SessionVault
 public import StrictJSON
 internal import Synchronization
 
-/// Something that happened to an account, or to a scheme. Carries no tokens and no links.
+/// Something that happened to an account, to a scheme, or to the database of a shared vault. Carries no tokens and no
+/// links.
 public struct BrokerEvent: Sendable {
     public enum Kind: String, Sendable, CaseIterable {
         case initialSession = "initial_session"
@@ -19,14 +21,19 @@ public struct BrokerEvent: Sendable {
         case deepLink = "deep_link"
         /// Another program listens for a scheme's links now.
         case listenerReplaced = "listener_replaced"
+        /// The database of a vault that hosts share went away: once for each outage.
+        case databaseAway = "database_away"
+        case databaseReturned = "database_returned"
     }
 
     public let kind: Kind
-    /// Nil for an event about a scheme.
+    /// Nil for an event about a scheme or the database.
     public let account: AccountName?
-    /// The account's state; nil for an event about a scheme.
+    /// The account's state; nil for an event about a scheme or the database.
     public let state: AccountState?
     public var scheme: String?
+    /// Only with `databaseAway` and `databaseReturned`.
+    public var database: DatabaseTurn?
     public var subject: String?
     public var user: JSONObject?
     public var expiresAt: WallInstant?
@@ -40,6 +47,16 @@ extension BrokerEvent {
     /// An event about a scheme's links.
     public init(kind: Kind, scheme: String, at: WallInstant) {
         self.init(kind: kind, account: nil, state: nil, scheme: scheme, at: at)
+    }
+
+    /// An event about the database of a vault that hosts share.
+    public init(_ turn: DatabaseTurn, at: WallInstant) {
+        let kind: Kind =
+            switch turn {
+            case .away: .databaseAway
+            case .returned: .databaseReturned
+            }
+        self.init(kind: kind, account: nil, state: nil, database: turn, at: at)
     }
 }
 

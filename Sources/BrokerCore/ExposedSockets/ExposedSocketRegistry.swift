@@ -287,7 +287,9 @@ public actor ExposedSocketRegistry {
     /// The reason of an error, without the error's kind.
     static func cause(of error: BrokerError) -> Reason {
         switch error {
-        case .conflict(let reason, _), .misconfigured(let reason), .vaultFailed(let reason): reason
+        case .conflict(let reason, _), .misconfigured(let reason), .vaultFailed(let reason),
+            .vaultUnreachable(let reason, _):
+            reason
         case .invalid(let field, let reason): .exposedSocket(.wrongMember(field, reason))
         case .vaultLocked(let reason, _), .nothingHeld(let reason): reason
         case .unusableSetting(let setting): setting.reason

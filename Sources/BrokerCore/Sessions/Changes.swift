@@ -248,7 +248,9 @@ extension BrokerError {
         switch error {
         case .locked(_, let obstacle): self = .vaultLocked(.vault(error), obstacle: obstacle)
         case .wrongPassphrase: self = .wrongPassphrase
-        case .unwritable, .damaged, .newer, .unreachable: self = .vaultFailed(.vault(error))
+        // What does not open with the hosts' key does not end by itself.
+        case .unwritable, .damaged, .newer, .unreachable(.foreignRow): self = .vaultFailed(.vault(error))
+        case .unreachable: self = .vaultUnreachable(.vault(error))
         case .refused(_, let obstacle): self = .conflict(.vault(error), cause: obstacle.map { .vault($0) })
         }
     }

@@ -165,7 +165,7 @@ extension LaneState {
     private mutating func forgetFixedProblem(_ isChanged: Bool) -> [Effect] {
         guard renewal.backoff.error == nil else { return [] }
         switch problem {
-        case .sessionRanOut?, .vaultFailed?, .vaultLocked?: break
+        case .sessionRanOut?, .vaultFailed?, .vaultUnreachable?, .vaultLocked?: break
         case .provider(.refused)?, .serviceRefused?, .misconfigured?, .unusableSetting?:
             if isChanged { problem = nil }
         default: problem = nil
@@ -266,7 +266,10 @@ extension LaneState {
             ]
         case .saved:
             presence = .held(held.changed(to: held.session, isUnsaved: false, isUrgent: held.isUrgent))
-            if case .vaultFailed? = problem { problem = nil }
+            switch problem {
+            case .vaultFailed?, .vaultUnreachable?: problem = nil
+            default: break
+            }
             return [.schedule]
         case .becameUrgent:
             presence = .held(held.changed(to: held.session, isUnsaved: held.isUnsaved, isUrgent: true))

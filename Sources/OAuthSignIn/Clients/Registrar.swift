@@ -16,6 +16,8 @@ struct Registrar: Sendable {
 
     private static let deletionTimeout: Duration = .seconds(10)
 
+    var records: SharedRecords { SharedRecords(vault: vault, clock: clock) }
+
     /// Registers a client: reserve space in the vault, send the request, store the result.
     func register(_ order: RegistrationOrder) async throws(BrokerError) -> RegistrationView {
         let metadata = try await directory.metadata(of: order.sender, issuer: order.issuer)
@@ -26,7 +28,7 @@ struct Registrar: Sendable {
         let requests = try order.requests(metadata)
         // The client_id is not known yet. Unusable registrations are stored in the slot without a client_id.
         let waiting = RegistrationRecord.slot(order.account, issuer: order.issuer, clientID: nil)
-        try await BrokerError.mapping { () throws(VaultError) in try await vault.announce(waiting) }
+        _ = try await records.announce(waiting)
         do throws(BrokerError) {
             let view = try await register(order, requests, endpoint, waiting)
             _ = try? await vault.settle(waiting)
@@ -192,6 +194,7 @@ extension BrokerError {
         case .provider(.untrusted(let host, let reason)):
             .provider(.untrusted(host: host, reason: .both(reason, more)))
         case .vaultFailed(let reason): .vaultFailed(.both(reason, more))
+        case .vaultUnreachable(let reason, let seconds): .vaultUnreachable(.both(reason, more), retryAfter: seconds)
         case .vaultLocked(let reason, let obstacle): .vaultLocked(.both(reason, more), obstacle: obstacle)
         case .conflict(let reason, let cause): .conflict(.both(reason, more), cause: cause)
         case .misconfigured(let reason): .misconfigured(.both(reason, more))

@@ -7,6 +7,8 @@ internal import SessionVault
 /// Replaces an expired client secret with the registration's management token.
 extension Registrar {
     private static let renewalTimeout: Duration = .seconds(10)
+    /// How often another host may change the registration meanwhile.
+    private static let mostChanges = 5
 
     /// Reads the registration (RFC 7592 section 2.1): the provider may have a newer secret already. If it has not, an
     /// update without changes is sent (section 2.2), after which some providers issue a new secret. Each request is
@@ -15,6 +17,14 @@ extension Registrar {
     /// - Parameter sender: the account whose settings the requests use.
     /// - Throws: ``RegistrationRecord/expiry(of:)`` if the provider issues none.
     func renewSecret(_ slot: VaultSlot, as sender: Account) async throws(BrokerError) -> Secret {
+        for _ in 0..<Registrar.mostChanges {
+            if let secret = try await renewedSecret(slot, as: sender) { return secret }
+        }
+        throw BrokerError(.unreachable(.changedElsewhere))
+    }
+
+    /// Nil if another host has changed the registration: it is read again then.
+    private func renewedSecret(_ slot: VaultSlot, as sender: Account) async throws(BrokerError) -> Secret? {
         let entry = try await BrokerError.mapping { () throws(VaultError) in try await vault.load(slot) }
         guard var kept = entry.flatMap({ RegistrationRecord(decoding: $0.text) }), let clientID = kept.clientID else {
             throw RegistrationRecord.expiry(of: sender.name)
@@ -22,12 +32,12 @@ extension Registrar {
         // Another caller has renewed it meanwhile.
         if let secret = kept.secret, !kept.hasExpired(at: clock.wallInstant) { return secret }
         guard let read = kept.managements.first?.reading() else { throw RegistrationRecord.expiry(of: sender.name) }
-        let found = try await send(read, &kept, in: slot, as: sender)
+        guard let found = try await send(read, &kept, in: slot, as: sender) else { return nil }
         if let secret = try await take(found, clientID, &kept, in: slot, host: read.host) { return secret }
         guard let update = kept.managements.first.flatMap({ found.update(with: $0) }) else {
             throw RegistrationRecord.expiry(of: sender.name)
         }
-        let updated = try await send(update, &kept, in: slot, as: sender)
+        guard let updated = try await send(update, &kept, in: slot, as: sender) else { return nil }
         guard let secret = try await take(updated, clientID, &kept, in: slot, host: update.host) else {
             throw RegistrationRecord.expiry(of: sender.name)
         }
@@ -35,13 +45,16 @@ extension Registrar {
     }
 
     /// Sends a request about the registration. A new management token is stored before the rest of the response is
-    /// read.
+    /// read. Nil, and nothing is sent, if another host has changed the registration.
     private func send(
         _ request: HTTPRequest, _ kept: inout RegistrationRecord, in slot: VaultSlot, as sender: Account
-    ) async throws(BrokerError) -> RegistrationResponse {
+    ) async throws(BrokerError) -> RegistrationResponse? {
         var request = request
         request.limits.timeout = Registrar.renewalTimeout
-        try await BrokerError.mapping { () throws(VaultError) in try await vault.announce(slot) }
+        if try await records.announce(slot) {
+            try? await vault.settle(slot)
+            return nil
+        }
         let response: HTTPResponse
         do throws(BrokerError) {
             response = try await sender.send(request, toProvider: http)

@@ -47,12 +47,12 @@ struct MCPClients: Sendable {
             choice.redirectURI = account.redirectURI ?? ClientMetadataDocument.redirectURI
         case .registration:
             let issuer = announcement.connection.issuer
-            let known = isRenewed ? nil : try await record().client(at: issuer)
+            let known = try await record().client(at: issuer)
             let client: MCPClientRecord.Client
-            if let known, known.fits(account.redirectURI, scopes) {
+            if let known, !isRenewed, known.fits(account.redirectURI, scopes) {
                 client = known
             } else {
-                client = try await register(announcement, scopes, in: context)
+                client = try await register(announcement, scopes, instead: known, in: context)
             }
             choice.connection.clientID = client.clientID
             choice.connection.authentication = client.authentication
@@ -72,8 +72,10 @@ struct MCPClients: Sendable {
 
     // MARK: Registrations
 
+    /// - Parameter former: the client that cannot be used. If another host has replaced it meanwhile, its client is used.
     private func register(
-        _ announcement: MCPAnnouncement, _ scopes: [String], in context: SignInContext
+        _ announcement: MCPAnnouncement, _ scopes: [String], instead former: MCPClientRecord.Client?,
+        in context: SignInContext
     ) async throws(BrokerError) -> MCPClientRecord.Client {
         // The redirect URI is registered with its port: many MCP servers compare it byte for byte, unlike RFC 8252
         // section 7.3.
@@ -91,13 +93,26 @@ struct MCPClients: Sendable {
         let (clients, template, sent) = (self, account.redirectURI, order)
         return try await tools.work.attempt { () throws(BrokerError) in
             defer { turn() }
-            let view = try await clients.registrar.register(sent)
-            let client = MCPClientRecord.Client(
-                issuer: view.issuer, clientID: view.clientID,
-                authentication: ClientAuthentication(rawValue: view.authentication) ?? .none,
-                hasSecret: view.hasSecret, redirectURI: redirectURI, template: template, scopes: view.scopes)
-            try await clients.change { $0.add(client) }
-            return client
+            let slot = MCPClientRecord.slot(clients.account)
+            if try await clients.registrar.records.announce(slot),
+                let client = try await clients.record().client(at: sent.issuer), client.clientID != former?.clientID,
+                client.fits(template, scopes)
+            {
+                try? await clients.tools.vault.settle(slot)
+                return client
+            }
+            do throws(BrokerError) {
+                let view = try await clients.registrar.register(sent)
+                let client = MCPClientRecord.Client(
+                    issuer: view.issuer, clientID: view.clientID,
+                    authentication: ClientAuthentication(rawValue: view.authentication) ?? .none,
+                    hasSecret: view.hasSecret, redirectURI: redirectURI, template: template, scopes: view.scopes)
+                try await clients.change { $0.add(client) }
+                return client
+            } catch {
+                try? await clients.tools.vault.settle(slot)
+                throw error
+            }
         }.get()
     }
 
@@ -124,10 +139,11 @@ struct MCPClients: Sendable {
 
     /// Changes the record, in the account's turn of registrations.
     private func change(_ change: @Sendable (inout MCPClientRecord) -> Void) async throws(BrokerError) {
-        var record = try await record()
-        change(&record)
-        let (slot, text) = (MCPClientRecord.slot(account), record.encoded())
-        try await BrokerError.mapping { () throws(VaultError) in try await tools.vault.store(text, in: slot) }
+        try await registrar.records.change(MCPClientRecord.slot(account)) { text in
+            var record = text.flatMap { MCPClientRecord(decoding: $0) } ?? MCPClientRecord()
+            change(&record)
+            return record.encoded()
+        }
     }
 
     /// Deletes all registrations of the account, at their issuers and in the vault.

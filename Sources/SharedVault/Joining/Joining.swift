@@ -70,12 +70,14 @@ struct Joining: Sendable {
     }
 
     /// Accepts the invitation, if that was not done before. Without a name the host keeps the one of the last call.
+    /// `isNew` is false if the record said already that it was accepted.
     func accept(
         as name: String?, otherwise usual: String, invitation: Secret?
-    ) async throws(SharingFailure) -> (HostIdentity, JoiningRecord) {
+    ) async throws(SharingFailure) -> (HostIdentity, JoiningRecord?, isNew: Bool) {
         let former = try await mapping { () throws(VaultError) in try await self.record() }
         if let former, let identity = try await known(former, invitation) {
-            return (identity, try await mapping { () throws(VaultError) in try await accepted(former) })
+            let record = try await mapping { () throws(VaultError) in try await accepted(former) }
+            return (identity, record, isNew: !former.isAccepted)
         }
         var record = former ?? JoiningRecord(name: name ?? usual, random: random)
         if let name { record.name = name }
@@ -91,11 +93,13 @@ struct Joining: Sendable {
                 hosts.use(nil)
                 throw refusal(error, invitation)
             }
-            return (identity, try await mapping { () throws(VaultError) in try await accepted(record) })
+            return (identity, try await mapping { () throws(VaultError) in try await accepted(record) }, isNew: true)
         }
         hosts.use(record.password)
         record = try await mapping { () throws(VaultError) in try await accepted(record) }
-        do throws(HostFailure) { return (try await hosts.identity(), record) } catch { throw .hosts(error) }
+        do throws(HostFailure) { return (try await hosts.identity(), record, isNew: true) } catch {
+            throw .hosts(error)
+        }
     }
 
     /// Who this host is if its record was accepted before; nil if the invitation is still to be accepted.

@@ -22,11 +22,14 @@ public struct JoinedHost: Sendable, Equatable {
     public let owner: String
     /// What a host that has the key needs to give it to this one; nil if the role was set up in another way.
     public let code: HostCode?
+    /// False if it had joined before.
+    public let isNew: Bool
 
-    public init(name: String, owner: String, code: HostCode?) {
+    public init(name: String, owner: String, code: HostCode?, isNew: Bool) {
         self.name = name
         self.owner = owner
         self.code = code
+        self.isNew = isNew
     }
 }
 
@@ -80,18 +83,29 @@ public struct Sharing: Sendable {
         }
     }
 
-    /// Removes another host, by its name or role. Returns what it was called. Throws `noSuchHost` and `ownHost`.
+    /// Removes another host, by its name or role. Returns what it was called. Throws `noSuchHost` and `ownHost`. What it
+    /// had read is to be refreshed afterwards, see ``isStale(_:)``.
     public func remove(host word: String) async throws(SharingFailure) -> String {
         let hosts = try await list()
         guard let host = hosts.first(where: { $0.role == word }) ?? hosts.first(where: { $0.name == word }) else {
             throw .noSuchHost
         }
         guard !host.isSelf else { throw .ownHost }
-        guard try await asking({ hosts throws(HostFailure) in try await hosts.remove(host: host.role) }) else {
-            throw .noSuchHost
-        }
+        try await Removals(vault: vault).remove(host)
         return host.name ?? host.role
     }
+
+    /// True if a removed host may have read the session in the slot: it is to be refreshed once.
+    public func isStale(_ slot: VaultSlot) async -> Bool { await vault.isStale(slot) }
+
+    /// Goes on with removals that were begun and not ended, here or on another host.
+    public func resumeRemovals() async throws(SharingFailure) { try await Removals(vault: vault).resume() }
+
+    /// Yields when there may be a removal to go on with, or a session that is stale.
+    public var removalNews: AsyncStream<Void> { vault.removalNews.stream }
+
+    /// Lets ``removalNews`` yield.
+    public func lookAtRemovals() { vault.removalNews.continuation.yield() }
 
     /// Nil if the code is not this host's.
     private static func sealed(
@@ -129,14 +143,21 @@ extension SharedVault {
         as name: String?, otherwise usual: String, invitation: Secret?
     ) async throws(SharingFailure) -> JoinedHost {
         try await inTurn(joining.slot) { vault throws(SharingFailure) in
-            let found: (identity: HostIdentity, record: JoiningRecord?)
+            let found: (identity: HostIdentity, record: JoiningRecord?, isNew: Bool)
             if vault.membership != nil {
-                do throws(VaultError) { found = try await vault.joining.identify() } catch { throw .vault(error) }
+                do throws(VaultError) {
+                    let known = try await vault.joining.identify()
+                    found = (known.0, known.1, false)
+                } catch {
+                    throw .vault(error)
+                }
             } else {
                 found = try await vault.joining.accept(as: name, otherwise: usual, invitation: invitation)
             }
             vault.outage.tryNow()
-            return JoinedHost(name: found.identity.name, owner: found.identity.ownerName, code: found.record?.code)
+            return JoinedHost(
+                name: found.identity.name, owner: found.identity.ownerName, code: found.record?.code,
+                isNew: found.isNew)
         }
     }
 }

@@ -153,8 +153,8 @@ public protocol SharedRows: Sendable {
     /// there is no row. Returns the row.
     func restore(_ sealed: [UInt8], in key: RowKey, version: Int64) async throws(RowError) -> SharedRow
 
-    /// All rows that changed, as hints. Nil means that everything is to be looked at again: at every reconnect, and
-    /// every few seconds where LISTEN does not work.
+    /// All rows that changed, as hints. Nil means that everything is to be looked at again: when the connection is lost,
+    /// at every reconnect, and every few seconds where LISTEN does not work.
     var changes: AsyncStream<RowKey?> { get }
 }
 

@@ -177,7 +177,7 @@ extension UserMessage {
         case .resendTooEarly: self = .messageSentAlready
         case .provider(.rateLimited): self = .tooManyAttempts
         case .provider(.unreachable): self = .network
-        case .provider(.unavailable), .provider(.failing): self = .serviceDown
+        case .provider(.unavailable), .provider(.failing), .vaultUnreachable: self = .serviceDown
         default: self = .signInFailed
         }
     }

@@ -29,6 +29,8 @@ extension SupabaseProvider {
         if error.provesDeadGrant { return .dead(code: error.wordOfEnd) }
         if error.provesUnchanged { return .unchanged }
         if case .provider(.otherSession) = error { return .otherSession }
+        // Nothing was sent.
+        if case .vaultUnreachable = error { return .unknown }
         // The request may have rotated the refresh token. A project may accept the former one for only a few seconds
         // more.
         return error.isTransient && error != .cancelled ? .maybeRotated : .unknown

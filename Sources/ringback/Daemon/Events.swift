@@ -51,6 +51,7 @@ struct Events: ParsableCommand {
             data["account"]?.string ?? data["scheme"]?.string, event.name,
             data["state"]?.string, data["user"]?["email"]?.string ?? data["subject"]?.string,
             data["ends_at"]?.integer.map { "ends in \(TimeText.span($0 - TimeText.now()))" },
+            data["reason"]?.string, data["seconds"]?.integer.map { "after \(TimeText.span($0))" },
             RingbackError(reading: data["error"])?.detail,
         ]
         Output.line(words.compactMap { $0.map { Sanitizer.line($0) } }.joined(separator: "  "))

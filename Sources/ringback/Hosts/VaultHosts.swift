@@ -18,6 +18,20 @@ struct VaultHosts: ParsableCommand {
             var table = Table(columns: ["NAME", "KEY", "JOINED", "SEEN", "ROLE"])
             for host in answer["hosts"]?.array ?? [] { table.add(VaultHosts.cells(host)) }
             Output.table(table)
+            for name in answer["stale"]?.array?.compactMap(\.string) ?? [] {
+                Output.note(
+                    "\(Sanitizer.line(name)) was not refreshed since a host was removed: what that host had read may still "
+                        + "be good. It is tried again by itself.")
+            }
+            VaultHosts.showLeft(answer)
+        }
+    }
+
+    /// Sessions that only another host can refresh.
+    static func showLeft(_ answer: JSON) {
+        for name in answer["left"]?.array?.compactMap(\.string) ?? [] {
+            Output.note(
+                "\(Sanitizer.line(name)) is not configured here: its session is refreshed by a host that has it.")
         }
     }
 

@@ -34,9 +34,10 @@ struct VaultRemoveHost: ParsableCommand {
                 "\(Sanitizer.line(answer["host"]?.string ?? host)) was removed. Sessions refreshed: \(count).")
             for name in failed where RequestTarget.isAccountName(name) {
                 Output.note(
-                    "\(name) was not refreshed: what that host had read may still be good. Run: ringback refresh \(name) --force"
-                )
+                    "\(name) was not refreshed: what that host had read may still be good. It is tried again by itself, or "
+                        + "run: ringback refresh \(name) --force")
             }
+            VaultHosts.showLeft(answer)
         }
         if !failed.isEmpty { throw ExitCode(ExitStatus.failed) }
     }

@@ -32,7 +32,7 @@ enum ExitStatus {
         case .accessDenied, .policyDenied, .cancelled, .flowCancelled, "consent_required", "consent_timeout",
             CodeEntry.inputNeeded:
             4
-        case .providerUnreachable, .rateLimited, .invalidProviderResponse: 5
+        case .providerUnreachable, .rateLimited, .invalidProviderResponse, .vaultUnreachable: 5
         case .timeout, .timedOut, .flowExpired: 6
         case .invalidConfiguration: isOfOptions(error) ? usage : badConfiguration
         case AccountChoice.kind, .accountNotFound, ExitStatus.usageKind: usage

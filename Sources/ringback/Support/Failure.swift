@@ -55,7 +55,11 @@ struct Failure {
         case .invalidConfiguration where error.problem?.extensions["credential"]?.string != nil:
             let name = Sanitizer.line(error.problem?.extensions["credential"]?.string ?? "")
             return "Start the daemon with --credential-fd \(name)=N, or as a unit with LoadCredential=\(name):PATH."
-        case .rateLimited, .providerUnreachable:
+        // Where an exposed socket is used, nothing of the vault is shown.
+        case .vaultUnreachable where error.problem?.extensions["exposed_socket"] == nil:
+            let time = error.retryAfter.map { "in \(TimeText.span($0))" } ?? "later"
+            return "Try again \(time). To see what the vault lacks, run: ringback vault status"
+        case .rateLimited, .providerUnreachable, .vaultUnreachable:
             // The message for the user says already that one may try again.
             return error.retryAfter.map { "Try again in \(TimeText.span($0))." }
                 ?? (error.userMessage == nil ? "Try again later." : nil)

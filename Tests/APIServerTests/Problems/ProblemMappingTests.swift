@@ -30,6 +30,9 @@ import Testing
         (.wrongPassphrase, .invalidCredentials, nil),
         (.tooManyAttempts(retryAfter: 9), .rateLimited, "Too many attempts. Please wait a few minutes."),
         (.vaultFailed(.any), .internalError, nil),
+        (
+            .vaultUnreachable(.any), .vaultUnreachable, "Service temporarily unavailable. Please try again later."
+        ),
         (.misconfigured(.any), .invalidConfiguration, nil),
         (.timedOut, .timeout, nil), (.cancelled, .shuttingDown, nil),
         (

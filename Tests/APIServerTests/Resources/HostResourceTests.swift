@@ -27,7 +27,9 @@ private final class FakeHosts: VaultHosts {
 
     func join(as name: String?, invitation: Secret?) async throws(SharingFailure) -> JoinedHost {
         try note("join \(name ?? "-") \(invitation?.revealed() ?? "-")")
-        return JoinedHost(name: name ?? "machine", owner: "ada", code: HostCode(Secret("7K2QX00000111112222Z")))
+        let isNew = asked.count { $0.hasPrefix("join") } == 1
+        return JoinedHost(
+            name: name ?? "machine", owner: "ada", code: HostCode(Secret("7K2QX00000111112222Z")), isNew: isNew)
     }
 
     func invite(lasting: Duration) async throws(SharingFailure) -> HostInvitation {
@@ -53,6 +55,10 @@ private final class FakeHosts: VaultHosts {
         try note("remove \(host)")
         return "desktop"
     }
+
+    func isStale(_ slot: VaultSlot) async -> Bool { slot.account != "fresh" }
+
+    func refreshStale() { state.withLock { $0.asked.append("refresh") } }
 }
 
 @Suite(.timeLimit(.minutes(1))) struct `Hosts on the socket` {
@@ -76,7 +82,7 @@ private final class FakeHosts: VaultHosts {
         for (method, path, body) in Self.requests { await house.ask(method, path, body) }
         #expect(
             hosts.asked == [
-                "join laptop canary-invitation", "list", "invite 600.0 seconds", "remove desktop",
+                "join laptop canary-invitation", "list", "invite 600.0 seconds", "remove desktop", "refresh",
                 "share 7K2QX-00000-11111-2222Z",
             ])
         let entries = await house.ask("GET", "/v1/audit")["entries"]?.array ?? []
@@ -85,6 +91,13 @@ private final class FakeHosts: VaultHosts {
             #expect(log.contains("\"\(event)\""), "\(event)")
         }
         #expect(!log.contains("canary") && !log.contains("7K2QX"))
+    }
+
+    @Test func `a host that joins again, which changes nothing, is not in the audit log again`() async throws {
+        let house = try await APIHouse(hosts: FakeHosts())
+        for _ in 0..<3 { #expect(await house.ask("POST", "/v1/vault/join", "{}").status == 200) }
+        let entries = await house.ask("GET", "/v1/audit")["entries"]?.array ?? []
+        #expect(entries.count { $0["event"] == "vault_joined" } == 1)
     }
 
     @Test func `an invitation has what the new host's configuration needs`() async throws {
@@ -132,7 +145,7 @@ private final class FakeHosts: VaultHosts {
         (.noSuchHost, 404, "not_found"), (.ownHost, 409, "state_conflict"),
         (.hosts(.invitationUsed), 409, "state_conflict"), (.hosts(.tooManyHosts), 409, "state_conflict"),
         (.hosts(.nameTaken), 409, "state_conflict"), (.hosts(.notJoined), 423, "vault_locked"),
-        (.hosts(.database(.unreachable(.noConnection))), 500, "internal_error"),
+        (.hosts(.database(.unreachable(.noConnection))), 503, "vault_unreachable"),
         (.hosts(.cryptography), 409, "state_conflict"), (.vault(.locked(.locked)), 423, "vault_locked"),
     ]
 
@@ -147,12 +160,24 @@ private final class FakeHosts: VaultHosts {
         #expect(answer["detail"]?.string?.hasSuffix(".") == true, "\(answer.text)")
     }
 
-    @Test func `after a removal every session is refreshed once, and what failed is told`() async throws {
+    @Test func `after a removal what is stale is refreshed once, and what failed or belongs elsewhere is told`()
+        async throws
+    {
         let house = try await APIHouse(hosts: FakeHosts())
-        try await house.signIn()
+        try await house.configure([
+            try APIHouse.account("work"), try APIHouse.account("fresh"), try APIHouse.account("gone"),
+        ])
+        for name in ["work", "fresh", "gone"] { try await house.signIn(name) }
+        try await house.configure([try APIHouse.account("work"), try APIHouse.account("fresh")])
+        let listed = await house.ask("GET", "/v1/vault/hosts")
+        #expect(listed["stale"] == ["work"] && listed["left"] == ["gone"], "\(listed.text)")
         let before = house.provider.tokenRequests
         let answer = await house.ask("DELETE", "/v1/vault/hosts/desktop")
         #expect(answer["host"] == "desktop" && answer["refreshed"] == ["work"] && answer["failed"] == [])
+        #expect(answer["left"] == ["gone"], "\(answer.text)")
         #expect(house.provider.tokenRequests == before + 1)
+        house.provider.goAway()
+        let away = await house.ask("DELETE", "/v1/vault/hosts/desktop")
+        #expect(away.status == 200 && away["refreshed"] == [] && away["failed"] == ["work"], "\(away.text)")
     }
 }

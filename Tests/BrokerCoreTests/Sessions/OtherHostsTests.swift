@@ -93,15 +93,40 @@ import Testing
         house.clock.advance(by: 3_570)
         await house.vault.answer(.wait(.seconds(600)))
         #expect(try await house.token() == "access-2")
-        let error = BrokerError.vaultFailed(.session(.heldElsewhere(House.name, wait: .seconds(600))))
+        let error = BrokerError.vaultUnreachable(.session(.heldElsewhere(House.name, wait: .seconds(600))))
         #expect(try await house.view.error == error)
         house.clock.advance(by: 40)
         // The wait is not over: nobody is asked.
-        #expect(await house.failure() == error)
+        #expect(
+            await house.failure()
+                == .vaultUnreachable(.session(.heldElsewhere(House.name, wait: .seconds(560))), retryAfter: 560))
         #expect(house.refreshCount == 0)
         house.clock.advance(by: 600)
         #expect(try await house.token() == "access-3")
         #expect(try await house.view.error == nil)
+    }
+
+    @Test func `a database that is away is an error that ends by itself, and the session is kept`() async throws {
+        let house = try await House.expired()
+        let away = Reason.vault(.unreachable(.databaseAway(.timedOut)))
+        await house.vault.failAnnouncing(with: .unreachable(.databaseAway(.timedOut)))
+        #expect(await house.failure() == .vaultUnreachable(away))
+        // During back-off a caller is told how long that lasts.
+        guard case .vaultUnreachable(away, retryAfter: .some(let seconds)) = await house.failure() else {
+            throw Unexpected()
+        }
+        #expect((1...30).contains(seconds))
+        #expect(try await house.view.state == .authenticated)
+        #expect(house.refreshCount == 0)
+        await house.vault.failAnnouncing(with: nil)
+        house.clock.advance(by: 31)
+        #expect(try await house.token() == "access-3")
+        #expect(try await house.view.error == nil)
+    }
+
+    @Test func `a record that does not open with the hosts' key does not count as one that is away`() {
+        #expect(BrokerError(.unreachable(.olderRow)) == .vaultUnreachable(.vault(.unreachable(.olderRow))))
+        #expect(BrokerError(.unreachable(.foreignRow)) == .vaultFailed(.vault(.unreachable(.foreignRow))))
     }
 
     @Test func `refresh tokens of other hosts are presented in the order in which they came`() async throws {
@@ -118,7 +143,7 @@ import Testing
         let house = try await House.expired()
         await house.vault.setProvesEnds(false)
         house.provider.script(.token, .invalidGrant)
-        let error = BrokerError.vaultFailed(.session(.endUncertain(House.name)))
+        let error = BrokerError.vaultUnreachable(.session(.endUncertain(House.name)))
         #expect(await house.failure() == error)
         let view = try await house.view
         #expect(view.state == .authenticated && view.error == error)

@@ -3,7 +3,8 @@ import Secrets
 
 @testable import SharedVault
 
-/// What a person types as a host's code, what a host keeps of its joining, and what the database shows of another host.
+/// What a person types as a host's code, what a host keeps of its joining, what the database shows of another host, and the
+/// record of removed hosts.
 enum JoiningLaw {
     private static let code = HostCode([UInt8](repeating: 7, count: HostCode.randomLength))
     private static let agreement = Secret(bytes: [UInt8](repeating: 9, count: AgreementKey.length))
@@ -16,6 +17,9 @@ enum JoiningLaw {
         }
         if let record = JoiningRecord(reading: text) {
             try hold("a record is read as it was written", JoiningRecord(reading: record.encoded()) == record)
+        }
+        if let record = RemovalRecord(reading: text) {
+            try hold("removals are read as they were written", RemovalRecord(reading: record.encoded()) == record)
         }
         try hold("nothing proves itself", try code.publicKey(in: bytes, of: "role") == nil)
         let key = try AgreementKey(secret: agreement)

@@ -70,6 +70,7 @@ struct `A vault that two hosts share` {
             let first = try await stage.ringback(
                 "vault", "join", "--name", "laptop", stdin: try text(made, "password") + "\n")
             #expect(first.status == 0 && first.out.contains("The vault is open."), "\(first)")
+            #expect(try await stage.ringback("vault", "join").status == 0)
             try await stage.signIn()
             let token = try #require(try await stage.token())
 
@@ -108,6 +109,7 @@ struct `A vault that two hosts share` {
 
             // What was done is in the log, without what is secret.
             let audit = try await stage.ringback("audit", "--all")
+            #expect(audit.lines.count { $0.contains("vault_joined") } == 1, "\(audit)")
             for event in ["vault_joined", "host_invited", "key_shared", "host_removed"] {
                 #expect(audit.out.contains(event), "\(event)")
             }

@@ -8,6 +8,7 @@ struct HouseDatabase {
     static let isPossible = !FileTree.names(in: "/usr/lib/postgresql").isEmpty
 
     let directory: String
+    private let stage: Stage
 
     /// Starts the server with a database named `vault`.
     init(_ stage: Stage) async throws {
@@ -15,11 +16,23 @@ struct HouseDatabase {
         guard unsafe mkdtemp(&template) != nil else { throw SystemError(call: "mkdtemp", code: errno) }
         let directory = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
         self.directory = directory
+        self.stage = stage
         _ = try stage.start("/bin/bash", ["-c", Self.script, "database", directory])
         try await stage.eventually("a database", within: Bound.seconds(60)) {
             unsafe access("\(directory)/ready", F_OK) == 0
         }
     }
+
+    /// Ends the server, as a crash does, until ``comeBack()``.
+    func goAway() async throws {
+        _ = unsafe close(creat("\(directory)/away", 0o600))
+        let lines = FileTree.text(of: "\(directory)/data/postmaster.pid")?.split(separator: "\n") ?? []
+        if let pid = lines.first.flatMap({ Int32($0) }) { kill(pid, SIGQUIT) }
+        try await stage.eventually("the end of the database") { unsafe access("\(directory)/gone", F_OK) == 0 }
+    }
+
+    /// Starts the server again.
+    func comeBack() { _ = unsafe unlink("\(directory)/away") }
 
     /// As an administrator reaches it.
     var url: String {
@@ -40,11 +53,21 @@ struct HouseDatabase {
         fi
         $as "$programs/initdb" -D data -U postgres -E UTF8 --locale=C.UTF-8 --no-sync --auth=trust >init.log 2>&1 || exit 1
         printf 'local all postgres trust\nlocal all all scram-sha-256\n' >data/pg_hba.conf
-        $as "$programs/postgres" -D data -k "$1" -c listen_addresses= -c fsync=off -c shared_buffers=16MB \
-            >server.log 2>&1 </dev/null &
-        server=$!
-        until "$programs/psql" -h "$1" -U postgres -qc 'create database vault' >/dev/null 2>&1; do sleep 0.05; done
-        touch ready
-        wait $server
+        while :; do
+            $as "$programs/postgres" -D data -k "$1" -c listen_addresses= -c fsync=off -c shared_buffers=16MB \
+                >>server.log 2>&1 </dev/null &
+            server=$!
+            if [ ! -e ready ]; then
+                until "$programs/psql" -h "$1" -U postgres -qc 'create database vault' >/dev/null 2>&1; do
+                    sleep 0.05
+                done
+                touch ready
+            fi
+            wait $server
+            [ -e away ] || exit 1
+            touch gone
+            while [ -e away ]; do sleep 0.05; done
+            rm gone
+        done
         """#
 }

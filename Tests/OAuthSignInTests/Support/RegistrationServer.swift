@@ -84,12 +84,13 @@ struct Office {
     let vault = RecordingVault()
     let facts = Facts()
     let work = Work()
+    let clock = TestClock()
     let broker: Broker
 
     init(_ accounts: [Account] = []) async {
         let doors = Doors()
         broker = Broker(
-            vault: vault, http: server, callbackReceiver: doors.callbackReceiver, work: work, clock: TestClock().clock,
+            vault: vault, http: server, callbackReceiver: doors.callbackReceiver, work: work, clock: clock.clock,
             record: facts.record)
         await broker.configure(accounts)
         await broker.vaultSettled()

@@ -10,7 +10,7 @@ from .models import EventData
 EVENT_NAMES = frozenset({
     "initial_session", "signed_in", "token_refreshed", "user_updated", "signed_out", "password_recovery",
     "mfa_challenge_verified", "sign_in_failed", "refresh_failed", "session_ending", "deep_link", "listener_replaced",
-    "dropped",
+    "database_away", "database_returned", "dropped",
 })
 
 

@@ -75,6 +75,7 @@ class EventData(TypedDict, total=False):
     error: dict[str, Any]
     scheme: str
     reason: str
+    seconds: int
     at: int
 
 

@@ -1,5 +1,6 @@
 internal import BrokerCore
 internal import LocalHTTP
+internal import OAuthSignIn
 internal import RingbackAPI
 internal import Secrets
 internal import SessionVault
@@ -49,7 +50,7 @@ struct HostResource: Resource {
         let joined = try await ask(call) { () throws(SharingFailure) in
             try await hosts.join(as: name, invitation: password)
         }
-        records?.note(.joined(name: joined.name, owner: joined.owner))
+        if joined.isNew { records?.note(.joined(name: joined.name, owner: joined.owner)) }
         var object = JSONObject([.init("host", .string(joined.name)), .init("owner", .string(joined.owner))])
         do throws(BrokerError) {
             try await broker.openVaultAgain()
@@ -64,7 +65,11 @@ struct HostResource: Resource {
     func list(_ call: Call) async throws(Problem) -> ServerResponse {
         let hosts = try hosts()
         let found = try await ask(call) { () throws(SharingFailure) in try await hosts.list() }
-        return ServerResponse(json: ["hosts": .array(found.map(\.json))])
+        return ServerResponse(json: [
+            "hosts": .array(found.map(\.json)),
+            "stale": HostResource.names(await EverySession(of: broker).names(where: hosts.isStale).map(\.rawValue)),
+            "left": HostResource.names(await SealedSessions(of: broker).accounts(where: hosts.isStale)),
+        ])
     }
 
     func invite(_ call: Call) async throws(Problem) -> ServerResponse {
@@ -100,14 +105,18 @@ struct HostResource: Resource {
         let name = try await ask(call) { () throws(SharingFailure) in try await hosts.remove(host: word) }
         records?.note(.removed(host: name))
         // What it had read is stale afterwards.
-        let outcomes = await EverySession(of: broker).refresh()
+        let outcomes = await EverySession(of: broker).refresh(where: hosts.isStale)
+        hosts.refreshStale()
         let names = { (isFailed: Bool) in
-            JSON.array(outcomes.filter { ($0.error != nil) == isFailed }.map { .string($0.account.rawValue) })
+            HostResource.names(outcomes.filter { ($0.error != nil) == isFailed }.map(\.account.rawValue))
         }
         return ServerResponse(json: [
             "host": .string(name), "refreshed": names(false), "failed": names(true),
+            "left": HostResource.names(await SealedSessions(of: broker).accounts(where: hosts.isStale)),
         ])
     }
+
+    private static func names(_ accounts: [String]) -> JSON { .array(accounts.map { .string($0) }) }
 
     private static func isName(_ text: String) -> Bool {
         let letters = text.utf8.map { byte in
@@ -143,7 +152,7 @@ struct HostResource: Resource {
 
 extension Set<ErrorCode> {
     static let ofHosts: Set<ErrorCode> = [
-        .vaultNotShared, .vaultLocked, .stateConflict, .internalError, .shuttingDown, .timeout,
+        .vaultNotShared, .vaultLocked, .vaultUnreachable, .stateConflict, .internalError, .shuttingDown, .timeout,
     ]
 }
 
@@ -166,7 +175,17 @@ extension Component {
             .required("host", .string), .required("owner", .string),
             .optional("code", .string, "What a host that has the key needs to give it to this one"),
         ])
-    fileprivate static let hosts = Component("VaultHosts", [.required("hosts", .array(.component(.host)))])
+    fileprivate static let hosts = Component(
+        "VaultHosts",
+        [
+            .required("hosts", .array(.component(.host))),
+            .required(
+                "stale", .array(.string), "Accounts whose session a removed host may have read: they are refreshed"),
+            left,
+        ])
+    private static let left = Member.required(
+        "left", .array(.string),
+        "The same of accounts that are not configured here: a host that has them refreshes them")
     fileprivate static let host = Component(
         "VaultHost",
         [
@@ -186,6 +205,9 @@ extension Component {
         "RemovedHost",
         [
             .required("host", .string), .required("refreshed", .array(.string)),
-            .required("failed", .array(.string), "Accounts whose session what the host had read may still be good for"),
+            .required(
+                "failed", .array(.string),
+                "Accounts whose session what the host had read may still be good for; it is tried again"),
+            left,
         ])
 }

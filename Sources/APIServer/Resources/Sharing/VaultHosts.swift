@@ -1,4 +1,5 @@
 public import Secrets
+public import SessionVault
 public import SharedVault
 
 /// What hosts that share the vault do for each other. The daemon's main provides it, if the vault is shared.
@@ -12,6 +13,10 @@ public protocol VaultHosts: Sendable {
     func list() async throws(SharingFailure) -> [Host]
     /// Removes another host, by name or role. Returns what it was called.
     func remove(host: String) async throws(SharingFailure) -> String
+    /// True if a removed host may have read the session in the slot, which was not refreshed since.
+    func isStale(_ slot: VaultSlot) async -> Bool
+    /// What is stale is refreshed from now on, again and again until nothing is left.
+    func refreshStale()
 }
 
 /// An invitation, and what the invited host's configuration is to have.

@@ -41,7 +41,7 @@ struct Backoff: Sendable {
             attempts.append(boot)
             attempts.removeAll { $0 <= boot - Backoff.hour }
         // Every refresh token was presented.
-        case .vaultFailed(.session(.endUncertain)): longest = Backoff.longest
+        case .vaultUnreachable(.session(.endUncertain), _): longest = Backoff.longest
         default: break
         }
         let half = min(.seconds(1 << (failures - 1)), longest) / 2
@@ -79,7 +79,7 @@ struct Backoff: Sendable {
     /// The error for a caller who comes before the wait is over; nil if a request may be made.
     func refusal(at boot: BootInstant) -> BrokerError? {
         guard let error, boot < until else { return nil }
-        return refusalByProvider(at: boot) ?? error
+        return refusalByProvider(at: boot) ?? error.waiting((until - boot).secondsRoundedUp)
     }
 
     /// The same, but only the provider's `Retry-After` counts.

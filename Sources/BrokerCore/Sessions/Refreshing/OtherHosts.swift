@@ -75,6 +75,16 @@ struct RefreshWaits: Sendable {
 extension BrokerError {
     /// How long another host may be at the session, if that is why nothing was sent.
     var waitForOtherHost: Duration? {
-        if case .vaultFailed(.session(.heldElsewhere(_, let wait))) = self { wait } else { nil }
+        if case .vaultUnreachable(.session(.heldElsewhere(_, let wait)), _) = self { wait } else { nil }
+    }
+
+    /// The same for a caller who comes later: it is tried again in so many seconds.
+    func waiting(_ seconds: Int) -> BrokerError {
+        switch self {
+        case .vaultUnreachable(.session(.heldElsewhere(let name, _)), _):
+            .vaultUnreachable(.session(.heldElsewhere(name, wait: .seconds(seconds))), retryAfter: seconds)
+        case .vaultUnreachable(let reason, _): .vaultUnreachable(reason, retryAfter: seconds)
+        default: self
+        }
     }
 }

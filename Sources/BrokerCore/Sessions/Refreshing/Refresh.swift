@@ -75,7 +75,7 @@ struct Refresh: Sendable {
     ) async -> Result<Void, BrokerError> {
         if manager.hasOther(than: session.tokens[key]?.value, key, id) { return .success(()) }
         guard changesLeft > 0 else {
-            return .failure(.vaultFailed(.session(.heldElsewhere(id.account, wait: .seconds(1)))))
+            return .failure(.vaultUnreachable(.session(.heldElsewhere(id.account, wait: .seconds(1)))))
         }
         return await run(by: manager, changesLeft: changesLeft - 1)
     }
@@ -93,7 +93,7 @@ struct Refresh: Sendable {
         switch meaning {
         case .dead(let code) where key == .own:
             if await turn.provesEnd(by: manager) { return await manager.end(lane, code) }
-            error = .vaultFailed(.session(.endUncertain(name)))
+            error = .vaultUnreachable(.session(.endUncertain(name)))
             await turn.settle(by: manager)
         case .dead:
             // Some providers send this error for a scope without consent. A refresh of the session's own token

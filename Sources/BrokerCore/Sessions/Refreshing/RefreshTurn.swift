@@ -42,7 +42,7 @@ struct RefreshTurn: Sendable {
             await manager.takeUp(.init(.success(entry), of: lane.account.name, by: manager.clock), lane.id)
             return nil
         case .wait(let wait):
-            throw .vaultFailed(.session(.heldElsewhere(lane.account.name, wait: wait)))
+            throw .vaultUnreachable(.session(.heldElsewhere(lane.account.name, wait: wait)))
         }
     }
 

@@ -1,0 +1,85 @@
+// A host is removed in this order. Whoever removes it can be killed between any two steps; that host goes on when it is
+// started again, and so does any other host that sees the record.
+//
+// 1. The record in the database says that the removal has begun.
+// 2. The database removes the host: from then on it reads nothing.
+// 3. The record says that the removal is done: its count grows.
+// 4. Each session whose content has a lower count is refreshed once, by a host that has its account.
+
+internal import SessionVault
+
+/// The steps 1 to 3.
+struct Removals: Sendable {
+    let vault: SharedVault
+
+    func remove(_ host: Host) async throws(SharingFailure) {
+        let removal = RemovalRecord.Begun(role: host.role, name: host.name ?? host.role)
+        try await change { $0.begin(removal) }
+        try await finish(removal)
+    }
+
+    /// Goes on with what was begun, here or on another host.
+    func resume() async throws(SharingFailure) {
+        for removal in await vault.removals.begun where removal.role != vault.place.role { try await finish(removal) }
+    }
+
+    private func finish(_ removal: RemovalRecord.Begun) async throws(SharingFailure) {
+        // False if the database has removed it before.
+        do throws(HostFailure) { _ = try await vault.hosts.remove(host: removal.role) } catch { throw .hosts(error) }
+        try await change { $0.end(removal) }
+    }
+
+    private func change(_ body: @escaping @Sendable (inout RemovalRecord) -> Void) async throws(SharingFailure) {
+        do throws(VaultError) { try await vault.changeRemovals(body) } catch { throw .vault(error) }
+    }
+}
+
+extension SharedVault {
+    /// How often another host may change the record while it is changed here.
+    private static let mostChanges = 10
+
+    /// The record, as far as this host has it.
+    var removals: RemovalRecord {
+        guard let content = slots[removalSlot]?.entry?.content else { return RemovalRecord() }
+        if removalsRead?.name != content.name {
+            removalsRead = (content.name, content.text.flatMap { RemovalRecord(reading: $0) } ?? RemovalRecord())
+        }
+        return removalsRead?.record ?? RemovalRecord()
+    }
+
+    /// Changes the record in the database; nothing is written while that is away.
+    func changeRemovals(_ body: @Sendable (inout RemovalRecord) -> Void) async throws(VaultError) {
+        // Another slot's turn: those of the record are taken by what is called here.
+        let turn = VaultSlot(account: "removing", binding: "", kind: .hostsKey)
+        try await inTurn(turn) { vault throws(VaultError) in
+            for _ in 0..<SharedVault.mostChanges {
+                _ = try await vault.load(vault.removalSlot)
+                let former = vault.removals
+                var record = former
+                body(&record)
+                guard record != former else { return }
+                do throws(VaultError) {
+                    return try await vault.store(record.encoded(), in: vault.removalSlot, as: .edit)
+                } catch {
+                    guard error == .unreachable(.changedElsewhere) || error == .unreachable(.heldElsewhere) else {
+                        throw error
+                    }
+                }
+            }
+            throw .unreachable(.changedElsewhere)
+        }
+    }
+
+    /// True if a removed host may have read the session that is in the slot.
+    func isStale(_ slot: VaultSlot) -> Bool {
+        guard slot.kind == .session, let content = slots[slot]?.entry?.content, content.text != nil else {
+            return false
+        }
+        return content.removals < removals.count
+    }
+
+    /// To be called when a slot was read: there may be something to do about removals.
+    func noteRemovals(in slot: VaultSlot) {
+        if slot == removalSlot || isStale(slot) { removalNews.continuation.yield() }
+    }
+}
