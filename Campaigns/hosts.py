@@ -9,8 +9,10 @@ herd      all callers of all hosts ask at the moment of an expiry: one refresh r
 pooler    the same through pgbouncer in transaction mode
 sign-out  on one host ends the session on every host within a second
 crash     SIGKILL of a daemon before and after each call of a refresh that writes, while another host asks
+points    the database killed before each call of a refresh that writes, and in the midst of each of its statements
 outage    the database killed and frozen, a host cut off and stopped beyond its lease, clocks an hour apart
 failover  to a streaming replica that lacks the last refreshes
+standby   one that commits wait for: it is gone and comes back, and takes the primary's place in the middle of refreshes
 cost      of a hand-out and of a refresh, beside a vault of one host, with 10,000 other rows in the database
 move      a host with sessions of its own gets a database, killed at each call that writes
 """
@@ -24,14 +26,16 @@ from hosts_commands import commands  # noqa: E402
 from hosts_cost import cost  # noqa: E402
 from hosts_crash import crash, move  # noqa: E402
 from hosts_herd import herd, pooler, sign_out  # noqa: E402
-from hosts_outage import failover, outage  # noqa: E402
+from hosts_outage import outage  # noqa: E402
+from hosts_points import points  # noqa: E402
+from hosts_standby import failover, standby  # noqa: E402
 from house import Died  # noqa: E402
 from report import Report, could_not_run, options, progress  # noqa: E402
 from shim import NoCompiler  # noqa: E402
 from stage import Trouble  # noqa: E402
 
-PARTS = {"commands": commands, "herd": herd, "pooler": pooler, "sign-out": sign_out, "crash": crash, "outage": outage, "failover": failover,
-         "cost": cost, "move": move}
+PARTS = {"commands": commands, "herd": herd, "pooler": pooler, "sign-out": sign_out, "crash": crash, "points": points, "outage": outage,
+         "failover": failover, "standby": standby, "cost": cost, "move": move}
 
 
 def main():
