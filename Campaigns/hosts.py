@@ -4,6 +4,7 @@
 The provider rotates refresh tokens and forgives no reuse: a second refresh request of one session ends it, and is counted.
 Each host is in a network namespace of its own and has joined by the commands that a person types. Parts:
 
+compose   Examples/database/compose.yaml: Compose takes it, and its server does for docs/many-hosts.md
 commands  those of docs/many-hosts.md, as they are typed
 herd      all callers of all hosts ask at the moment of an expiry: one refresh request each time
 pooler    the same through pgbouncer in transaction mode
@@ -23,6 +24,7 @@ sys.dont_write_bytecode = True
 import hosts_database  # noqa: E402
 import hosts_network  # noqa: E402
 from hosts_commands import commands  # noqa: E402
+from hosts_compose import compose  # noqa: E402
 from hosts_cost import cost  # noqa: E402
 from hosts_crash import crash, move  # noqa: E402
 from hosts_herd import herd, pooler, sign_out  # noqa: E402
@@ -34,8 +36,8 @@ from report import Report, could_not_run, options, progress  # noqa: E402
 from shim import NoCompiler  # noqa: E402
 from stage import Trouble  # noqa: E402
 
-PARTS = {"commands": commands, "herd": herd, "pooler": pooler, "sign-out": sign_out, "crash": crash, "points": points, "outage": outage,
-         "failover": failover, "standby": standby, "cost": cost, "move": move}
+PARTS = {"compose": compose, "commands": commands, "herd": herd, "pooler": pooler, "sign-out": sign_out, "crash": crash,
+         "points": points, "outage": outage, "failover": failover, "standby": standby, "cost": cost, "move": move}
 
 
 def main():

@@ -111,18 +111,21 @@ class Database:
         os.makedirs(self.socket(address), exist_ok=True)
         shutil.copystat(self.directory, self.socket(address))
         os.chown(self.socket(address), os.stat(self.directory).st_uid, os.stat(self.directory).st_gid)
+        settings = [*self.settings(address), "shared_buffers=32MB", "max_connections=300", "wal_keep_size=64MB"]
         with open(os.path.join(self.directory, "log"), "ab") as log:
             self.servers[address] = subprocess.Popen(
                 [*self.hub.prefix, *self.user, os.path.join(self.programs, "postgres"), "-D", self.place(address),
-                 "-k", self.socket(address), "-c", f"listen_addresses={address}", "-c", "ssl=on",
-                 "-c", f"ssl_cert_file={self.directory}/server.pem", "-c", f"ssl_key_file={self.directory}/server.key",
-                 "-c", "shared_buffers=32MB", "-c", "max_connections=300", "-c", "wal_keep_size=64MB"],
+                 "-k", self.socket(address), *(word for setting in settings for word in ["-c", setting])],
                 env=self.environment, cwd=self.directory, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         ready = [os.path.join(self.programs, "pg_isready"), "-q", "-h", self.socket(address)]
         until("PostgreSQL", lambda: subprocess.run(ready, env=self.environment).returncode == 0
               or self.servers[address].poll() is not None, 60)
         if self.servers[address].poll() is not None:
             raise Trouble("PostgreSQL did not start: " + self.log())
+
+    def settings(self, address):
+        return [f"listen_addresses={address}", "ssl=on", f"ssl_cert_file={self.directory}/server.pem",
+                f"ssl_key_file={self.directory}/server.key"]
 
     def log(self):
         with open(os.path.join(self.directory, "log"), errors="replace") as file:

@@ -145,7 +145,7 @@ class Host:
 class Fleet:
     """The sandbox, the database and the hosts of one owner, all signed in to one account."""
 
-    def __init__(self, binaries, count, shimmed=0, through=(PRIMARY,), standby=False):
+    def __init__(self, binaries, count, shimmed=0, through=(PRIMARY,), standby=False, database=Database):
         self.binaries = os.path.realpath(binaries)
         self.directory = tempfile.mkdtemp(prefix="ringback-hosts-")
         self.hosts, self.hub, self.database, self.sandbox = [], None, None, None
@@ -155,11 +155,11 @@ class Fleet:
             self.shim = build(self.directory)
             self.sandbox = Sandbox(self.binaries, self.directory)
             self.hub = Hub(ADDRESSES)
-            self.database = Database(self.hub)
+            self.database = database(self.hub)
             if standby:
                 self.database.start_standby()
             self.reset()
-            invitation = self.prepare(through)
+            invitation = self.prepare(through) if count else None
             for number in range(count):
                 host = Host(self, f"host{number + 1}", shimmed=number < shimmed)
                 self.hosts.append(host)
@@ -191,13 +191,12 @@ class Fleet:
                 if not left:
                     raise
 
-    def administrate(self, verb, *words, status=0):
-        """`ringback vault …` of an administrator, in the hub."""
+    def administrate(self, verb, *words, given="", status=0):
+        """`ringback vault …` of an administrator, in the hub. Without a status any will do."""
         done = subprocess.run(
             [*self.hub.prefix, os.path.join(self.binaries, "ringback"), "vault", verb, *words],
-            env={"PATH": "/usr/bin:/bin", "HOME": self.directory}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            timeout=120)
-        if done.returncode != status:
+            env={"PATH": "/usr/bin:/bin", "HOME": self.directory}, input=given, capture_output=True, text=True, timeout=120)
+        if status is not None and done.returncode != status:
             raise Trouble(f"ringback vault {verb} ended with {done.returncode}: {done.stdout} {done.stderr}")
         return done.stdout if status == 0 else done.stdout + done.stderr
 
