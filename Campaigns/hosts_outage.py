@@ -64,6 +64,9 @@ def killed(fleet, report, rows):
     """The database's processes are killed."""
     where = "the database killed"
     fleet.database.kill()
+    # Before anybody asks for anything.
+    until("the hosts to know that the database is away", lambda: not any(
+        (host.vault.get("database") or {}).get("reachable") for host in fleet.hosts), 30)
     serves(fleet, report, where)
     fleet.clock.advance(STEP)
     asks_in_vain(fleet, report, where)

@@ -110,6 +110,9 @@ public final class RowDatabase: SharedRows {
                     state.status.reach = .away(since: .now, RowError(failure))
                 }
             }
+            // The connections for statements may be there still.
+            if case .away = client.reach { return }
+            notices.noteLoss()
         }
     }
 
