@@ -119,7 +119,8 @@ def consistent(report, text, content, service):
                 f"{service['image']} at {volumes['data']}")
     head = text[:text.index("services:")]
     named = [source for source in [*volumes, *(secret["file"] for secret in files.values())] if source.startswith("./")]
-    report.note(len(named) == 3 and all(f"`{name[2:]}`" in head for name in named), "the comment", f"does not name all of {named}")
+    report.note(len(named) == 3 and all(f"`{name[2:]}`" in head for name in named), "the comment",
+                f"does not name all of {named}")
     url = documented("init")[0]
     report.note(url == f"postgresql://postgres@{NAME}/{environment['POSTGRES_DB']}" and service["ports"] == ["5432:5432"],
                 "docs/many-hosts.md", f"{url}, {service['ports']}")

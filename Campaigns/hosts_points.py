@@ -162,7 +162,8 @@ class Interruption:
         received = {self.received, asker.token} - {self.former}
         self.later = fleet.requests - self.requests - self.sent
         if token != asker.token or len(received) != self.sent + self.later:
-            return f"{len(received)} new tokens of {self.sent} and {self.later} requests; the last one is kept: {token == asker.token}"
+            kept = "kept" if token == asker.token else "lost"
+            return f"{len(received)} new tokens of {self.sent} and {self.later} requests; the last one is {kept}"
         for number, host in enumerate(fleet.hosts, 1):
             status, answer = host.refresh()
             if status != 200:
