@@ -4,14 +4,18 @@
 The provider rotates refresh tokens and forgives no reuse: a second refresh request of one session ends it, and is counted.
 Each host is in a network namespace of its own and has joined by the commands that a person types. Parts:
 
+compose   Examples/database/compose.yaml: Compose takes it, and its server does for docs/many-hosts.md
 commands  those of docs/many-hosts.md, as they are typed
 herd      all callers of all hosts ask at the moment of an expiry: one refresh request each time
 pooler    the same through pgbouncer in transaction mode
 sign-out  on one host ends the session on every host within a second
 crash     SIGKILL of a daemon before and after each call of a refresh that writes, while another host asks
+points    the database killed before each call of a refresh that writes, and in the midst of each of its statements
 outage    the database killed and frozen, a host cut off and stopped beyond its lease, clocks an hour apart
 failover  to a streaming replica that lacks the last refreshes
+standby   one that commits wait for: it is gone and comes back, and takes the primary's place in the middle of refreshes
 cost      of a hand-out and of a refresh, beside a vault of one host, with 10,000 other rows in the database
+crowd     10,000 accounts that are signed in, of two owners: starts, hand-outs, refreshes
 move      a host with sessions of its own gets a database, killed at each call that writes
 """
 
@@ -21,28 +25,35 @@ sys.dont_write_bytecode = True
 import hosts_database  # noqa: E402
 import hosts_network  # noqa: E402
 from hosts_commands import commands  # noqa: E402
+from hosts_compose import compose  # noqa: E402
 from hosts_cost import cost  # noqa: E402
 from hosts_crash import crash, move  # noqa: E402
+from hosts_crowd import crowd  # noqa: E402
 from hosts_herd import herd, pooler, sign_out  # noqa: E402
-from hosts_outage import failover, outage  # noqa: E402
+from hosts_outage import outage  # noqa: E402
+from hosts_points import points  # noqa: E402
+from hosts_standby import failover, standby  # noqa: E402
 from house import Died  # noqa: E402
 from report import Report, could_not_run, options, progress  # noqa: E402
 from shim import NoCompiler  # noqa: E402
 from stage import Trouble  # noqa: E402
 
-PARTS = {"commands": commands, "herd": herd, "pooler": pooler, "sign-out": sign_out, "crash": crash, "outage": outage, "failover": failover,
-         "cost": cost, "move": move}
+PARTS = {"compose": compose, "commands": commands, "herd": herd, "pooler": pooler, "sign-out": sign_out, "crash": crash,
+         "points": points, "outage": outage, "failover": failover, "standby": standby, "cost": cost, "crowd": crowd, "move": move}
 
 
 def main():
-    chosen = options(__doc__.splitlines()[0], only=("", "only this part: " + ", ".join(PARTS)))
+    chosen = options(__doc__.splitlines()[0], only=("", "only these parts, with commas: " + ", ".join(PARTS)))
     report = Report()
     missing = hosts_database.is_possible() or hosts_network.is_possible()
     if missing:
         report.skip("hosts that share a vault", missing)
         return 1
+    wanted = chosen.only.split(",") if chosen.only else list(PARTS)
+    if not set(wanted) <= set(PARTS):
+        return could_not_run(f"there is no part {' or '.join(set(wanted) - set(PARTS))}")
     for name, part in PARTS.items():
-        if chosen.only not in ("", name):
+        if name not in wanted:
             continue
         progress(name)
         try:

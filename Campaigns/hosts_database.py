@@ -15,6 +15,19 @@ DATABASE = "vault"
 PRIMARY, STANDBY, POOLER = "10.77.0.1", "10.77.0.2", "10.77.0.3"
 ADDRESSES = [PRIMARY, STANDBY, POOLER]
 PORT = 5432
+# A row that is put back by `ringback.restore`, and was not there or older.
+PUT_BACKS = """
+create table put_backs (at timestamptz default clock_timestamp());
+create function note_put_back() returns trigger language plpgsql security definer set search_path = public as $$
+declare
+    context text;
+begin
+    get diagnostics context = pg_context;
+    if context like '%ringback.restore(%' then insert into put_backs default values; end if;
+    return null;
+end $$;
+create trigger note_put_back after insert or update of sealed on ringback.rows for each row execute function note_put_back();
+"""
 
 
 def is_possible():
@@ -98,18 +111,21 @@ class Database:
         os.makedirs(self.socket(address), exist_ok=True)
         shutil.copystat(self.directory, self.socket(address))
         os.chown(self.socket(address), os.stat(self.directory).st_uid, os.stat(self.directory).st_gid)
+        settings = [*self.settings(address), "shared_buffers=32MB", "max_connections=300", "wal_keep_size=64MB"]
         with open(os.path.join(self.directory, "log"), "ab") as log:
             self.servers[address] = subprocess.Popen(
                 [*self.hub.prefix, *self.user, os.path.join(self.programs, "postgres"), "-D", self.place(address),
-                 "-k", self.socket(address), "-c", f"listen_addresses={address}", "-c", "ssl=on",
-                 "-c", f"ssl_cert_file={self.directory}/server.pem", "-c", f"ssl_key_file={self.directory}/server.key",
-                 "-c", "shared_buffers=32MB", "-c", "max_connections=300", "-c", "wal_keep_size=64MB"],
+                 "-k", self.socket(address), *(word for setting in settings for word in ["-c", setting])],
                 env=self.environment, cwd=self.directory, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         ready = [os.path.join(self.programs, "pg_isready"), "-q", "-h", self.socket(address)]
         until("PostgreSQL", lambda: subprocess.run(ready, env=self.environment).returncode == 0
               or self.servers[address].poll() is not None, 60)
         if self.servers[address].poll() is not None:
             raise Trouble("PostgreSQL did not start: " + self.log())
+
+    def settings(self, address):
+        return [f"listen_addresses={address}", "ssl=on", f"ssl_cert_file={self.directory}/server.pem",
+                f"ssl_key_file={self.directory}/server.key"]
 
     def log(self):
         with open(os.path.join(self.directory, "log"), errors="replace") as file:
@@ -121,7 +137,8 @@ class Database:
         return [first, *map(int, children)]
 
     def signal(self, number, address=PRIMARY):
-        """To every process of a server, the first one first: so it starts no other meanwhile."""
+        """To every process of a server. The first one is stopped meanwhile, so that it starts no other."""
+        os.kill(self.servers[address].pid, signal.SIGSTOP)
         for process in self.processes(address):
             try:
                 os.kill(process, number)
@@ -151,17 +168,29 @@ class Database:
         return f"postgresql://postgres@{self.socket(address).replace('/', '%2F')}/{DATABASE}"
 
     def url(self, *places):
-        """As hosts reach it; the role is put in by `ringback vault init`."""
+        """As hosts reach it; the role is put in by `ringback vault init`. On loopback there is no TLS."""
+        if all(place.startswith("127.") for place in places):
+            return f"postgresql://any@{','.join(places)}/{DATABASE}"
         return f"postgresql://any@{','.join(places)}/{DATABASE}?sslrootcert={self.authority}"
 
     # MARK: The standby and the pooler
 
-    def start_standby(self):
-        """A copy that follows; what it does not have yet when the other one ends is lost."""
-        self.tool("pg_basebackup", "-D", self.place(STANDBY), "-h", self.socket(PRIMARY), "-U", "postgres", "-R", "-X", "stream",
+    def start_standby(self, address=STANDBY, of=PRIMARY):
+        """A copy that follows; what it does not have yet when the other one ends is lost. A former one is replaced."""
+        shutil.rmtree(self.place(address), ignore_errors=True)
+        self.tool("pg_basebackup", "-D", self.place(address), "-h", self.socket(of), "-U", "postgres", "-R", "-X", "stream",
                   "-c", "fast")
-        self.start(STANDBY)
-        until("the standby", lambda: self.sql("select count(*) from pg_stat_replication where state = 'streaming'") == "1", 30)
+        self.start(address)
+        until("the standby", lambda: self.sql(
+            "select count(*) from pg_stat_replication where state = 'streaming'", address=of) == "1", 30)
+
+    def require_standby(self, is_required=True, of=PRIMARY):
+        """Whether commits wait for a standby from now on. The copy takes this over with everything else."""
+        self.sql(f"alter system set synchronous_standby_names = '{'*' if is_required else ''}'", address=of)
+        self.sql("select pg_reload_conf()", address=of)
+        if is_required:
+            until("the standby to be synchronous", lambda: self.sql(
+                "select count(*) from pg_stat_replication where sync_state = 'sync'", address=of) == "1", 30)
 
     def has_caught_up(self):
         return self.sql("select count(*) from pg_stat_replication where replay_lsn = pg_current_wal_lsn()") == "1"
@@ -175,8 +204,15 @@ class Database:
             raise Trouble(f"the primary has {len(senders)} senders")
         os.kill(senders[0], signal.SIGSTOP)
 
-    def promote(self):
-        self.tool("pg_ctl", "promote", "-w", "-D", self.place(STANDBY))
+    def promote(self, address=STANDBY):
+        self.tool("pg_ctl", "promote", "-w", "-D", self.place(address))
+
+    def watch_put_backs(self):
+        """Notes each row that a host puts back from now on."""
+        self.sql(PUT_BACKS)
+
+    def put_backs(self, address):
+        return int(self.sql("select count(*) from put_backs", address=address))
 
     def start_pooler(self):
         """pgbouncer in transaction mode. The roles' verifiers come from the server, and are what it logs in with there."""

@@ -2,7 +2,6 @@
 
 import signal
 
-from hosts_database import PRIMARY, STANDBY
 from hosts_place import SESSION, STEP, Fleet, measured
 from house import until
 from report import table
@@ -65,6 +64,9 @@ def killed(fleet, report, rows):
     """The database's processes are killed."""
     where = "the database killed"
     fleet.database.kill()
+    # Before anybody asks for anything.
+    until("the hosts to know that the database is away", lambda: not any(
+        (host.vault.get("database") or {}).get("reachable") for host in fleet.hosts), 30)
     serves(fleet, report, where)
     fleet.clock.advance(STEP)
     asks_in_vain(fleet, report, where)
@@ -175,29 +177,5 @@ def outage(chosen, report):
             if not fleet.is_honoured(fleet.hosts[0].token):
                 fleet.sign_in()
         table("Away, and back", ["what", "measured"], rows)
-    finally:
-        fleet.close(chosen.keep)
-
-
-def failover(chosen, report):
-    """The primary is killed; the standby lacks what came last. What a host received is put back by it."""
-    fleet = Fleet(chosen.bin, 2, through=(PRIMARY, STANDBY), standby=True)
-    where = "a failover"
-    try:
-        fleet.sign_in()
-        refreshes(fleet, report, where)
-        until("the standby", fleet.database.has_caught_up, 30)
-        fleet.database.hold_standby()
-        for _ in range(2):
-            refreshes(fleet, report, where, fleet.hosts[0])
-        token = fleet.hosts[0].token
-        fleet.database.kill()
-        fleet.database.promote()
-        report.note(all(host.token == token for host in fleet.hosts), where, "what was held is not served any more")
-        _, took = measured(lambda: until("the standby to be used", lambda: fleet.hosts[1].refresh()[0] == 200, 60))
-        fleet.await_token(fleet.hosts[1].token, 30)
-        refreshes(fleet, report, where, fleet.hosts[0])
-        table("A failover to a replica that lacks two refreshes", ["what", "measured"],
-              [["until a refresh through it succeeded", f"{took:.1f} s"]])
     finally:
         fleet.close(chosen.keep)

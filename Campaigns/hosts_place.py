@@ -3,6 +3,7 @@ person types."""
 
 import json
 import os
+import re
 import subprocess
 import tempfile
 import time
@@ -10,14 +11,16 @@ import time
 from herd import Clock
 from hosts_database import ADDRESSES, POOLER, PRIMARY, Database
 from hosts_network import Forwarder, Hub, Namespace
+from hosts_tap import Tap
 from house import ACCOUNT, Died, House, Sandbox, put_away, until
 from kinds import CLIENT
 from shim import Shim, build
 from stage import Trouble, UnixHTTP
 
 OWNER = "ada"
+# Where a host reaches the database through a tap (hosts_tap.py).
+LOOPBACK = "127.0.0.1"
 SESSION = f"/v1/accounts/{ACCOUNT}/session"
-REFRESH = f"/v1/accounts/{ACCOUNT}/refresh"
 # Seconds that a token lives; each step of the clock is longer.
 LIFETIME, STEP = 3_600, 4_000
 
@@ -44,6 +47,7 @@ class Host:
         self.namespace = Namespace()
         self.wire = fleet.hub.join(self.namespace)
         self.forwarder = Forwarder(self.namespace, int(fleet.sandbox.issuer.rsplit(":", 1)[1]))
+        self.tap = Tap(self, fleet.database) if LOOPBACK in fleet.through else None
         self.configure()
 
     def place(self, name):
@@ -92,6 +96,14 @@ class Host:
     def vault(self):
         return self.api("GET", "/v1/status")[1].get("vault", {})
 
+    def metric(self, name):
+        """The sum over all accounts."""
+        connection = UnixHTTP(self.socket)
+        connection.request("GET", "/v1/metrics")
+        text = connection.getresponse().read().decode()
+        connection.close()
+        return sum(map(int, re.findall(rf"^ringback_{name}(?:{{.*}})? (\d+)$", text, re.M)))
+
     @property
     def token(self):
         """The access token that it serves; None if it serves none."""
@@ -103,9 +115,9 @@ class Host:
         account = self.account()
         return account.get("state"), (account.get("error") or {}).get("code")
 
-    def sign_in(self):
+    def sign_in(self, account=ACCOUNT):
         """A sign-in in a browser that is elsewhere: its callback URL is typed here."""
-        status, flow = self.api("POST", f"/v1/accounts/{ACCOUNT}/sign-in", {"method": "browser"})
+        status, flow = self.api("POST", f"/v1/accounts/{account}/sign-in", {"method": "browser"})
         if "authorization_url" not in flow:
             raise Trouble(f"{self.name}: the sign-in answered {status}: {flow}")
         callback = self.fleet.sandbox.approve(flow["authorization_url"])
@@ -113,38 +125,41 @@ class Host:
         if status != 200:
             raise Trouble(f"{self.name}: the callback answered {status}: {answer}")
 
-    def refresh(self, force=True):
-        return self.api("POST", REFRESH, {"force": force})
+    def refresh(self, account=ACCOUNT):
+        return self.api("POST", f"/v1/accounts/{account}/refresh", {"force": True})
 
     def refresh_in_background(self):
         connection = UnixHTTP(self.socket)
         connection.timeout = 90
-        connection.request("POST", REFRESH, body=json.dumps({"force": True}), headers={"Content-Type": "application/json"})
+        connection.request("POST", f"/v1/accounts/{ACCOUNT}/refresh", body=json.dumps({"force": True}), headers={"Content-Type": "application/json"})
         return connection
 
     def close(self):
         self.kill()
         self.forwarder.close()
+        if self.tap:
+            self.tap.close()
         self.namespace.close()
 
 
 class Fleet:
     """The sandbox, the database and the hosts of one owner, all signed in to one account."""
 
-    def __init__(self, binaries, count, shimmed=0, through=(PRIMARY,), standby=False):
+    def __init__(self, binaries, count, shimmed=0, through=(PRIMARY,), standby=False, database=Database):
         self.binaries = os.path.realpath(binaries)
         self.directory = tempfile.mkdtemp(prefix="ringback-hosts-")
         self.hosts, self.hub, self.database, self.sandbox = [], None, None, None
+        self.through = through
         try:
             self.clock = Clock(self.directory)
             self.shim = build(self.directory)
             self.sandbox = Sandbox(self.binaries, self.directory)
             self.hub = Hub(ADDRESSES)
-            self.database = Database(self.hub)
+            self.database = database(self.hub)
             if standby:
                 self.database.start_standby()
             self.reset()
-            invitation = self.prepare(through)
+            invitation = self.prepare(through) if count else None
             for number in range(count):
                 host = Host(self, f"host{number + 1}", shimmed=number < shimmed)
                 self.hosts.append(host)
@@ -167,33 +182,32 @@ class Fleet:
             self.database.start_pooler()
         return json.loads(done)
 
-    def invite(self):
+    def invite(self, by=None):
         """On a busy machine a statement that makes a role may take longer than a host waits for it."""
         for left in [2, 1, 0]:
             try:
-                return json.loads(self.hosts[0].type("vault", "invite", "--json"))
+                return json.loads((by or self.hosts[0]).type("vault", "invite", "--json"))
             except Trouble:
                 if not left:
                     raise
 
-    def administrate(self, verb, *words, status=0):
-        """`ringback vault …` of an administrator, in the hub."""
+    def administrate(self, verb, *words, given="", status=0):
+        """`ringback vault …` of an administrator, in the hub. Without a status any will do."""
         done = subprocess.run(
             [*self.hub.prefix, os.path.join(self.binaries, "ringback"), "vault", verb, *words],
-            env={"PATH": "/usr/bin:/bin", "HOME": self.directory}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            timeout=120)
-        if done.returncode != status:
+            env={"PATH": "/usr/bin:/bin", "HOME": self.directory}, input=given, capture_output=True, text=True, timeout=120)
+        if status is not None and done.returncode != status:
             raise Trouble(f"ringback vault {verb} ended with {done.returncode}: {done.stdout} {done.stderr}")
         return done.stdout if status == 0 else done.stdout + done.stderr
 
-    def join(self, host, invitation):
-        """From the lines of the invitation to a vault that is open."""
-        host.configure(store=invitation["store"])
+    def join(self, host, invitation, more="", by=None):
+        """From the lines of the invitation to a vault that is open. `more` is added to the configuration; `by` has the key."""
+        host.configure(store=invitation["store"], more=more)
         host.start()
         said = host.type("vault", "join", "--name", host.name, "--no-wait", "--json", given=invitation["password"] + "\n")
         code = json.loads(said).get("code")
         if code:
-            self.hosts[0].type("vault", "share", code)
+            (by or self.hosts[0]).type("vault", "share", code)
         host.api("POST", "/v1/vault/unlock", {})
         until(f"{host.name}'s vault", lambda: host.vault.get("locked") is False, 60)
 
@@ -207,6 +221,16 @@ class Fleet:
     @property
     def rotations(self):
         return self.sandbox.counters["rotations"]
+
+    @property
+    def attempts(self):
+        """Refresh requests that the hosts have made, by their own count."""
+        return sum(host.metric("refreshes_attempted_total") for host in self.hosts)
+
+    def agreed(self):
+        """The one token that all hosts serve; None if they do not agree."""
+        tokens = {host.token for host in self.hosts}
+        return tokens.pop() if len(tokens) == 1 else None
 
     def sign_in(self, host=None):
         """Signs in on one host, and waits until all of them serve its token."""

@@ -1,7 +1,8 @@
 // Stands between ringbackd and the C library (LD_PRELOAD) and counts the calls that write: to files, to directories, to
 // sockets. At the K-th since it was armed it kills the process, before the call or after it, or lets the call fail, or
-// lets it write only half; or it drops syncs, as a program would that forgot them. What it is to do,
-// and what it saw, is in a file that it shares with the campaign (RINGBACK_SHIM names it; see shim.py). A kill is the kernel's: no handler runs and nothing is flushed.
+// lets it write only half, or stops the process before the call, until the campaign lets it go on; or it drops syncs, as a
+// program would that forgot them. What it is to do, and what it saw, is in a file that it shares with the campaign
+// (RINGBACK_SHIM names it; see shim.py). A kill is the kernel's: no handler runs and nothing is flushed.
 //
 // The calls themselves are made by syscall(2), so nothing here depends on what it stands before.
 

@@ -8,7 +8,7 @@ import subprocess
 from typing import NamedTuple
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-COUNT, KILL_BEFORE, KILL_AFTER, FAIL, SHORT = range(5)
+COUNT, KILL_BEFORE, KILL_AFTER, FAIL, SHORT, STOP = range(6)
 MODES = {KILL_BEFORE: "before", KILL_AFTER: "after", FAIL: "fails", SHORT: "half"}
 KEPT, EVERYTHING = 0, 1
 ERRORS = {name: getattr(errno, name) for name in ["ENOSPC", "EIO", "EROFS", "EDQUOT"]}

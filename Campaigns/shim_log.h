@@ -1,6 +1,6 @@
 // The shim's log, and what it decides about each call: shared with the campaign through one file (see shim.py).
 
-enum mode { COUNT, KILL_BEFORE, KILL_AFTER, FAIL, SHORT };
+enum mode { COUNT, KILL_BEFORE, KILL_AFTER, FAIL, SHORT, STOP };
 enum { RECORDS = 2048, RECORD = 256, HEAD = 12 };
 enum { SWALLOW_FILES = 1, SWALLOW_DIRECTORIES = 2 };
 
@@ -94,6 +94,8 @@ static struct verdict look(const char *name, const char *path) {
     int saved = errno;
     struct verdict verdict = decide(name, path);
     if (verdict.mode == KILL_BEFORE) die();
+    // To this thread, so that it makes the call only after SIGCONT. The others stop too.
+    if (verdict.mode == STOP) syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), SIGSTOP);
     errno = saved;
     return verdict;
 }

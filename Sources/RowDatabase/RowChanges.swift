@@ -44,7 +44,8 @@ final class RowChanges: Sendable {
         tell(nil)
     }
 
-    /// The connection for changes is lost.
+    /// There is no connection for changes. Who asks for the rows then learns whether the database is away: a host that has
+    /// nothing else to ask would not know.
     func noteLoss() { tell(nil) }
 
     /// A notification: a row's slot, or something that is not known. Then everything may have changed.

@@ -103,16 +103,16 @@ public final class RowDatabase: SharedRows {
             state.withLock { $0.status.hasSynchronousStandby = standby }
             notices.notePulse(Array(rows[0].values.prefix(3)))
         case .lost(let failure):
-            let isNew = state.withLock { state in
+            state.withLock { state in
                 if case .away(let since, _) = state.status.reach {
                     state.status.reach = .away(since: since, RowError(failure))
-                    return false
+                } else {
+                    state.status.reach = .away(since: .now, RowError(failure))
                 }
-                state.status.reach = .away(since: .now, RowError(failure))
-                return true
             }
-            // Whoever looks at the rows learns that the database is away, though nothing is to be refreshed now.
-            if isNew { notices.noteLoss() }
+            // The connections for statements may be there still.
+            if case .away = client.reach { return }
+            notices.noteLoss()
         }
     }
 

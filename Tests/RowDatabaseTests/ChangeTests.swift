@@ -40,6 +40,22 @@ struct `Changes of rows` {
         #expect(await iterator.next() == nil)
     }
 
+    @Test func `a lost connection is told too, before it is made again`() async throws {
+        let house = try await VaultHouse()
+        let mine = try await house.host("mine", of: Fresh.owner())
+        var iterator = mine.rows.changes.makeAsyncIterator()
+        mine.rows.start()
+        #expect(await first(&iterator) { $0 == nil })
+        let administrator = try house.client("postgres")
+        _ = try await administrator.run(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = $1", [.text(mine.role)],
+            within: .seconds(20))
+        // Once for the loss, so that the host looks whether the database is away; once for the new connection.
+        #expect(await first(&iterator) { $0 == nil })
+        #expect(await first(&iterator) { $0 == nil })
+        mine.rows.shutdown()
+    }
+
     @Test func `after a host was removed the others listen elsewhere`() async throws {
         let house = try await VaultHouse()
         let owner = Fresh.owner()

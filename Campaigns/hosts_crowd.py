@@ -1,0 +1,230 @@
+"""Very many accounts in one database, all of them signed in: what a start, a hand-out, a refresh and a status take."""
+
+import json
+import random
+import re
+import threading
+import time
+
+from hosts_cost import median
+from hosts_database import DATABASE
+from hosts_place import LOOPBACK, STEP, Fleet, Host, measured
+from hosts_tap import Tap
+from house import ACCOUNT, until
+from kinds import CLIENT
+from report import progress, table
+from stage import Trouble, UnixHTTP
+
+# Accounts of each of the two owners; and how many of them a host has that is configured with some.
+ACCOUNTS, SHORT_ACCOUNTS = 5_000, 40
+FEW = 10
+OWNERS = ["ada", "bob"]
+# Sign-ins at a time at each daemon, which has 16 that are pending at most.
+WORKERS = 3
+SAMPLE, SHORT_SAMPLE = 200, 20
+# Seconds in which nothing is asked of the provider: then what a host does by itself is over.
+QUIET = 3
+# Seconds in which all accounts are refreshed at the latest.
+LONGEST = 1_500
+
+
+def names(count):
+    return [ACCOUNT, *(f"w{number}" for number in range(1, count))]
+
+
+class Crowd(Fleet):
+    """Hosts of two owners in one database."""
+
+    def __init__(self, binaries):
+        super().__init__(binaries, 0)
+
+    def add(self, name, count, invitation, is_tapped=False, by=None):
+        """A host that knows the first `count` accounts of its owner."""
+        host = Host(self, name)
+        self.hosts.append(host)
+        if is_tapped:
+            host.tap = Tap(host, self.database)
+            store = re.sub(r"@.*", f"@{LOOPBACK}/{DATABASE}", invitation["store"])
+            invitation = invitation | {"store": store}
+        more = "".join(f'[accounts.{each}]\nissuer = "{self.sandbox.issuer}"\nclient_id = "{CLIENT}"\nscopes = ["openid"]\n'
+                       for each in names(count)[1:])
+        self.join(host, invitation, more, by)
+        return host
+
+    def fill(self, host, count, wrong):
+        """Signs in to every account of a host. Returns the threads that do it."""
+        left = names(count)
+
+        def work():
+            while not wrong:
+                try:
+                    # An atomic operation.
+                    name = left.pop()
+                except IndexError:
+                    return
+                try:
+                    host.sign_in(name)
+                except Exception as trouble:  # Any of them is told.
+                    wrong.append(f"{host.name} {name}: {type(trouble).__name__} {trouble}")
+
+        threads = [threading.Thread(target=work) for _ in range(WORKERS)]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    def quiet(self, first):
+        """Until no request has come to the provider for some seconds. Returns how many came since there were `first`."""
+        count, since = self.requests, time.monotonic()
+        while time.monotonic() < since + QUIET:
+            time.sleep(0.1)
+            if self.requests != count:
+                count, since = self.requests, time.monotonic()
+        return count - first
+
+
+class Caller:
+    """Asks over one connection."""
+
+    def __init__(self, host):
+        self.connection = UnixHTTP(host.socket)
+
+    def get(self, path):
+        self.connection.request("GET", path)
+        answer = self.connection.getresponse()
+        return answer.status, answer.read()
+
+    def token(self, name):
+        return self.get(f"/v1/accounts/{name}/session")
+
+
+def memory(host):
+    """Resident, in MB."""
+    with open(f"/proc/{host.daemon.pid}/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmRSS:")) // 1024
+
+
+def signed_in(host):
+    """How many accounts have a session."""
+    return sum(account["state"] == "authenticated" for account in host.api("GET", "/v1/accounts")[1]["accounts"])
+
+
+def ms(seconds):
+    return f"{1_000 * seconds:.2f} ms"
+
+
+def begin(fleet, report, host, count, rows, what):
+    """Starts a host again: what it takes, what it reads of the database and what it asks of the provider."""
+    host.kill()
+    fleet.settle()
+    first = fleet.requests
+    host.tap.arm()
+    _, answers = measured(host.start)
+    _, ready = measured(lambda: until(f"the sessions of {host.name}", lambda: signed_in(host) == count, 120))
+    statements, given = host.tap.names.count("read"), host.tap.rows["read"]
+    made = fleet.quiet(first)
+    rows += [[what, ""], ["  until it answers, until all sessions are there", f"{answers:.2f} s, {answers + ready:.2f} s"],
+             ["  statements until then that read rows, rows", f"{statements}, {given}"],
+             ["  until nothing more happened", f"{host.tap.names.count('read')}, {host.tap.rows['read']}"],
+             ["  requests to the provider, memory", f"{made}, {memory(host)} MB"]]
+    report.note(made == 0, what, f"{made} refreshes of tokens that were good")
+    # Nothing of accounts that it does not know; each of those it knows a few times at most.
+    report.note(host.tap.rows["read"] <= 3 * count + 10, what, f"{host.tap.rows['read']} rows were read")
+
+
+def everyday(fleet, report, host, count, sample, rows):
+    """Hand-outs, refreshes and a status, of accounts taken at random."""
+    caller, chosen = Caller(host), random.sample(names(count), sample)
+    hand_outs, refreshes = [], []
+    for name in chosen:
+        (status, _), took = measured(lambda name=name: caller.token(name))
+        report.note(status == 200, "a hand-out", f"{name}: {status}")
+        hand_outs.append(took)
+    before = fleet.requests
+    for name in chosen:
+        (status, answer), took = measured(lambda name=name: host.refresh(name))
+        report.note(status == 200, "a refresh", f"{name}: {status} {answer.get('code')}")
+        refreshes.append(took)
+    made = fleet.requests - before
+    report.note(made == sample, "refreshes", f"{made} requests for {sample} refreshes")
+    rows += [["a hand-out, median and worst", f"{ms(median(hand_outs))}, {ms(max(hand_outs))}"],
+             ["a refresh, median and worst", f"{ms(median(refreshes))}, {ms(max(refreshes))}"]]
+    for path in ["/v1/status", "/v1/accounts", "/v1/metrics"]:
+        spans = [measured(lambda path=path: caller.get(path))[1] for _ in range(5)]
+        rows.append([f"GET {path}, median", ms(median(spans))])
+    rows.append(["memory of the host", f"{memory(host)} MB"])
+
+
+def insist(caller, name, refusals):
+    """Asks for a token until there is one. An answer that says "retry" is counted, and no other is taken."""
+    def answer():
+        status, body = caller.token(name)
+        if status == 200:
+            return True
+        refusals.append(json.loads(body).get("code"))
+        if json.loads(body).get("recovery") != "retry":
+            raise Trouble(f"{name}: {status} {body[:200]}")
+        return False
+
+    return measured(lambda: until(f"the token of {name}", answer, 120))[1]
+
+
+def expired(fleet, report, host, expected, sample, count, what, rows):
+    """All tokens have expired, as after a suspend: each account is refreshed once, by one of its hosts, whether a caller asks
+    or not. Meanwhile callers ask `host`, as soon as it is there."""
+    first, refusals = fleet.requests, []
+    began = time.monotonic()
+    fleet.clock.advance(STEP)
+    if not host.is_alive:
+        host.start()
+    caller = Caller(host)
+    spans = [insist(caller, name, refusals) for name in random.sample(names(count), sample)]
+    # A host notices within half a minute that time has passed.
+    until("all refreshes", lambda: fleet.requests >= first + expected, LONGEST)
+    took = time.monotonic() - began
+    made = expected + fleet.quiet(first + expected)
+    report.note(made == expected, what, f"{made} requests for {expected} accounts")
+    rows += [[what, ""], ["  requests to the provider, until the last of them", f"{made}, {took:.0f} s"],
+             ["  a hand-out meanwhile, median and worst", f"{ms(median(spans))}, {ms(max(spans))}"],
+             ["  answers to callers that said to try again", len(refusals)]]
+
+
+def crowd(chosen, report):
+    count = SHORT_ACCOUNTS if chosen.short else ACCOUNTS
+    sample = SHORT_SAMPLE if chosen.short else SAMPLE
+    fleet = Crowd(chosen.bin)
+    rows, wrong = [], []
+    try:
+        ada, bob = [fleet.add(owner, count, fleet.prepare(fleet.through, owner)) for owner in OWNERS]
+        began = time.monotonic()
+        for thread in [*fleet.fill(ada, count, wrong), *fleet.fill(bob, count, wrong)]:
+            thread.join()
+        report.note(not wrong, "sign-ins", wrong[:3])
+        took = time.monotonic() - began
+        there = int(fleet.database.sql("select count(*) from ringback.rows where version > 0")) - len(OWNERS)
+        report.note(there >= 2 * count, "rows", f"there are {there}")
+        rows += [["accounts that are signed in, their rows", f"{2 * count}, {there}"],
+                 ["a sign-in, over all", ms(took / (2 * count))],
+                 ["size of the database", fleet.database.sql("select pg_size_pretty(pg_database_size(current_database()))")]]
+        progress(f"{2 * count} sign-ins in {took:.0f} s")
+        everyday(fleet, report, ada, count, sample, rows)
+        every, _ = measured(lambda: fleet.add("every", count, fleet.invite(ada), is_tapped=True, by=ada))
+        few, _ = measured(lambda: fleet.add("few", FEW, fleet.invite(ada), is_tapped=True, by=ada))
+        begin(fleet, report, every, count, rows, f"start of a host with all {count} accounts of its owner")
+        begin(fleet, report, few, FEW, rows, f"start of a host with {FEW} of them")
+        few.tap.arm()
+        expired(fleet, report, ada, 2 * count, sample, count, "all tokens expired, of running hosts", rows)
+        rows.append([f"  statements of the host with {FEW} accounts, rows", f"{len(few.tap.names)}, {few.tap.rows['read']}"])
+        for host in fleet.hosts:
+            host.kill()
+        expired(fleet, report, every, count, sample, count, "all tokens expired, of a host that starts", rows)
+        for host in [ada, bob, few]:
+            host.start()
+            until(f"{host.name}'s vault", lambda host=host: host.vault.get("locked") is False, 60)
+        for host, name in [(every, ACCOUNT), (ada, ACCOUNT), (bob, ACCOUNT), (few, ACCOUNT)]:
+            status, answer = host.refresh(name)
+            report.note(status == 200, f"a refresh on {host.name}", f"{status} {answer.get('code')} {host.held()}")
+        reuses = fleet.sandbox.counters["reuse_detections"]
+        report.note(reuses == 0, "accounts", f"{reuses} tokens were presented again")
+    finally:
+        table("Accounts that are signed in, in one database", ["what", "measured"], rows)
+        fleet.close(chosen.keep)

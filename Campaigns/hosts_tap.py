@@ -1,0 +1,165 @@
+"""Between a host and the database: reads the messages of PostgreSQL's protocol, and holds a statement or its answer.
+
+It listens on the host's loopback, where libpq does without TLS. See "Message Formats" in PostgreSQL's documentation.
+"""
+
+import collections
+import os
+import re
+import signal
+import socket
+import struct
+import threading
+
+from hosts_database import PORT, PRIMARY
+from house import until
+
+# What the database has done when it is killed, and what the host knows of it.
+EXECUTED, COMMITTED, ANSWERED = "executed, not committed", "committed, not answered", "answered, not read"
+HOWS = [EXECUTED, COMMITTED, ANSWERED]
+SSL_REQUEST = struct.pack("!I", 80877103)
+# Asked at intervals and by every connection for changes: no part of a refresh.
+OTHERS = ["channel", "pulse"]
+
+
+def stop(process):
+    """Stops a process, and returns when all its threads have stopped."""
+    os.kill(process, signal.SIGSTOP)
+    until("a process to stop", lambda: is_stopped(process))
+
+
+def is_stopped(process):
+    states = []
+    for thread in os.listdir(f"/proc/{process}/task"):
+        try:
+            with open(f"/proc/{process}/task/{thread}/stat") as file:
+                states.append(file.read().rpartition(")")[2].split()[0])
+        except FileNotFoundError:
+            pass
+    return set(states) == {"T"}
+
+
+class Tap:
+    """All connections of one host to the database."""
+
+    def __init__(self, host, database):
+        self.host = host
+        self.server = os.path.join(database.socket(PRIMARY), f".s.PGSQL.{PORT}")
+        self.lock = threading.Lock()
+        self.arm()
+        self.listener = host.namespace.listen(PORT)
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def arm(self, number=0, how=""):
+        """Counts the statements from now on, and holds the one of that number."""
+        with self.lock:
+            self.names, self.number, self.how = [], number, how
+            # Rows of the answers, by statement.
+            self.rows = collections.Counter()
+            self.reached = threading.Event()
+
+    def note(self, name):
+        """A statement: how it is to be held, or ""."""
+        with self.lock:
+            self.names.append(name)
+            return self.how if len(self.names) == self.number else ""
+
+    def accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            far = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                far.connect(self.server)
+            except OSError:
+                # As where nobody listens.
+                near.close()
+                far.close()
+                continue
+            Line(self, near, far)
+
+    def close(self):
+        try:
+            self.listener.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.listener.close()
+
+
+class Line:
+    """One connection."""
+
+    def __init__(self, tap, near, far):
+        self.tap, self.near, self.far = tap, near, far
+        self.held = self.name = ""
+        for work in [self.up, self.down]:
+            threading.Thread(target=self.carry, args=(work,), daemon=True).start()
+
+    def carry(self, work):
+        try:
+            work()
+        except (OSError, EOFError):
+            pass
+        for each in [self.near, self.far]:
+            try:
+                each.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def up(self):
+        """What the host says."""
+        source = self.near.makefile("rb")
+        while (first := message(source, b""))[1][:4] == SSL_REQUEST:
+            self.near.sendall(b"N")
+        self.far.sendall(framed(*first))
+        while True:
+            kind, body = message(source)
+            if kind == b"P":
+                name = re.search(rb"ringback\.(\w+)", body)
+                self.name = name.group(1).decode() if name else ""
+                if self.name and self.name not in OTHERS:
+                    self.held = self.tap.note(self.name)
+            if kind == b"S" and self.held == EXECUTED:
+                # The server answers, and goes on with the same transaction: Flush in place of Sync.
+                kind = b"H"
+            self.far.sendall(framed(kind, body))
+
+    def down(self):
+        """What the database says."""
+        source = self.far.makefile("rb")
+        kept = b""
+        while True:
+            kind, body = message(source)
+            if kind == b"D":
+                self.tap.rows[self.name] += 1
+            if not self.held:
+                self.near.sendall(framed(kind, body))
+                continue
+            kept += framed(kind, body)
+            # CommandComplete or ErrorResponse; ReadyForQuery, which comes after the commit.
+            if kind == b"Z" or (self.held == EXECUTED and kind in (b"C", b"E")):
+                if self.held == ANSWERED:
+                    stop(self.tap.host.daemon.pid)
+                    self.near.sendall(kept)
+                self.tap.reached.set()
+                source.read()
+                return
+
+
+def message(source, kind=None):
+    """The next message: (type, content). The first one has no type."""
+    kind = exactly(source, 1) if kind is None else kind
+    return kind, exactly(source, struct.unpack("!I", exactly(source, 4))[0] - 4)
+
+
+def exactly(source, size):
+    piece = source.read(size)
+    if len(piece) < size:
+        raise EOFError
+    return piece
+
+
+def framed(kind, body):
+    return kind + struct.pack("!I", len(body) + 4) + body
