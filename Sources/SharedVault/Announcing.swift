@@ -64,7 +64,8 @@ extension SharedVault {
                     await settle(id, of: state.key)
                     return changed(slot)
                 }
-                if let wait = wait(row, id, presenting: token, accessTokenLeft) {
+                // A sign-in does not present the row's token.
+                if token != nil, let wait = row.wait(for: id, of: host, accessTokenLeft: accessTokenLeft) {
                     await settle(id, of: state.key)
                     return .wait(wait)
                 }
@@ -93,34 +94,11 @@ extension SharedVault {
         }
     }
 
-    /// How long the outcome of another host's attempt is waited for; nil if there is none to wait for. An attempt of
-    /// this host is of an earlier life of it, which has lost the response.
-    private func wait(
-        _ row: SharedRow, _ id: LeaseID, presenting token: Secret?, _ accessTokenLeft: Duration?
-    ) -> Duration? {
-        // A sign-in does not present the row's token.
-        guard token != nil else { return nil }
-        let waits = row.openAttempts.filter {
-            $0.id != id && $0.host != host && $0.parentVersion >= row.version
-        }.map { min(accessTokenLeft ?? SharedVault.attemptWait, SharedVault.attemptWait - $0.age) }
-        return waits.max().flatMap { $0 > .zero ? $0 : nil }
-    }
-
     private func granted(
         _ row: SharedRow, to slot: VaultSlot, _ id: LeaseID, _ begin: Duration
     ) throws(VaultError) -> Announcement {
         guard var state = slots[slot] else { throw .locked(.locked) }
-        var known: Set<RowContent.Name> = []
-        if let entry = state.entry { known.formUnion([entry.content.name] + entry.content.ancestors) }
-        var (newer, older): ([RowContent], [RowContent]) = ([], [])
-        for candidate in row.candidates {
-            guard
-                let content = try opened().open(
-                    candidate.sealed, as: state.key, version: candidate.parentVersion + 1),
-                known.insert(content.name).inserted
-            else { continue }
-            if candidate.parentVersion >= row.version { newer.append(content) } else { older.append(content) }
-        }
+        let (newer, older) = try row.candidates(besides: state.entry, opened: opened())
         state.attempt = SlotState.Attempt(id: id, epoch: row.epoch, end: begin + SharedVault.lease)
         state.offered = Set((newer + older).map(\.name))
         state.newer = newer.map(\.name)
@@ -147,17 +125,7 @@ extension SharedVault {
             let sealing
         else { return false }
         guard let row = found[state.key] else { return true }
-        // Another host has changed the row, or has received what was not tried.
-        guard row.version == state.rowVersion else { return false }
-        var tried = state.offered
-        if let entry = state.entry { tried.formUnion([entry.content.name] + entry.content.ancestors) }
-        for candidate in row.candidates {
-            let content = try? sealing.open(candidate.sealed, as: state.key, version: candidate.parentVersion + 1)
-            if let name = content?.name, !tried.contains(name) { return false }
-        }
-        return !row.openAttempts.contains {
-            $0.id != state.attempt?.id && $0.host != host && $0.age < SharedVault.attemptDoubt
-        }
+        return state.provesEnd(row, of: host, opened: sealing)
     }
 
     public func settle(_ slot: VaultSlot) async throws(VaultError) {

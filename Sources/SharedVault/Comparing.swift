@@ -31,7 +31,7 @@ extension SharedVault {
         slots[slot] = state
         guard let entry = state.entry else { return await takeUp(head, row, in: slot) }
         if entry.content.name == head.name {
-            confirm(row.version, of: slot)
+            slots[slot]?.entry?.confirm(row.version)
             return false
         }
         // What this host has came after the head: it is a candidate, or is to be sent.
@@ -71,13 +71,6 @@ extension SharedVault {
                 sealed, to: key, attempt: id, epoch: 0, step: 1, parentVersion: parent, newVersion: parent + 1,
                 isFinal: true)
         }
-    }
-
-    /// The head has what this host has.
-    func confirm(_ version: Int64, of slot: VaultSlot) {
-        slots[slot]?.entry?.version = version
-        slots[slot]?.entry?.origin = .row
-        slots[slot]?.entry?.isSent = true
     }
 
     private func takeUp(_ head: RowContent, _ row: SharedRow, in slot: VaultSlot) async -> Bool {

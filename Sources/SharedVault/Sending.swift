@@ -51,8 +51,9 @@ extension SharedVault {
                 try await begin(slot, entry, state)
                 continue
             }
-            let head = try opened().open(row.sealed, as: row.key, version: row.version)
-            if head?.name == entry.content.name || has(row, entry.content, state.key) {
+            let sealing = try opened()
+            let head = try sealing.open(row.sealed, as: row.key, version: row.version)
+            if head?.name == entry.content.name || row.has(entry.content, opened: sealing) {
                 try await sent(slot, row)
                 continue
             }
@@ -108,13 +109,6 @@ extension SharedVault {
             try await sent(slot, row)
         case .refused(let row):
             if !overrides, row?.lease != nil { throw .unreachable(.heldElsewhere) }
-        }
-    }
-
-    private func has(_ row: SharedRow, _ content: RowContent, _ key: RowKey) -> Bool {
-        row.candidates.contains { candidate in
-            let found = try? sealing?.open(candidate.sealed, as: key, version: candidate.parentVersion + 1)
-            return found?.name == content.name
         }
     }
 }

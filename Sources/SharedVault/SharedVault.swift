@@ -59,7 +59,7 @@ public actor SharedVault: Vault {
     let removalSlot: VaultSlot
     /// The record, by the name of its content.
     var removalsRead: (name: RowContent.Name, record: RemovalRecord)?
-    private var turns: [VaultSlot: [CheckedContinuation<Void, Never>]] = [:]
+    private let turns = SlotTurns()
     let othersChanges = AsyncStream.makeStream(of: VaultSlot?.self)
     /// Something is to be sent.
     let wakes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -133,19 +133,8 @@ public actor SharedVault: Vault {
     func inTurn<Value, Failure: Error>(
         _ slot: VaultSlot, _ body: (isolated SharedVault) async throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        if turns[slot] == nil {
-            turns[slot] = []
-        } else {
-            await withCheckedContinuation { turns[slot]?.append($0) }
-        }
-        defer {
-            if let next = turns[slot]?.first {
-                turns[slot]?.removeFirst()
-                next.resume()
-            } else {
-                turns[slot] = nil
-            }
-        }
+        await turns.begin(slot)
+        defer { turns.end(slot) }
         return try await body(self)
     }
 
@@ -168,15 +157,8 @@ public actor SharedVault: Vault {
 
     /// Shows in the status whether the database can be used.
     func show() {
-        let (problem, since, now) = (outage.reason, outage.since, now())
         let unsent = slots.values.count { $0.entry?.isSent == false }
-        let former = shown.withLock { shown in
-            defer { shown.awaySince = since }
-            (shown.database.problem, shown.database.unsent) = (problem, unsent)
-            return shown.awaySince
-        }
-        if let problem, former == nil { tell(.away(problem)) }
-        if let former, since == nil { tell(.returned(after: max(now - former, .zero))) }
+        if let turn = shown.withLock({ $0.note(outage, unsent: unsent, at: now()) }) { tell(turn) }
     }
 
     // MARK: What is shared
@@ -194,16 +176,7 @@ public actor SharedVault: Vault {
     /// Remembers what the local vault has in a slot.
     func note(_ text: Secret?, in slot: VaultSlot) throws(VaultError) -> SlotState {
         if let state = slots[slot] { return state }
-        var state = SlotState(key: try opened().key(of: slot))
-        if let text {
-            // A text that was stored before the vault was shared is to be sent, if the row has none.
-            state.entry =
-                SpoolEntry.read(text)
-                ?? SpoolEntry(
-                    content: RowContent(text, after: nil, name: random(RowContent.nameLength)), version: 0,
-                    origin: .put(overrides: false), isSent: false)
-        }
-        if let entry = state.entry, entry.isHead { state.rowVersion = entry.version }
+        let state = SlotState(key: try opened().key(of: slot), stored: text, name: random(RowContent.nameLength))
         slots[slot] = state
         names[state.key] = slot
         return state
@@ -224,6 +197,15 @@ private struct Shown: Sendable {
     var awaySince: Duration?
     /// Why the rows cannot be used; nil if they can.
     var lock: VaultError? = .locked(.notOpened)
+
+    /// Returns whether the database has gone away or is back.
+    mutating func note(_ outage: Outage, unsent: Int, at now: Duration) -> DatabaseTurn? {
+        let former = awaySince
+        awaySince = outage.since
+        (database.problem, database.unsent) = (outage.reason, unsent)
+        if let problem = outage.reason, former == nil { return .away(problem) }
+        return outage.since == nil ? former.map { .returned(after: max(now - $0, .zero)) } : nil
+    }
 
     func show(in status: inout VaultStatus, at now: Duration) {
         status.database = database

@@ -1,4 +1,5 @@
 internal import Secrets
+internal import SessionVault
 internal import StrictJSON
 
 /// What the local vault has of a shared slot: the content, and what the database knows of it.
@@ -22,6 +23,9 @@ struct SpoolEntry: Sendable, Equatable {
 
     /// The row's head had it when the row was last read.
     var isHead: Bool { isSent && origin == .row }
+
+    /// The head of this version has it.
+    mutating func confirm(_ head: Int64) { (version, origin, isSent) = (head, .row, true) }
 
     /// The encoding for the local vault.
     func encoded() -> Secret {
@@ -84,4 +88,27 @@ struct SlotState: Sendable {
     var newer: [RowContent.Name] = []
     /// The row cannot be used: it does not open with the hosts' key, or it is older than what was seen.
     var refusal: SharedVault.Refusal?
+
+    /// - Parameters:
+    ///   - text: what the local vault has. One that was stored before the vault was shared is to be sent, if the row has
+    ///     none.
+    ///   - name: random, for such a text.
+    init(key: RowKey, stored text: Secret?, name: RowContent.Name) {
+        self.key = key
+        entry = text.map { text in
+            SpoolEntry.read(text)
+                ?? SpoolEntry(
+                    content: RowContent(text, after: nil, name: name), version: 0, origin: .put(overrides: false),
+                    isSent: false)
+        }
+        if let entry, entry.isHead { rowVersion = entry.version }
+    }
+}
+
+extension RetiredEntry {
+    /// With the slot's own text; nil if it says that the slot was empty.
+    var unwrapped: RetiredEntry? {
+        guard let stored = SpoolEntry.read(text) else { return self }
+        return stored.content.text.map { RetiredEntry(id: id, slot: slot, text: $0) }
+    }
 }

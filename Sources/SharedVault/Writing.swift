@@ -167,7 +167,7 @@ extension SharedVault {
                 return nil
             }
             guard let retired else { return try await vault.local.keep(former, retiredFrom: slot) }
-            return SharedVault.unwrapped(retired)
+            return retired.unwrapped
         }
     }
 
@@ -176,13 +176,8 @@ extension SharedVault {
     }
 
     public func retired() async throws(VaultError) -> [RetiredEntry] {
-        try await local.retired().compactMap { SharedVault.unwrapped($0) }
+        try await local.retired().compactMap(\.unwrapped)
     }
 
     public func discard(_ id: String) async throws(VaultError) { try await local.discard(id) }
-
-    private static func unwrapped(_ entry: RetiredEntry) -> RetiredEntry? {
-        guard let stored = SpoolEntry.read(entry.text) else { return entry }
-        return stored.content.text.map { RetiredEntry(id: entry.id, slot: entry.slot, text: $0) }
-    }
 }

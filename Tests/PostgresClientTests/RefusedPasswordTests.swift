@@ -27,7 +27,7 @@ private final class RefusingServer: Sendable {
         guard isBound, listen(listener, 8) == 0 else { throw SystemError(call: "bind", code: errno) }
         startThread { [listener] in
             while true {
-                let connection = unsafe accept(listener, nil, nil)
+                let connection = accept(listener, nil, nil)
                 guard connection >= 0 else { return }
                 RefusingServer.serve(connection, state)
                 close(connection)
@@ -51,7 +51,7 @@ private final class RefusingServer: Sendable {
             let length = UInt32(body.count + 4)
             let bytes =
                 Array(String(kind).utf8) + (0..<4).map { UInt8(truncatingIfNeeded: length >> (24 - 8 * $0)) } + body
-            _ = unsafe Glibc.send(connection, bytes, bytes.count, Int32(MSG_NOSIGNAL.rawValue))
+            _ = unsafe Glibc.send(connection, bytes, bytes.count, Int32(MSG_NOSIGNAL))
         }
         guard receive() else { return }
         send("R", [0, 0, 0, 10] + Array("SCRAM-SHA-256\0\0".utf8))
@@ -67,7 +67,7 @@ private final class RefusingServer: Sendable {
         let host = server.directory.split(separator: "/").map { "%2F\($0)" }.joined()
         let client = PostgresClient(
             try PostgresURL(parsing: "postgresql://role@\(host)/vault"), password: .given { Secret("wrong") })
-        defer { client.shutdown() }
+        defer { withExtendedLifetime(server) { client.shutdown() } }
         do throws(PostgresFailure) {
             _ = try await client.run("SELECT 1", [], within: .seconds(20))
             return nil

@@ -1,0 +1,56 @@
+internal import SessionVault
+
+/// What a row says of other hosts' requests.
+extension SharedRow {
+    /// How long the outcome of another host's attempt is waited for; nil if there is none to wait for. An attempt of
+    /// this host is of an earlier life of it, which has lost the response.
+    ///
+    /// - Parameter id: the attempt that is being made.
+    func wait(for id: LeaseID, of host: String, accessTokenLeft: Duration?) -> Duration? {
+        let longest = SharedVault.attemptWait
+        let waits = openAttempts.filter { $0.id != id && $0.host != host && $0.parentVersion >= version }
+            .map { min(accessTokenLeft ?? longest, longest - $0.age) }
+        return waits.max().flatMap { $0 > .zero ? $0 : nil }
+    }
+
+    /// The candidates that this host has not been given: those that came after the head, and the others.
+    ///
+    /// - Throws: `unreachable` if one cannot be opened.
+    func candidates(
+        besides entry: SpoolEntry?, opened sealing: RowSealing
+    ) throws(VaultError) -> (newer: [RowContent], older: [RowContent]) {
+        var known = Set(entry.map { [$0.content.name] + $0.content.ancestors } ?? [])
+        var (newer, older): ([RowContent], [RowContent]) = ([], [])
+        for candidate in candidates {
+            guard let content = try sealing.open(candidate.sealed, as: key, version: candidate.parentVersion + 1),
+                known.insert(content.name).inserted
+            else { continue }
+            if candidate.parentVersion >= version { newer.append(content) } else { older.append(content) }
+        }
+        return (newer, older)
+    }
+
+    /// Whether the content is among the candidates.
+    func has(_ content: RowContent, opened sealing: RowSealing) -> Bool {
+        candidates.contains { candidate in
+            let found = try? sealing.open(candidate.sealed, as: key, version: candidate.parentVersion + 1)
+            return found?.name == content.name
+        }
+    }
+}
+
+extension SlotState {
+    /// Whether every token of the row was tried. Not so if another host has changed it, has received what was not tried,
+    /// or may have.
+    func provesEnd(_ row: SharedRow, of host: String, opened sealing: RowSealing) -> Bool {
+        guard row.version == rowVersion else { return false }
+        let tried = offered.union(entry.map { [$0.content.name] + $0.content.ancestors } ?? [])
+        for candidate in row.candidates {
+            let content = try? sealing.open(candidate.sealed, as: key, version: candidate.parentVersion + 1)
+            if let name = content?.name, !tried.contains(name) { return false }
+        }
+        return !row.openAttempts.contains {
+            $0.id != attempt?.id && $0.host != host && $0.age < SharedVault.attemptDoubt
+        }
+    }
+}
