@@ -78,7 +78,7 @@ struct `A host that is removed from a shared vault` {
             #expect(try await stage.token() == token)
             stage.daemon?.send(SIGKILL)
             _ = try await stage.daemon?.end()
-            try await stage.sandbox.control(["faults": []])
+            try await stage.sandbox.control(["clear": true])
             try await stage.startDaemon()
             try await stage.eventually("another token", within: Bound.seconds(120)) {
                 try await stage.token() != token
