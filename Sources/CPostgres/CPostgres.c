@@ -142,12 +142,11 @@ const uint8_t *cpostgres_result_value(const cpostgres_result *result, int row, i
 }
 void cpostgres_result_free(cpostgres_result *result) { pq.clear(result); }
 
-bool cpostgres_notification(cpostgres_connection *connection, char *payload, size_t capacity, int *backend) {
+bool cpostgres_notification(cpostgres_connection *connection, char *payload, size_t capacity) {
     struct notification *notification = pq.notifies(connection);
     if (notification == NULL) return false;
     strncpy(payload, notification->payload, capacity - 1);
     payload[capacity - 1] = 0;
-    *backend = notification->backend;
     pq.freemem(notification);
     return true;
 }

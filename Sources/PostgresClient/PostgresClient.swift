@@ -33,8 +33,6 @@ public final class PostgresClient: Sendable {
         var queue: [Job] = []
         var idle: [PostgresWorker] = []
         var workers = 0
-        /// The server's processes of the threads' connections.
-        var backends: [ObjectIdentifier: Int64] = [:]
         var isStopped = false
         var backoff = Backoff()
         /// After a failure: until when nothing is tried.
@@ -179,14 +177,6 @@ public final class PostgresClient: Sendable {
 
     /// How long an unused connection is kept.
     var rest: Duration { restsAfter }
-
-    /// Notes which process of the server a thread is connected to, before its first statement; nil after the last one.
-    func note(backend: Int64?, of worker: PostgresWorker) {
-        state.withLock { $0.backends[ObjectIdentifier(worker)] = backend }
-    }
-
-    /// Whether one of the threads is connected to this process of the server.
-    func has(backend: Int64) -> Bool { state.withLock { $0.backends.values.contains(backend) } }
 
     func noteSuccess() {
         state.withLock { state in

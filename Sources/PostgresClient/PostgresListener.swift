@@ -7,9 +7,8 @@ public final class PostgresListener: Sendable {
         /// The connection is made; everything may have changed before. `listens` is false where a pooler is between:
         /// then there are no notifications.
         case connected(listens: Bool)
-        /// The payload of a notification. Any role of the database can send one. `isOwn`: it comes from a connection of
-        /// the listener's client, so whoever has the response of its statement knows already.
-        case notified(String, isOwn: Bool)
+        /// The payload of a notification. Any role of the database can send one.
+        case notified(String)
         /// What the question returned.
         case asked(PostgresRows)
         /// There is no connection, or the server refuses the statements.
@@ -96,12 +95,9 @@ public final class PostgresListener: Sendable {
                 next = .now + interval
             }
             // Also after a statement, which reads notifications too.
-            for notification in try session.notifications() {
-                let renews = notification.payload == plan.renewal
-                if renews { _ = try listen(session) }
-                // What came at the new channel before was not heard.
-                let isOwn = !renews && client.has(backend: notification.backend)
-                report(.notified(notification.payload, isOwn: isOwn))
+            for payload in try session.notifications() {
+                if payload == plan.renewal { _ = try listen(session) }
+                report(.notified(payload))
             }
         }
     }

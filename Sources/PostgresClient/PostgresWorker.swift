@@ -18,20 +18,17 @@ final class PostgresWorker: Sendable {
     func start() -> Bool { BlockingThread.start("rb-postgres") { self.run() } }
 
     private func run() {
-        var session: Session? { didSet { client.note(backend: session?.backend, of: self) } }
+        var session: Session?
         var hasRested = false
         var lastUse = ContinuousClock.now
         while true {
             switch client.next(for: self, hasRested: hasRested) {
-            case .end:
-                session = nil
-                return
+            case .end: return
             case .job(let job):
                 hasRested = false
                 // The machine may have been suspended: the server has closed the connection meanwhile, and said so in vain.
                 if lastUse.duration(to: .now) > client.rest { session = nil }
-                if session == nil { session = connect(for: job) }
-                if let connected = session, !perform(job, on: connected) { session = nil }
+                session = perform(job, on: session)
                 lastUse = .now
             case .rest:
                 switch wake.wait(for: client.rest, other: session?.descriptor ?? -1) {
@@ -44,22 +41,19 @@ final class PostgresWorker: Sendable {
         }
     }
 
-    /// Connects. If that fails, the statement has failed.
-    private func connect(for job: PostgresClient.Job) -> Session? {
+    /// Runs the statement, after connecting where that is needed. Returns the connection if it can be used again.
+    private func perform(_ job: PostgresClient.Job, on session: Session?) -> Session? {
+        let connected: Session
         do throws(PostgresFailure) {
-            return try client.connector.connect(until: min(job.deadline, .now + Self.connectLimit))
+            if let session { connected = session } else { connected = try connect(for: job) }
         } catch {
             client.noteFailure(error)
             job.reply.give(.failure(error))
             return nil
         }
-    }
-
-    /// Runs the statement. False if the connection cannot be used again.
-    private func perform(_ job: PostgresClient.Job, on session: Session) -> Bool {
         let start = ContinuousClock.now
         do throws(PostgresFailure) {
-            let rows = try run(job.work, on: session, until: job.deadline)
+            let rows = try run(job.work, on: connected, until: job.deadline)
             client.noteSuccess()
             job.reply.give(.success(rows))
         } catch {
@@ -69,7 +63,7 @@ final class PostgresWorker: Sendable {
             if !error.endsConnection { client.noteSuccess() }
             job.reply.give(.failure(error))
         }
-        return session.isUsable
+        return connected.isUsable ? connected : nil
     }
 
     private func run(
@@ -83,5 +77,9 @@ final class PostgresWorker: Sendable {
         case .verifier(let password, let user):
             return PostgresRows([[Array(try session.verifier(of: password, user: user).utf8)]])
         }
+    }
+
+    private func connect(for job: PostgresClient.Job) throws(PostgresFailure) -> Session {
+        try client.connector.connect(until: min(job.deadline, .now + Self.connectLimit))
     }
 }

@@ -5,12 +5,6 @@ internal import CPostgres
 internal import Glibc
 internal import Secrets
 
-/// What a role of the database has notified, and the process of the server that it was connected to.
-struct Notification: Equatable {
-    let payload: String
-    let backend: Int64
-}
-
 /// One connection to the server, used by one thread. Its functions block until their deadline at most, except that
 /// making it resolves a name, for as long as the system's resolver takes.
 @safe final class Session {
@@ -78,17 +72,15 @@ struct Notification: Equatable {
         _ = try finish(until: deadline)
     }
 
-    /// The notifications that have arrived. Throws `closed` if the connection has ended.
-    func notifications() throws(PostgresFailure) -> [Notification] {
+    /// The payloads of the notifications that have arrived. Throws `closed` if the connection has ended.
+    func notifications() throws(PostgresFailure) -> [String] {
         guard unsafe cpostgres_consume(connection) else { throw end(.closed) }
-        var found: [Notification] = []
-        var backend: Int32 = 0
+        var payloads: [String] = []
         var payload = [CChar](repeating: 0, count: 256)
-        while unsafe cpostgres_notification(connection, &payload, payload.count, &backend) {
-            let text = String(decoding: payload.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
-            found.append(Notification(payload: text, backend: Int64(backend)))
+        while unsafe cpostgres_notification(connection, &payload, payload.count) {
+            payloads.append(String(decoding: payload.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self))
         }
-        return found
+        return payloads
     }
 
     /// The verifier that the server stores for a password.

@@ -49,14 +49,12 @@ final class RowChanges: Sendable {
     func noteLoss() { tell(nil) }
 
     /// A notification: a row's slot, or something that is not known. Then everything may have changed.
-    ///
-    /// - Parameter isOwn: this host has changed the row. Its response said what the row is now.
-    func noteNotification(_ payload: String, isOwn: Bool) {
+    func noteNotification(_ payload: String) {
         let key = state.withLock { state in
             state.wasNotified = true
             return state.slots[payload]
         }
-        if !isOwn { tell(key) }
+        tell(key)
     }
 
     /// The numbers of which one is another after any change.

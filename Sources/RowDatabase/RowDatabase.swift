@@ -97,7 +97,7 @@ public final class RowDatabase: SharedRows {
                 state.status.reach = .reachable(since: .now)
             }
             notices.noteConnection(listens: listens)
-        case .notified(let payload, let isOwn): notices.noteNotification(payload, isOwn: isOwn)
+        case .notified(let payload): notices.noteNotification(payload)
         case .asked(let rows):
             guard rows.count == 1, let standby = try? rows[0].flag(3) else { return }
             state.withLock { $0.status.hasSynchronousStandby = standby }

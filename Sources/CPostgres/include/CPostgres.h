@@ -75,9 +75,8 @@ int cpostgres_result_columns(const cpostgres_result *result);
 const uint8_t *cpostgres_result_value(const cpostgres_result *result, int row, int column, int *count);
 void cpostgres_result_free(cpostgres_result *result);
 
-/// Takes the next notification that was read, and copies its payload, cut to the capacity, and the process of the server
-/// that it comes from. False if there is none.
-bool cpostgres_notification(cpostgres_connection *connection, char *payload, size_t capacity, int *backend);
+/// Takes the next notification that was read, and copies its payload, cut to the capacity. False if there is none.
+bool cpostgres_notification(cpostgres_connection *connection, char *payload, size_t capacity);
 
 /// The verifier that the server stores for a password (SCRAM-SHA-256, RFC 7677), made without the server. False if that
 /// failed or the text does not fit.
