@@ -191,9 +191,9 @@ enum HostFunctions {
             o bigint := ringback.enter(p_schema, 'on');
             old_channel text := (SELECT channel FROM ringback.owners WHERE owner = o);
         BEGIN
-            IF NOT EXISTS (SELECT FROM ringback.hosts WHERE owner = o AND role_name = p_role) THEN
-                RETURN false;
-            END IF;
+            -- Of several that remove it at once, one does.
+            PERFORM FROM ringback.hosts WHERE owner = o AND role_name = p_role FOR UPDATE;
+            IF NOT FOUND THEN RETURN false; END IF;
             PERFORM ringback.drop_role(p_role);
             -- The host knows the channel. The others ask for the new one.
             UPDATE ringback.owners SET channel = 'ringback_' || replace(gen_random_uuid()::text, '-', '')
