@@ -76,6 +76,7 @@ struct SessionStore: Sendable {
         do throws(VaultError) {
             return try await vault.announce(slot, presenting: token, accessTokenLeft: accessTokenLeft)
         } catch {
+            if case .unreachable(.databaseAway) = error, !isNeeded { return .granted() }
             guard case .unwritable(let reason) = error else { throw BrokerError(error) }
             guard isNeeded else { return .granted() }
             throw .vaultFailed(.session(.noRoom(cause: reason)))

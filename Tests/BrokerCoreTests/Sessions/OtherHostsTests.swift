@@ -106,6 +106,18 @@ import Testing
         #expect(try await house.view.error == nil)
     }
 
+    @Test func `a provider that is known not to rotate is asked while the database is away`() async throws {
+        let house = try await House()
+        house.provider.behave { $0.rotates = false }
+        try await house.signIn()
+        let former = try await house.token()
+        _ = try await house.broker.refresh(House.name, isForced: true)
+        await house.vault.failAnnouncing(with: .unreachable(.databaseAway(.timedOut)))
+        house.clock.advance(by: 3_600)
+        #expect(try await house.token() != former)
+        #expect(try await house.view.error == nil)
+    }
+
     @Test func `a database that is away is an error that ends by itself, and the session is kept`() async throws {
         let house = try await House.expired()
         let away = Reason.vault(.unreachable(.databaseAway(.timedOut)))
