@@ -42,7 +42,7 @@ extension SharedVault {
     private func take(
         _ slot: VaultSlot, presenting token: Secret?, _ accessTokenLeft: Duration?
     ) async throws(VaultError) -> Announcement {
-        try await leaveAttempt(of: slot)
+        try await endAttempt(of: slot)
         // What another host has stored was taken up here, and the broker does not have it yet: the token that it would
         // present is used up, or it would refresh what was just refreshed.
         if let state = slots[slot], token != nil, state.base != state.entry?.content.name { return changed(slot) }
@@ -50,7 +50,7 @@ extension SharedVault {
             if try await send(slot) { return changed(slot) }
             let state = try await state(of: slot)
             if state.rowVersion == 0 {
-                let row = try await ask { rows throws(RowError) in try await rows.read([state.key]) }[state.key]
+                let row = try await read([state.key])[state.key]
                 if try await compare(row, with: slot) { return changed(slot) }
                 // The first content of a row is put there without a lease.
                 if row == nil, slots[slot]?.entry?.isSent != false { return .granted() }
@@ -90,6 +90,7 @@ extension SharedVault {
         } catch {
             // It may have been taken. Nothing is sent, so that nobody need wait for this attempt.
             settling.append((id, state.key))
+            wakes.continuation.yield()
             throw error
         }
     }
@@ -111,7 +112,7 @@ extension SharedVault {
         guard attempt.end - now() >= SharedVault.leastLeft else {
             // Whoever asks for a further request has had the response to the one before it.
             slots[slot]?.attempt?.mayBeSent = false
-            try? await leaveAttempt(of: slot)
+            try? await inTurn(slot) { vault throws(VaultError) in try await vault.endAttempt(of: slot) }
             throw .unreachable(.leaseOver)
         }
         slots[slot]?.attempt?.mayBeSent = true
@@ -120,30 +121,32 @@ extension SharedVault {
 
     public func provesEnd(_ slot: VaultSlot) async -> Bool {
         guard isShared(slot), let state = slots[slot] else { return true }
-        guard
-            let found = try? await ask({ rows throws(RowError) in try await rows.read([state.key]) }),
-            let sealing
-        else { return false }
+        guard let found = try? await read([state.key]), let sealing else { return false }
         guard let row = found[state.key] else { return true }
         return state.provesEnd(row, of: host, opened: sealing)
     }
 
     public func settle(_ slot: VaultSlot) async throws(VaultError) {
         try await local.settle(slot)
-        guard isShared(slot), let attempt = slots[slot]?.attempt, let key = slots[slot]?.key else { return }
-        slots[slot]?.attempt = nil
-        await settle(attempt.id, of: key)
+        guard isShared(slot), slots[slot]?.attempt != nil else { return }
+        slots[slot]?.attempt?.mayBeSent = false
+        // If a response is here alone, the attempt stays, so that others wait for it.
+        try? await inTurn(slot) { vault throws(VaultError) in try await vault.endAttempt(of: slot) }
     }
 
     /// Ends an attempt in which nothing was received.
     func settle(_ id: LeaseID, of key: RowKey) async {
         if !settling.contains(where: { $0.id == id }) { settling.append((id, key)) }
         let isDone = (try? await ask { rows throws(RowError) in try await rows.settle(key, attempt: id) }) != nil
-        if isDone { settling.removeAll { $0.id == id } }
+        if isDone { settling.removeAll { $0.id == id } } else { wakes.continuation.yield() }
     }
 
-    /// Ends the lease of an attempt whose outcome is not known, or that was not begun.
-    func leaveAttempt(of slot: VaultSlot) async throws(VaultError) {
+    /// Ends the lease of an attempt whose outcome is not known, or in which nothing was received or begun. What was
+    /// received in it, and is not sent yet, is sent before.
+    ///
+    /// To be called in a turn of the slot.
+    private func endAttempt(of slot: VaultSlot) async throws(VaultError) {
+        if slots[slot]?.attempt != nil, slots[slot]?.entry?.isSent == false { try await sendAndTell(slot) }
         guard let attempt = slots[slot]?.attempt, let key = slots[slot]?.key else { return }
         slots[slot]?.attempt = nil
         if !attempt.mayBeSent { return await settle(attempt.id, of: key) }

@@ -37,7 +37,7 @@ extension SharedVault {
         for start in stride(from: 0, to: idle.count, by: SharedVault.batch) {
             let part = idle[start..<min(start + SharedVault.batch, idle.count)]
             let keys = part.compactMap { slots[$0]?.key }
-            guard let rows = try? await ask({ rows throws(RowError) in try await rows.read(keys) }) else { return }
+            guard let rows = try? await read(keys) else { return }
             for slot in part { await look(at: slot, rows) }
         }
         if key == nil { wakes.continuation.yield() }
@@ -58,7 +58,7 @@ extension SharedVault {
     }
 
     /// The slots whose content the database does not have.
-    private var unsent: [VaultSlot] { slots.filter { $0.value.entry?.isSent == false }.map(\.key) }
+    var unsent: [VaultSlot] { slots.filter { $0.value.entry?.isSent == false }.map(\.key) }
 
     /// Sends what the database does not have. Returns how long to wait before the next attempt; nil if nothing is left.
     public func tend() async -> Duration? {
@@ -66,8 +66,10 @@ extension SharedVault {
         for slot in unsent where (slots[slot]?.heldUntil ?? .zero) <= now() {
             _ = try? await inTurn(slot) { vault throws(VaultError) in try await vault.sendAndTell(slot) }
         }
+        // Nothing else may be asked for hours, and the status would say that the database is away.
+        if outage.reason != nil, settling.isEmpty, unsent.isEmpty { _ = try? await read([Membership.markRow]) }
         let (left, now) = (unsent, now())
-        guard !settling.isEmpty || !left.isEmpty else { return nil }
+        guard !settling.isEmpty || !left.isEmpty || outage.reason != nil else { return nil }
         let held = left.compactMap { slots[$0]?.heldUntil }.filter { $0 > now }
         if settling.isEmpty, held.count == left.count, let first = held.min() { return first - now }
         return outage.reason == nil ? SharedVault.tendingPause : outage.pause(at: now)

@@ -92,7 +92,7 @@ extension SharedVault {
             return
         }
         // The first host makes the key. Which one is the first is decided by the database.
-        let row = try await ask { rows throws(RowError) in try await rows.read([Membership.markRow]) }
+        let row = try await read([Membership.markRow])
         guard row.isEmpty else { throw VaultError.noKey }
         let made = Membership(
             dataKey: Secret(bytes: random(SealedBox.keyLength)), owner: identity.ownerID, host: identity.name,

@@ -26,7 +26,7 @@ extension SharedVault {
     private func read(_ slots: [VaultSlot]) async -> [RowKey: SharedRow]? {
         let keys = slots.compactMap { try? sealing?.key(of: $0) }
         guard !keys.isEmpty else { return [:] }
-        return try? await ask { rows throws(RowError) in try await rows.read(keys) }
+        return try? await read(keys)
     }
 
     private func load(

@@ -46,7 +46,7 @@ extension SharedVault {
             guard let state = slots[slot], let entry = state.entry, !entry.isSent else {
                 return slots[slot]?.entry?.content.name != name
             }
-            let row = try await ask { rows throws(RowError) in try await rows.read([state.key]) }[state.key]
+            let row = try await read([state.key])[state.key]
             guard let row else {
                 try await begin(slot, entry, state)
                 continue

@@ -140,25 +140,30 @@ public actor SharedVault: Vault {
 
     /// Asks the database. While it is known to be away it is asked only now and then.
     func ask<Value: Sendable>(
-        _ body: @Sendable (any SharedRows) async throws(RowError) -> Value
+        isRead: Bool = false, _ body: @Sendable (any SharedRows) async throws(RowError) -> Value
     ) async throws(VaultError) -> Value {
         if let reason = outage.refusal(at: now()) { throw .unreachable(.databaseAway(reason)) }
         do throws(RowError) {
             let value = try await body(rows)
-            outage.ended()
+            // A server that can be read may take no changes. The next one tells.
+            if !isRead || !outage.isOfChanges || unsent.isEmpty { outage.ended() }
             show()
             return value
         } catch {
-            outage.note(error, at: now())
+            outage.note(error, isRead: isRead, at: now())
+            if outage.reason != nil { wakes.continuation.yield() }
             show()
             throw VaultError(error)
         }
     }
 
+    func read(_ keys: [RowKey]) async throws(VaultError) -> [RowKey: SharedRow] {
+        try await ask(isRead: true) { rows throws(RowError) in try await rows.read(keys) }
+    }
+
     /// Shows in the status whether the database can be used.
     func show() {
-        let unsent = slots.values.count { $0.entry?.isSent == false }
-        if let turn = shown.withLock({ $0.note(outage, unsent: unsent, at: now()) }) { tell(turn) }
+        if let turn = shown.withLock({ $0.note(outage, unsent: unsent.count, at: now()) }) { tell(turn) }
     }
 
     // MARK: What is shared
@@ -227,6 +232,8 @@ struct Outage: Sendable {
     /// Why it could not be reached at the last attempt.
     private(set) var reason: RowReason?
     private(set) var since: Duration?
+    /// A change failed.
+    private(set) var isOfChanges = false
     private var retryAt: Duration = .zero
     private var failures = 0
 
@@ -235,11 +242,14 @@ struct Outage: Sendable {
     /// Why it is not asked now; nil if it may be.
     func refusal(at now: Duration) -> RowReason? { now < retryAt ? reason : nil }
 
-    mutating func note(_ error: RowError, at now: Duration) {
+    mutating func note(_ error: RowError, isRead: Bool, at now: Duration) {
         switch error {
+        // The caller is gone, or there is too much to do here.
+        case .unreachable(.cancelled), .unreachable(.busy): return
         case .unreachable(let reason), .refused(let reason): self.reason = reason
         }
         if since == nil { since = now }
+        if !isRead { isOfChanges = true }
         failures = min(failures + 1, 8)
         retryAt = now + min(.milliseconds(250 << (failures - 1)), Outage.longestPause)
     }

@@ -25,43 +25,6 @@ private let slot = Hosts.slot
         #expect(hosts.row?.version == 2)
     }
 
-    @Test func `a response that is validated at once is given to the database once`() async throws {
-        let wire = Wire()
-        let one = try await hosts.host("one", fault: wire.fault)
-        try await one.store("first", as: .replacement)
-        _ = try await one.take()
-        let before = wire.count(of: "append")
-        try await one.store("second, not validated", as: .received)
-        #expect(await one.tend() == SharedVault.validation)
-        try await one.store("second", as: .result)
-        #expect(await one.tend() == nil)
-        #expect(wire.count(of: "append") == before + 1)
-        #expect(hosts.row?.version == 2 && hosts.row?.lease == nil)
-    }
-
-    @Test func `a response whose validation takes longer is given to the database before`() async throws {
-        let one = try await hosts.host("one")
-        let two = try await hosts.host("two")
-        try await one.store("first", as: .replacement)
-        _ = try await one.take()
-        try await one.store("second, not validated", as: .received)
-        hosts.advance(by: SharedVault.validation)
-        #expect(await one.tend() == nil)
-        #expect(try await two.text() == "second, not validated")
-        try await one.store("second", as: .result)
-        #expect(hosts.row?.version == 3 && hosts.row?.lease == nil)
-    }
-
-    @Test func `a response that cannot be stored here is given to the database at once`() async throws {
-        let life = Life()
-        let one = try await hosts.host("one", local: Spool(MemoryVault(), life))
-        try await one.store("first", as: .replacement)
-        _ = try await one.take()
-        life.killAfter = 0
-        await #expect(throws: VaultError.self) { try await one.store("second, not validated", as: .received) }
-        #expect(try await hosts.host("two").text() == "second, not validated")
-    }
-
     @Test func `a broker that does not have yet what another host brought is given it, and presents nothing`()
         async throws
     {
