@@ -39,7 +39,8 @@ struct `An outage of a shared vault's database` {
             // A tool is told the same, and asks nobody for a password.
             stage.link(ringbackAs: "git-credential-ringback")
             let git = try await stage.run(
-                "\(stage.directory)/bin/git-credential-ringback", ["get"], stdin: "protocol=https\nhost=git.example.org\n\n")
+                "\(stage.directory)/bin/git-credential-ringback", ["get"],
+                stdin: "protocol=https\nhost=git.example.org\n\n")
             #expect(git.status == 5 && git.out == "quit=1\n", "\(git)")
             #expect(!git.err.contains("login") && git.err.contains("The vault's database"), "\(git)")
 
