@@ -25,7 +25,9 @@ struct `Hosts of an owner` {
 
         let password = Invitation.newPassword()
         try await first.accept(as: "laptop", role: invitation.role, password: password, publicKey: [1])
-        try await first.accept(as: "laptop", role: invitation.role, password: password, publicKey: [1])
+        // The same call again, with the password that holds now: the other connections of the first have ended.
+        let repeated = try house.connect(invitation.role, password)
+        try await repeated.accept(as: "laptop", role: invitation.role, password: password, publicKey: [1])
         await #expect(throws: (any Error).self) {
             try await other.accept(as: "evil", role: invitation.role, password: password, publicKey: [2])
         }
