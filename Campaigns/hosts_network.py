@@ -79,7 +79,9 @@ class Hub(Namespace):
     def __init__(self, addresses):
         super().__init__()
         self.number = 0
-        self.ip("link", "add", BRIDGE, "type", "bridge")
+        # An address of its own. Otherwise the bridge takes the lowest one of its ports, another one when a host joins, and
+        # what the others send to the one that they know is lost for seconds.
+        self.ip("link", "add", BRIDGE, "address", "02:00:0a:4d:00:01", "type", "bridge")
         self.ip("link", "set", BRIDGE, "up")
         for address in addresses:
             self.ip("addr", "add", f"{address}/24", "dev", BRIDGE)
