@@ -47,6 +47,8 @@ actor RecordingVault: Vault {
 
     /// Other hosts share the vault: what the next announcements get.
     func answer(_ announcements: Announcement...) { self.announcements += announcements }
+    /// How many of them nobody has asked for yet.
+    var answersLeft: Int { announcements.count }
     /// Whether an end that the provider tells is proven.
     func setProvesEnds(_ provesEnds: Bool) { self.provesEnds = provesEnds }
     /// Another host stores a session, or empties the slot.
@@ -104,7 +106,10 @@ actor RecordingVault: Vault {
     ) async throws(VaultError) -> Announcement {
         if !announcements.isEmpty {
             let announcement = announcements.removeFirst()
-            guard case .granted = announcement else { return announcement }
+            guard case .granted = announcement else {
+                try await enter()
+                return announcement
+            }
             try await announce(slot)
             return announcement
         }

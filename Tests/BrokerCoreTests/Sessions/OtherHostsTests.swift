@@ -63,6 +63,19 @@ import Testing
         #expect(house.refreshCount == 0)
     }
 
+    @Test func `a change that comes while the vault is being asked ends the wait that it answers`() async throws {
+        let house = try await House.expired()
+        await house.vault.answer(.wait(.seconds(60)))
+        await house.vault.hold()
+        let caller = Task { try await house.token() }
+        #expect(await eventually { await house.vault.answersLeft == 0 })
+        await house.vault.change(Self.slot, to: try await theirs(house))
+        await house.broker.sessionManager.changedElsewhere(Self.slot)
+        await house.vault.release()
+        #expect(try await caller.value == "their access")
+        #expect(house.refreshCount == 0)
+    }
+
     @Test func `a refresh that waits for another host asks again when the wait is over`() async throws {
         let house = try await House.expired()
         await house.vault.answer(.wait(.seconds(20)), .wait(.seconds(20)))

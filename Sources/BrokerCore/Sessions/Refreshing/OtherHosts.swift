@@ -6,11 +6,12 @@ extension SessionManager {
     func changedElsewhere(_ slot: VaultSlot?) {
         for (name, lane) in lanes where slot == nil || lane.account.slot == slot {
             enqueue(name) { manager in
+                // Not before: a refresh that is in its turn now may be about to wait for this change.
+                defer { manager.resume(name) }
                 guard manager.isOpen, let lane = manager.lane(lane.id), lane.state.isLoaded else { return }
                 let found = await manager.store.load([(name, lane.account.slot)], with: manager.work)
                 for loaded in found { await manager.takeUp(loaded, lane.id) }
             }
-            resume(name)
         }
     }
 
