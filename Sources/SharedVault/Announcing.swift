@@ -122,7 +122,8 @@ extension SharedVault {
     public func provesEnd(_ slot: VaultSlot) async -> Bool {
         guard isShared(slot), let state = slots[slot] else { return true }
         guard let found = try? await read([state.key]), let sealing else { return false }
-        guard let row = found[state.key] else { return true }
+        // A row that is gone had what other hosts received. It is put back first.
+        guard let row = found[state.key] else { return state.rowVersion == 0 }
         return state.provesEnd(row, of: host, opened: sealing)
     }
 

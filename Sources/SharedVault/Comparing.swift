@@ -9,10 +9,9 @@ extension SharedVault {
     /// To be called in a turn of the slot.
     @discardableResult
     func compare(_ row: SharedRow?, with slot: VaultSlot) async throws(VaultError) -> Bool {
-        var state = try await state(of: slot)
+        let state = try await state(of: slot)
         guard var row else {
-            state.rowVersion = 0
-            slots[slot] = state
+            slots[slot]?.rowVersion = 0
             guard let entry = state.entry, entry.content.text != nil else { return false }
             if entry.isHead { return try await restore(entry, to: slot) }
             slots[slot]?.entry?.isSent = false
@@ -26,9 +25,9 @@ extension SharedVault {
         guard let head = try opened().open(row.sealed, as: row.key, version: row.version), row.key == state.key else {
             return try refuse(slot, .unreadable)
         }
-        state.refusal = nil
-        state.rowVersion = row.version
-        slots[slot] = state
+        // Not the whole state: a request may begin or end while this waits.
+        slots[slot]?.refusal = nil
+        slots[slot]?.rowVersion = row.version
         guard let entry = state.entry else { return await takeUp(head, row, in: slot) }
         if entry.content.name == head.name {
             slots[slot]?.entry?.confirm(row.version)

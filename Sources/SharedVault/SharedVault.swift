@@ -10,8 +10,8 @@
 //    stored twice, before and after it is validated. If the second follows soon, only that is appended.
 // 6. It is served.
 //
-// Only sessions and client registrations are shared, and which hosts were removed. Everything else is in the local vault alone, and so are sessions
-// that have ended here and whose providers have not been told.
+// Sessions, client registrations and the record of removed hosts are shared. Everything else is in the local vault alone,
+// and so are sessions that have ended here and whose providers have not been told.
 
 public import Secrets
 public import SessionVault

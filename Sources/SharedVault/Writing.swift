@@ -92,7 +92,7 @@ extension SharedVault {
     private func edit(_ text: Secret, in slot: VaultSlot) async throws(VaultError) {
         if try await sendAndTell(slot) { throw .unreachable(.changedElsewhere) }
         for _ in 0..<2 {
-            guard var state = slots[slot] else { throw .locked(.locked) }
+            guard let state = slots[slot] else { throw .locked(.locked) }
             let content = content(text, after: state, isEdited: true)
             let version = state.rowVersion
             let sealed = try opened().seal(content, as: state.key, version: version + 1)
@@ -103,8 +103,9 @@ extension SharedVault {
             switch putting {
             case .put(let row):
                 let entry = SpoolEntry(content: content, version: row.version, origin: .row, isSent: true)
-                (state.entry, state.rowVersion, state.base) = (entry, row.version, content.name)
-                slots[slot] = state
+                slots[slot]?.entry = entry
+                slots[slot]?.base = content.name
+                slots[slot]?.rowVersion = row.version
                 return try await local.store(entry.encoded(), in: slot)
             case .refused(let row):
                 if try await compare(row, with: slot) {
@@ -151,15 +152,16 @@ extension SharedVault {
     /// host asked for it.
     private func exchange(_ text: Secret?, in slot: VaultSlot) async throws(VaultError) -> RetiredEntry? {
         try await inTurn(slot) { vault throws(VaultError) in
-            var state = try await vault.state(of: slot)
+            let state = try await vault.state(of: slot)
             let former = state.entry?.content.text
             if text == nil, former == nil { return nil }
             let entry = SpoolEntry(
                 content: vault.content(text, after: state), version: state.rowVersion + 1,
                 origin: .put(overrides: true), isSent: false)
             let retired = try await vault.local.replace(entry.encoded(), in: slot)
-            (state.entry, state.base, state.heldUntil) = (entry, entry.content.name, nil)
-            vault.slots[slot] = state
+            vault.slots[slot]?.entry = entry
+            vault.slots[slot]?.base = entry.content.name
+            vault.slots[slot]?.heldUntil = nil
             do throws(VaultError) { try await vault.sendAndTell(slot) } catch { vault.wakes.continuation.yield() }
             guard let former else {
                 // What was replaced here says that the slot was empty.

@@ -2,6 +2,7 @@ import Secrets
 import SessionVault
 import Testing
 
+@testable import BrokerTestSupport
 @testable import SharedVault
 
 private let slot = Hosts.slot
@@ -87,6 +88,33 @@ private let slot = Hosts.slot
         #expect(await !two.provesEnd(slot))
         try await two.store("ended", as: .end)
         #expect(try await two.text() == "ended")
+    }
+
+    @Test func `a row that is gone proves no end before it is there again`() async throws {
+        let (one, _) = try await pair()
+        _ = try await one.take()
+        hosts.database.delete(try #require(hosts.row?.key))
+        #expect(await !one.provesEnd(slot))
+        try await one.settle(slot)
+        _ = try await one.take()
+        #expect(await one.provesEnd(slot))
+    }
+
+    @Test func `a sign-out forgets no request that is begun meanwhile`() async throws {
+        let (wire, local) = (Wire(), RecordingVault())
+        try await local.open(passphrase: nil)
+        let one = try await hosts.host("one", local: local, fault: wire.fault)
+        try await one.store("first", as: .replacement)
+        _ = try await one.take()
+        wire.set(.notReached)
+        await local.hold()
+        async let retired = one.retire(slot)
+        #expect(await eventually { await local.log.contains { $0.hasPrefix("replace") } })
+        #expect(try await one.requestBound(slot) != nil)
+        await local.release()
+        _ = try await retired
+        // Other hosts are to wait for its response.
+        #expect(await one.slots[slot]?.attempt?.mayBeSent == true)
     }
 
     @Test func `known users and whatever else is this host's stays in its local vault`() async throws {

@@ -44,6 +44,9 @@ final class MemoryRows: Sendable {
         for listener in listeners { listener.yield(nil) }
     }
 
+    /// Deletes a row, as an administrator of the database could.
+    func delete(_ key: RowKey) { state.withLock { $0.rows[key] = nil } }
+
     /// Puts an older row back, as an administrator of the database could.
     func replace(_ row: SharedRow) { state.withLock { $0.rows[row.key]?.row = row } }
 
