@@ -130,8 +130,9 @@ public struct SealedSessions: Sendable {
         let known = Set(await broker.sessionManager.lanes.values.map(\.account.slot))
         var found: [Entry] = []
         do throws(VaultError) {
-            for slot in try await broker.vault.sessionSlots(besides: known) {
-                guard let text = try await broker.vault.load(slot)?.text else { continue }
+            let slots = try await broker.vault.sessionSlots(besides: known)
+            for (slot, entry) in zip(slots, await broker.vault.load(slots)) {
+                guard let text = try entry.get()?.text else { continue }
                 found += [Entry(slot, retirement: nil, text, self)].compactMap { $0 }
             }
             // Signed-out sessions of configured accounts are skipped: their providers are told without a request here.

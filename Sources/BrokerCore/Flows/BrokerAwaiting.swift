@@ -13,10 +13,6 @@ extension Broker {
     }
 }
 
-extension SessionManager {
-    var redirectURIs: Set<String> { Set(names.compactMap { try? account($0) }.compactMap(\.redirectURI)) }
-}
-
 extension FlowRegistry {
     var redirectURIs: Set<String> {
         Set(entries.values.flatMap { [$0.flow.redirectURI] + $0.requests.map(\.redirectURI) }).subtracting([""])

@@ -21,6 +21,8 @@ actor SessionManager {
     }
 
     private(set) var lanes: [AccountName: Lane] = [:]
+    /// The redirect URIs of all accounts.
+    private(set) var redirectURIs: Set<String> = []
     /// The last change of each account. The next one waits for it, even if the lane has been replaced.
     private(set) var tails: [AccountName: Promise<Void>] = [:]
     private var laneCount: UInt64 = 0
@@ -66,6 +68,7 @@ actor SessionManager {
     /// pending flows are no longer valid.
     func configure(_ accounts: [Account], unchanged: Set<AccountName> = []) -> [AccountName] {
         var changed: [AccountName] = []
+        redirectURIs = Set(accounts.compactMap(\.redirectURI))
         let names = Set(accounts.map(\.name))
         for name in lanes.keys where !names.contains(name) {
             changed.append(name)
