@@ -174,6 +174,14 @@ struct `Two people in one database` {
         let row = try await ada.append(
             [2], to: own, attempt: id, epoch: 1, step: 1, parentVersion: 1, newVersion: 2, isFinal: true)
         #expect(row.version == 2)
+        // And one that has made a role.
+        let inviting = try house.client(try await house.host("evil", of: Fresh.owner()).role)
+        let verifier = try await inviting.verifier(of: Secret("password"), user: "", within: limit)
+        try await inviting.run(script: "BEGIN; SELECT ringback.invite(1, '\(verifier)', 600)", within: limit)
+        let invited = try await ada.invite(lasting: .seconds(600))
+        #expect(try await ada.remove(host: invited.role))
+        _ = try await house.administration.admit(owner: Fresh.owner(), lasting: .seconds(600))
+        inviting.shutdown()
         // The own row is locked: the wait for it has an end.
         let other = try house.connect(member.role, member.password)
         await #expect(throws: RowError.unreachable(.timedOut)) {

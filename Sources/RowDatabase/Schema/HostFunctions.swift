@@ -4,6 +4,20 @@ enum HostFunctions {
     static let text = inviting + joining + listing + removing
 
     private static let inviting = #"""
+        -- The group of an owner's hosts, by which they are in that of all hosts. From version 16 on, whoever changes the
+        -- members of a group locks it until the transaction ends: nobody else's hosts could come or go meanwhile.
+        CREATE OR REPLACE FUNCTION ringback.group_of(p_owner bigint) RETURNS text
+            LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+        DECLARE
+            group_name text := 'ringback_hosts_' || p_owner;
+        BEGIN
+            IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = group_name) THEN
+                EXECUTE format('CREATE ROLE %I NOLOGIN', group_name);
+                EXECUTE format('GRANT ringback_hosts TO %I', group_name);
+            END IF;
+            RETURN group_name;
+        END $$;
+
         -- Makes a login role. The password comes as the verifier that the server stores, so that no log has it.
         CREATE OR REPLACE FUNCTION ringback.make_role(p_owner bigint, p_verifier text, p_seconds bigint) RETURNS text
             LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -33,7 +47,7 @@ enum HostFunctions {
                 || 'CONNECTION LIMIT 8 PASSWORD %L VALID UNTIL %L', new_role, p_verifier, ends);
             -- The right to end its connections and to drop what it owns.
             EXECUTE format('GRANT %I TO ringback_owner', new_role);
-            EXECUTE format('GRANT ringback_hosts TO %I', new_role);
+            EXECUTE format('GRANT %I TO %I', ringback.group_of(p_owner), new_role);
             EXECUTE format('ALTER ROLE %I SET statement_timeout = %L', new_role, '30s');
             EXECUTE format('ALTER ROLE %I SET idle_in_transaction_session_timeout = %L', new_role, '30s');
             INSERT INTO ringback.hosts (role, role_name, owner, invited_until)
@@ -163,10 +177,11 @@ enum HostFunctions {
             LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
         DECLARE
             left_over text;
+            former_owner bigint;
         BEGIN
-            DELETE FROM ringback.hosts WHERE role_name = p_role;
+            DELETE FROM ringback.hosts WHERE role_name = p_role RETURNING owner INTO former_owner;
             EXECUTE format('ALTER ROLE %I NOLOGIN PASSWORD NULL', p_role);
-            EXECUTE format('REVOKE ringback_hosts FROM %I', p_role);
+            EXECUTE format('REVOKE %I FROM %I', ringback.group_of(former_owner), p_role);
             PERFORM pg_terminate_backend(a.pid) FROM pg_catalog.pg_stat_activity a
                 JOIN pg_catalog.pg_roles r ON r.oid = a.usesysid
                 WHERE r.rolname = p_role AND a.pid <> pg_backend_pid();

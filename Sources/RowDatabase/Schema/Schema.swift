@@ -1,7 +1,7 @@
 internal import PostgresClient
 
-/// The schema `ringback` and its roles: `ringback_owner`, who owns everything and never logs in, and `ringback_hosts`, the
-/// group of the login roles, one for each host.
+/// The schema `ringback` and its roles: `ringback_owner`, who owns everything and never logs in, `ringback_hosts`, the
+/// group of the login roles, one for each host, and in that a group for each owner.
 enum Schema {
     /// The version that this program works with. Its functions refuse callers of another one.
     static let version: Int64 = 1
