@@ -56,12 +56,17 @@ public struct Broker: Sendable {
     /// Refreshes sessions before they expire and runs every other scheduled task, until it is cancelled.
     public func keepFresh() async {
         _ = await sessionManager.firstOpening.wait()
-        work.startTimer { for await slot in vault.changes { await sessionManager.changedElsewhere(slot) } }
+        work.startTimer { for await slot in vault.changes { await changedElsewhere(slot) } }
         while !Task.isCancelled {
             let (pause, signal) = await sessionManager.runDueTasks()
             let rest = await revocations.runDue()
             _ = await signal.wait(atMost: min(pause, rest))
         }
+    }
+
+    private func changedElsewhere(_ slot: VaultSlot?) async {
+        if await vault.keptMore() { await revocations.lookAgain() }
+        await sessionManager.changedElsewhere(slot)
     }
 
     /// The network is back: what failed without it is tried again at once.

@@ -34,7 +34,9 @@ public final class RowDatabase: SharedRows {
 
     /// A statement has so long, with the time to connect.
     public static let limit: Duration = .seconds(5)
+    /// The same for a statement that reads many rows.
     private static let limitOfRead: Duration = .seconds(15)
+    private static let many = 16
     /// How many rows are read by one statement.
     private static let batch = 500
 
@@ -124,7 +126,7 @@ public final class RowDatabase: SharedRows {
             let part = keys[start..<min(start + Self.batch, keys.count)].map(\.bytes)
             let found = try await parts(
                 "SELECT * FROM ringback.read($1, $2)", [.integer(Schema.version), .bytesList(part)],
-                within: Self.limitOfRead)
+                within: part.count > Self.many ? Self.limitOfRead : Self.limit)
             rows.merge(found.rows) { $1 }
         }
         return rows

@@ -56,6 +56,9 @@ public protocol Vault: Sendable {
     /// Keeps a text as if it had been retired from the slot. The slot's content does not change. Throws `unwritable`,
     /// and `refused` for a text of more than 1 MiB.
     func keep(_ text: Secret, retiredFrom slot: VaultSlot) async throws(VaultError) -> RetiredEntry
+    /// True once after the vault has kept a text by itself, as ``keep(_:retiredFrom:)`` does: another host received it,
+    /// or this one did after a sign-out on another.
+    func keptMore() async -> Bool
     /// All retired texts that were not discarded, oldest first. Unreadable ones are left out.
     func retired() async throws(VaultError) -> [RetiredEntry]
     /// The slots that hold a session, except the known ones. Files that cannot be read are left out.
@@ -107,6 +110,8 @@ extension Vault {
     public func provesEnd(_ slot: VaultSlot) async -> Bool { true }
 
     public var changes: AsyncStream<VaultSlot?> { AsyncStream { $0.finish() } }
+
+    public func keptMore() async -> Bool { false }
 
     public func store(_ text: Secret, in slot: VaultSlot, as write: VaultWrite) async throws(VaultError) {
         try await store(text, in: slot)

@@ -122,9 +122,7 @@ extension SharedVault {
     public func provesEnd(_ slot: VaultSlot) async -> Bool {
         guard isShared(slot), let state = slots[slot] else { return true }
         guard let found = try? await read([state.key]), let sealing else { return false }
-        // A row that is gone had what other hosts received. It is put back first.
-        guard let row = found[state.key] else { return state.rowVersion == 0 }
-        return state.provesEnd(row, of: host, opened: sealing)
+        return state.provesEnd(found[state.key], of: host, opened: sealing)
     }
 
     public func settle(_ slot: VaultSlot) async throws(VaultError) {
@@ -136,10 +134,10 @@ extension SharedVault {
     }
 
     /// Ends an attempt in which nothing was received.
-    func settle(_ id: LeaseID, of key: RowKey) async {
+    func settle(_ id: LeaseID, of key: RowKey, wakes wakesTending: Bool = true) async {
         if !settling.contains(where: { $0.id == id }) { settling.append((id, key)) }
         let isDone = (try? await ask { rows throws(RowError) in try await rows.settle(key, attempt: id) }) != nil
-        if isDone { settling.removeAll { $0.id == id } } else { wakes.continuation.yield() }
+        if isDone { settling.removeAll { $0.id == id } } else if wakesTending { wakes.continuation.yield() }
     }
 
     /// Ends the lease of an attempt whose outcome is not known, or in which nothing was received or begun. What was
@@ -150,6 +148,7 @@ extension SharedVault {
         if slots[slot]?.attempt != nil, slots[slot]?.entry?.isSent == false { try await sendAndTell(slot) }
         guard let attempt = slots[slot]?.attempt, let key = slots[slot]?.key else { return }
         slots[slot]?.attempt = nil
+        if slots[slot]?.isOverlooked == true { wakes.continuation.yield() }
         if !attempt.mayBeSent { return await settle(attempt.id, of: key) }
         try await ask { rows throws(RowError) in try await rows.release(key, attempt: attempt.id) }
     }

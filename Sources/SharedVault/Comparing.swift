@@ -74,6 +74,10 @@ extension SharedVault {
 
     private func takeUp(_ head: RowContent, _ row: SharedRow, in slot: VaultSlot) async -> Bool {
         let former = slots[slot]?.entry?.content.text
+        if head.text == nil, let former, case .attempt? = slots[slot]?.entry?.origin {
+            // It came after another host had signed out.
+            await keepForRevocation([former], of: slot)
+        }
         let entry = SpoolEntry(content: head, version: row.version, origin: .row, isSent: true)
         slots[slot]?.entry = entry
         // If the local vault cannot be written, the database has it.

@@ -9,21 +9,32 @@ extension SharedVault {
 
     /// Follows the rows' changes until it is cancelled.
     public func follow() async {
+        // However often everything may have changed, it is looked at once more.
+        let everything = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         await withDiscardingTaskGroup { group in
-            group.addTask {
-                for await key in self.rows.changes { await self.look(at: key) }
+            group.addTask { for await _ in everything.stream { await self.look(at: nil) } }
+            group.addTask { await self.keepTending() }
+            for await key in rows.changes {
+                // Each by itself: a row that cannot be changed for seconds delays no other one.
+                if key == nil { everything.continuation.yield() } else { group.addTask { await self.look(at: key) } }
             }
-            group.addTask {
-                var wakes = self.wakes.stream.makeAsyncIterator()
-                while !Task.isCancelled {
-                    if let pause = await self.tend() {
-                        try? await Task.sleep(for: pause)
-                    } else if await wakes.next() == nil {
-                        return
-                    }
-                }
-            }
+            everything.continuation.finish()
+            group.cancelAll()
         }
+    }
+
+    private func keepTending() async {
+        var timer: Task<Void, Never>?
+        var news = wakes.stream.makeAsyncIterator()
+        while !Task.isCancelled {
+            timer?.cancel()
+            timer = await tend().map { [wakes] pause in
+                Task { if (try? await Task.sleep(for: pause)) != nil { wakes.continuation.yield() } }
+            }
+            // News end a pause.
+            if await news.next(isolation: self) == nil { break }
+        }
+        timer?.cancel()
     }
 
     /// A row may have changed; nil: any of them.
@@ -32,20 +43,31 @@ extension SharedVault {
         if key == nil { outage.tryNow() }
         guard membership != nil else { return askToOpen() }
         let known = key.map { names[$0].map { [$0] } ?? [] } ?? Array(slots.keys)
-        // A request that is under way ends with the row as it is then.
-        let idle = known.filter { slot in slots[slot]?.attempt.map { $0.end <= now() } ?? true }
+        await look(at: known)
+        if key == nil || known.contains(where: { slots[$0]?.isOverlooked == true }) { wakes.continuation.yield() }
+    }
+
+    private func look(at known: [VaultSlot]) async {
+        let idle = known.filter { slots[$0]?.isBusy(at: now()) == false }
         for start in stride(from: 0, to: idle.count, by: SharedVault.batch) {
-            let part = idle[start..<min(start + SharedVault.batch, idle.count)]
+            let part = Array(idle[start..<min(start + SharedVault.batch, idle.count)])
             let keys = part.compactMap { slots[$0]?.key }
-            guard let rows = try? await read(keys) else { return }
+            guard let rows = try? await read(keys) else {
+                overlook(Array(idle[start...]))
+                break
+            }
             for slot in part { await look(at: slot, rows) }
         }
-        if key == nil { wakes.continuation.yield() }
+        overlook(known.filter { slots[$0]?.isBusy(at: now()) == true })
     }
+
+    /// They are looked at later.
+    private func overlook(_ known: [VaultSlot]) { for slot in known { slots[slot]?.isOverlooked = true } }
 
     private func look(at slot: VaultSlot, _ rows: [RowKey: SharedRow]) async {
         let isChanged = try? await inTurn(slot) { vault throws(VaultError) -> Bool in
-            guard let state = vault.slots[slot], state.attempt.map({ $0.end <= vault.now() }) ?? true else {
+            guard let state = vault.slots[slot], !state.isBusy(at: vault.now()) else {
+                vault.overlook([slot])
                 return false
             }
             if try await vault.send(slot) { return true }
@@ -62,14 +84,19 @@ extension SharedVault {
 
     /// Sends what the database does not have. Returns how long to wait before the next attempt; nil if nothing is left.
     public func tend() async -> Duration? {
-        for (id, key) in settling { await settle(id, of: key) }
+        for (id, key) in settling { await settle(id, of: key, wakes: false) }
         for slot in unsent where (slots[slot]?.heldUntil ?? .zero) <= now() {
             _ = try? await inTurn(slot) { vault throws(VaultError) in try await vault.sendAndTell(slot) }
         }
+        let overlooked = slots.filter { $0.value.isOverlooked && !$0.value.isBusy(at: self.now()) }.map(\.key)
+        for slot in overlooked { slots[slot]?.isOverlooked = false }
+        await look(at: overlooked)
         // Nothing else may be asked for hours, and the status would say that the database is away.
         if outage.reason != nil, settling.isEmpty, unsent.isEmpty { _ = try? await read([Membership.markRow]) }
         let (left, now) = (unsent, now())
-        guard !settling.isEmpty || !left.isEmpty || outage.reason != nil else { return nil }
+        guard !settling.isEmpty || !left.isEmpty || outage.reason != nil else {
+            return slots.values.compactMap { $0.overlookedUntil }.min().map { max($0 - now, SharedVault.tendingPause) }
+        }
         let held = left.compactMap { slots[$0]?.heldUntil }.filter { $0 > now }
         if settling.isEmpty, held.count == left.count, let first = held.min() { return first - now }
         return outage.reason == nil ? SharedVault.tendingPause : outage.pause(at: now)

@@ -61,7 +61,7 @@ public struct Membership: Sendable, Equatable {
 
 extension SharedVault {
     /// The slot of the local vault that has the membership.
-    private var membershipSlot: VaultSlot { VaultSlot(account: "hosts", binding: place.binding, kind: .hostsKey) }
+    nonisolated var membershipSlot: VaultSlot { VaultSlot(account: "hosts", binding: place.binding, kind: .hostsKey) }
 
     /// If this host has not joined, or does not have the key yet, the local vault stays open: what is missing may come
     /// without a passphrase being asked for again.
@@ -69,57 +69,12 @@ extension SharedVault {
         try await local.open(passphrase: passphrase)
         guard membership == nil else { return }
         do throws(VaultError) {
-            try await inTurn(joining.slot) { vault throws(VaultError) in try await vault.becomeMember() }
+            try await inTurn(joining.slot) { vault throws(VaultError) in try await Opening(vault: vault).becomeMember() }
             showLock(nil)
         } catch {
             showLock(error)
             throw error
         }
-    }
-
-    private func becomeMember() async throws(VaultError) {
-        let found = try await Membership.stored(in: membershipSlot, of: local)
-        if let found, found.isConfirmed {
-            let record = try await joining.record()
-            hosts.use(record?.isAccepted == true ? record?.password : nil)
-            return use(found)
-        }
-        let (identity, record) = try await joining.identify()
-        // What was made here counts if the database had no other key meanwhile.
-        if let found, try await confirm(found, record) { return }
-        if let given = try joining.given(identity, record) {
-            guard try await confirm(given, record) else { throw VaultError.noKey }
-            return
-        }
-        // The first host makes the key. Which one is the first is decided by the database.
-        let row = try await read([Membership.markRow])
-        guard row.isEmpty else { throw VaultError.noKey }
-        let made = Membership(
-            dataKey: Secret(bytes: random(SealedBox.keyLength)), owner: identity.ownerID, host: identity.name,
-            isConfirmed: false)
-        try await local.store(made.encoded(), in: membershipSlot)
-        guard try await confirm(made, record) else { throw VaultError.noKey }
-    }
-
-    /// Adopts a membership if its key is the one that the database knows, or the first. If it is another one, what was
-    /// stored of it is removed.
-    private func confirm(_ made: Membership, _ record: JoiningRecord?) async throws(VaultError) -> Bool {
-        let mark = try made.mark()
-        let putting = try await ask { rows throws(RowError) in
-            try await rows.put(mark, in: Membership.markRow, version: 0, lease: nil, overrides: false)
-        }
-        if case .refused(let row) = putting, row?.sealed != mark {
-            try await local.remove(membershipSlot)
-            return false
-        }
-        var confirmed = made
-        confirmed.isConfirmed = true
-        try await adopt(confirmed)
-        // For those who list the hosts. If it fails, the list alone is wrong.
-        if let record, let own = try? record.seal(made.dataKey, of: place.role, owner: made.owner) {
-            _ = try? await hosts.give(key: own, to: place.role)
-        }
-        return true
     }
 
     /// Stores what another host of the owner gave to this one, in the local vault, which must be open.
@@ -129,7 +84,7 @@ extension SharedVault {
         showLock(nil)
     }
 
-    private func use(_ found: Membership) {
+    func use(_ found: Membership) {
         membership = found
         sealing = RowSealing(dataKey: found.dataKey, owner: found.owner)
     }

@@ -76,6 +76,13 @@ extension SharedVault {
         return slots[slot]?.entry?.content.name != name
     }
 
+    /// Tokens that other hosts received, and that a sign-out ends before this host had them; or that came here after
+    /// another host's sign-out.
+    func keepForRevocation(_ texts: [Secret], of slot: VaultSlot) async {
+        for text in slot.kind == .session ? texts : [] where (try? await local.keep(text, retiredFrom: slot)) != nil { hasKeptMore = true }
+        if hasKeptMore { othersChanges.continuation.yield(slot) }
+    }
+
     /// Makes the row.
     private func begin(_ slot: VaultSlot, _ entry: SpoolEntry, _ state: SlotState) async throws(VaultError) {
         guard entry.content.text != nil else {
@@ -97,7 +104,9 @@ extension SharedVault {
 
     private func put(_ slot: VaultSlot, over row: SharedRow, overrides: Bool) async throws(VaultError) {
         guard let state = slots[slot], let entry = state.entry else { return }
-        let sealed = try opened().seal(entry.content, as: state.key, version: row.version + 1)
+        let sealing = try opened()
+        if entry.content.text == nil { await keepForRevocation(row.others(than: entry, opened: sealing), of: slot) }
+        let sealed = try sealing.seal(entry.content, as: state.key, version: row.version + 1)
         let putting = try await ask { rows throws(RowError) in
             try await rows.put(
                 sealed, in: state.key, version: row.version, lease: state.attempt?.id, overrides: overrides)

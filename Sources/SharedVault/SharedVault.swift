@@ -59,6 +59,8 @@ public actor SharedVault: Vault {
     let removalSlot: VaultSlot
     /// The record, by the name of its content.
     var removalsRead: (name: RowContent.Name, record: RemovalRecord)?
+    /// See ``keptMore()``.
+    var hasKeptMore = false
     private let turns = SlotTurns()
     let othersChanges = AsyncStream.makeStream(of: VaultSlot?.self)
     /// Something is to be sent.
@@ -103,8 +105,9 @@ public actor SharedVault: Vault {
         (membership, sealing) = (nil, nil)
         hosts.use(nil)
         showLock(.locked(.locked))
-        // The local vault has everything that the database does not have.
-        (slots, names) = ([:], [:])
+        // The local vault has everything that the database does not have, if it could be written.
+        slots = slots.filter { $0.value.isUnwritten }
+        names = names.filter { slots[$0.value] != nil }
     }
 
     public func rekey(to choice: KeySourceChoice, passphrase: Secret?) async throws(VaultError) {

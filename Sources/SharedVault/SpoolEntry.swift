@@ -86,8 +86,24 @@ struct SlotState: Sendable {
     var offered: Set<RowContent.Name> = []
     /// Those of them that were presented before the slot's own.
     var newer: [RowContent.Name] = []
+    /// The local vault could not be written: the entry is here and, if that could be reached, in the database.
+    var isUnwritten = false
+    /// A change of the row was told while a request was under way.
+    var isOverlooked = false
     /// The row cannot be used: it does not open with the hosts' key, or it is older than what was seen.
     var refusal: SharedVault.Refusal?
+
+    /// Whether a request may be under way. It ends with the row as it is then.
+    func isBusy(at now: Duration) -> Bool { attempt.map { $0.end > now } ?? false }
+
+    /// When a change that was overlooked can be looked at, by the time since boot; nil if there is none.
+    var overlookedUntil: Duration? { isOverlooked ? attempt?.end ?? .zero : nil }
+
+    /// Whether its text came before so many hosts had been removed.
+    func isOlder(than removals: Int) -> Bool {
+        guard let content = entry?.content, content.text != nil else { return false }
+        return content.removals < removals
+    }
 
     /// - Parameters:
     ///   - text: what the local vault has. One that was stored before the vault was shared is to be sent, if the row has

@@ -43,7 +43,8 @@ extension SharedVault {
             content: content(text, after: state), version: state.rowVersion + 1,
             origin: .attempt(attempt.id, epoch: attempt.epoch, step: step, isFinal: isFinal), isSent: false)
         state.attempt?.steps = step
-        if isFinal { state.attempt = nil }
+        // The row is compared once it has the response.
+        if isFinal { (state.attempt, state.isOverlooked) = (nil, false) }
         let held = isFinal ? nil : now() + SharedVault.validation
         try await keepHere(state, of: slot, heldUntil: held) { vault throws(VaultError) in
             let parent = state.rowVersion
@@ -54,6 +55,12 @@ extension SharedVault {
     /// Writes without a request. If the database is away it gets the content later.
     private func put(_ text: Secret?, in slot: VaultSlot, overrides: Bool) async throws(VaultError) {
         guard var state = slots[slot] else { throw .locked(.locked) }
+        // The same again: the local vault had no room.
+        if !overrides, let entry = state.entry, entry.content.text == text {
+            try await local.store(entry.encoded(), in: slot)
+            slots[slot]?.isUnwritten = false
+            return
+        }
         state.entry = SpoolEntry(
             content: content(text, after: state), version: state.rowVersion + 1,
             origin: .put(overrides: overrides), isSent: false)
@@ -75,6 +82,7 @@ extension SharedVault {
         if let entry = state.entry {
             do throws(VaultError) { try await local.store(entry.encoded(), in: slot) } catch { failure = error }
         }
+        slots[slot]?.isUnwritten = failure != nil
         if failure == nil, heldUntil != nil {
             wakes.continuation.yield()
             return
@@ -179,6 +187,11 @@ extension SharedVault {
 
     public func retired() async throws(VaultError) -> [RetiredEntry] {
         try await local.retired().compactMap(\.unwrapped)
+    }
+
+    public func keptMore() async -> Bool {
+        defer { hasKeptMore = false }
+        return hasKeptMore
     }
 
     public func discard(_ id: String) async throws(VaultError) { try await local.discard(id) }

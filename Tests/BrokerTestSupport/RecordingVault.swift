@@ -54,6 +54,7 @@ actor RecordingVault: Vault {
     /// Another host stores a session, or empties the slot.
     func change(_ slot: VaultSlot, to text: Secret?) {
         texts[slot] = text
+        announced.remove(slot)
         othersChanges.continuation.yield(slot)
     }
 

@@ -117,6 +117,77 @@ private let slot = Hosts.slot
         #expect(await one.slots[slot]?.attempt?.mayBeSent == true)
     }
 
+    @Test func `a change that is told during a request is looked at when the request is over`() async throws {
+        let (one, two) = try await pair()
+        _ = try await two.take()
+        _ = try await two.requestBound(slot)
+        _ = try await one.retire(slot)
+        await two.look(at: hosts.row?.key)
+        // Until then the request may bring something.
+        #expect(await two.slots[slot]?.isOverlooked == true)
+        #expect(await two.tend().map { $0 > .seconds(50) } == true)
+        try await two.settle(slot)
+        #expect(await two.tend() == nil)
+        var changes = two.changes.makeAsyncIterator()
+        #expect(await changes.next() == .some(slot))
+        #expect(try await two.text() == nil)
+    }
+
+    @Test func `a change that could not be read is looked at when the database is back`() async throws {
+        let wire = Wire()
+        let (one, two) = (try await hosts.host("one"), try await hosts.host("two", fault: wire.fault))
+        try await one.store("first", as: .replacement)
+        _ = try await two.text()
+        _ = try await one.retire(slot)
+        wire.set(.notReached)
+        await two.look(at: hosts.row?.key)
+        #expect(await two.tend() != nil)
+        wire.set(.none)
+        hosts.advance(by: .seconds(20))
+        #expect(await two.tend() == nil)
+        var changes = two.changes.makeAsyncIterator()
+        #expect(await changes.next() == .some(slot))
+    }
+
+    @Test func `a sign-out keeps for revocation what another host has received, too`() async throws {
+        let (one, two) = try await pair()
+        _ = try await two.take()
+        try await two.store("second", as: .result)
+        _ = try await one.retire(slot)
+        #expect(try await one.retired().map(\.text) == [Secret("first"), Secret("second")])
+        #expect(await one.keptMore())
+        #expect(await !one.keptMore())
+        #expect(try await two.text() == nil)
+    }
+
+    @Test func `a response that comes after another host's sign-out is kept for revocation`() async throws {
+        let (one, two) = try await pair()
+        _ = try await two.take()
+        _ = try await two.requestBound(slot)
+        _ = try await one.retire(slot)
+        try await two.store("second", as: .result)
+        #expect(try await two.text() == nil)
+        #expect(try await two.retired().map(\.text) == [Secret("second")])
+        #expect(await two.keptMore())
+    }
+
+    @Test func `what the local vault had no room for is in memory and in the database, and is put there once`()
+        async throws
+    {
+        let (wire, local) = (Wire(), RecordingVault())
+        try await local.open(passphrase: nil)
+        let one = try await hosts.host("one", local: local, fault: wire.fault)
+        await local.failStoring(with: .unwritable(.cryptography))
+        for _ in 0..<3 {
+            #expect(await failure { try await one.store("first", as: .result) } == .unwritable(.cryptography))
+        }
+        #expect(wire.count(of: "put") == 1 && hosts.row?.version == 1)
+        await local.failStoring(with: nil)
+        try await one.store("first", as: .result)
+        #expect(wire.count(of: "put") == 1)
+        #expect(try await one.text() == "first")
+    }
+
     @Test func `known users and whatever else is this host's stays in its local vault`() async throws {
         let (one, two) = try await pair()
         let people = VaultSlot(account: "work", binding: "b", kind: .people)

@@ -189,9 +189,10 @@ extension LaneState {
         return [.wake, .post(.initialSession, nil, error(of: name))]
     }
 
-    /// Takes up what another host has stored. What is not to be written to the vault, or could not be, stays.
+    /// Takes up what another host has stored. What is not to be written to the vault stays. What could not be written is in
+    /// the vault's memory, and in the database if that came first.
     private mutating func takeUp(_ loaded: Loaded, _ name: AccountName) -> [Effect] {
-        guard isLoaded, !isUnsaved, session?.isEphemeral != true else { return [] }
+        guard isLoaded, session?.isEphemeral != true else { return [] }
         let former = session
         switch loaded {
         case .session(let held):

@@ -88,13 +88,16 @@ struct SessionStore: Sendable {
         (try? SessionRecord.decode(text, by: clock))?.refreshTokens ?? []
     }
 
-    /// Writes that the provider has ended the session. Where that cannot be written, the slot is emptied.
+    /// Writes that the provider has ended the session. Where that cannot be written, the slot is emptied. Where another
+    /// host has stored another session, that stays.
     ///
     /// - Parameter code: the provider's own code for the cause, where it has more than one.
     func recordEnd(_ code: String?, in slot: VaultSlot) async {
         do throws(VaultError) {
             try await vault.store(SessionRecord.ended(code), in: slot, as: .end)
         } catch {
+            // Another host has stored another session.
+            if case .unreachable = error { return }
             try? await vault.remove(slot)
         }
     }

@@ -72,10 +72,7 @@ extension SharedVault {
 
     /// True if a removed host may have read the session that is in the slot.
     func isStale(_ slot: VaultSlot) -> Bool {
-        guard slot.kind == .session, let content = slots[slot]?.entry?.content, content.text != nil else {
-            return false
-        }
-        return content.removals < removals.count
+        slot.kind == .session && slots[slot]?.isOlder(than: removals.count) == true
     }
 
     /// To be called when a slot was read: there may be something to do about removals.

@@ -1,3 +1,4 @@
+internal import Secrets
 internal import SessionVault
 
 /// What a row says of other hosts' requests.
@@ -30,6 +31,14 @@ extension SharedRow {
         return (newer, older)
     }
 
+    /// The texts that this host did not have when it wrote the entry.
+    func others(than entry: SpoolEntry, opened sealing: RowSealing) -> [Secret] {
+        let head = (try? sealing.open(sealed, as: key, version: version)) ?? nil
+        var known = Set([entry.content.name] + entry.content.ancestors)
+        let rest = (try? candidates(besides: entry, opened: sealing)).map { $0.newer + $0.older } ?? []
+        return ([head].compactMap { $0 } + rest).filter { known.insert($0.name).inserted }.compactMap(\.text)
+    }
+
     /// Whether the content is among the candidates.
     func has(_ content: RowContent, opened sealing: RowSealing) -> Bool {
         candidates.contains { candidate in
@@ -42,7 +51,9 @@ extension SharedRow {
 extension SlotState {
     /// Whether every token of the row was tried. Not so if another host has changed it, has received what was not tried,
     /// or may have.
-    func provesEnd(_ row: SharedRow, of host: String, opened sealing: RowSealing) -> Bool {
+    func provesEnd(_ row: SharedRow?, of host: String, opened sealing: RowSealing) -> Bool {
+        // A row that is gone had what other hosts received. It is put back first.
+        guard let row else { return rowVersion == 0 }
         guard row.version == rowVersion else { return false }
         let tried = offered.union(entry.map { [$0.content.name] + $0.content.ancestors } ?? [])
         for candidate in row.candidates {

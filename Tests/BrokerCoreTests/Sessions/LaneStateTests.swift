@@ -103,11 +103,12 @@ private let full = BrokerError.vaultFailed(.vault(.unwritable(.diskFull)))
         "unreadable": changesOfAbsent,
         "untouchable": changesElsewhere.merging(["locked": "loading", "replaced": "loading"]) { $1 },
         "alice in vault": transitions("alice in vault", changesElsewhere),
-        "alice in vault unsaved": transitions("alice in vault unsaved", ["saved": "alice in vault"]),
+        "alice in vault unsaved": transitions(
+            "alice in vault unsaved", changesElsewhere.merging(["saved": "alice in vault"]) { $1 }),
         "alice in memory": transitions("alice in memory", ["dropped": "absent"]),
         "alice in vault urgent": transitions("alice in vault urgent", changesElsewhere),
         "alice in vault unsaved urgent": transitions(
-            "alice in vault unsaved urgent", ["saved": "alice in vault urgent"]),
+            "alice in vault unsaved urgent", changesElsewhere.merging(["saved": "alice in vault urgent"]) { $1 }),
         "alice in memory urgent": transitions("alice in memory urgent", ["dropped": "absent"]),
         "bob in configuration": transitions("bob in configuration", ["dropped": "absent"]),
         "bob in configuration urgent": transitions("bob in configuration urgent", ["dropped": "absent"]),

@@ -180,6 +180,33 @@ import Testing
         #expect(try await house.view.error == nil)
     }
 
+    @Test func `an end that cannot be recorded, since another host has stored another session, removes nothing`()
+        async throws
+    {
+        let house = try await House.expired()
+        house.provider.script(.token, .invalidGrant)
+        await house.vault.failOnceStoring(with: .unreachable(.changedElsewhere))
+        _ = await house.failure()
+        #expect(await !house.vault.log.contains("remove"))
+    }
+
+    @Test func `a session that could not be stored gives way to what another host has stored`() async throws {
+        let house = try await House.expired()
+        await house.vault.failStoring(with: .unreachable(.changedElsewhere))
+        _ = try await house.token()
+        #expect(await house.broker.sessionManager.lanes[House.name]?.state.isUnsaved == true)
+        await house.vault.failStoring(with: nil)
+        let count = await house.vault.log.count
+        await house.vault.change(Self.slot, to: try await theirs(house))
+        await house.broker.sessionManager.changedElsewhere(Self.slot)
+        #expect(await eventually { (try? await house.token()) == "their access" })
+        house.clock.advance(by: 10)
+        await house.runDueTasks()
+        // It is not written over the other host's.
+        let more = await house.vault.log.dropFirst(count).joined(separator: ", ")
+        #expect(more == "")
+    }
+
     @Test func `an end that is not proven at first is believed later`() async throws {
         let house = try await House.expired()
         await house.vault.setProvesEnds(false)

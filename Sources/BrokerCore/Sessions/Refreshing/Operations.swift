@@ -165,9 +165,12 @@ struct OperationTurn: Sendable {
             throw error
         }
         guard manager.lane(id)?.state.held != nil else { throw .signInRequired(id.account) }
-        let error =
+        var error =
             changed == session
             ? nil : await manager.save(changed, lane.account, as: operation.rotates ? .result : .edit)
+        // Another host is at the session, or nobody can be asked. The next refresh brings the change from the provider. It
+        // must not be written again: that would be over what another host has received.
+        if case .vaultUnreachable? = error, !operation.rotates { error = nil }
         guard manager.take(.changed(changed, operation.event, error), id) else { throw .signInRequired(id.account) }
         await manager.observer(of: lane.account)?.changed(
             session, to: changed, of: lane.account, isAsked: operation.changesIdentities)
