@@ -26,7 +26,7 @@ def commands(chosen, report):
         # The fleet was made by init and join.
         typed |= {"init", "join"}
         said = fleet.administrate("init", database, "--owner", "eve", "--host-url", fleet.database.url("10.77.0.1"))
-        password = re.search(r"^The invitation's password, for 60 minutes: (\S{40,})$", said, re.M)
+        password = re.search(r"^The invitation's password, for 60 min: (\S{40,})$", said, re.M)
         store = re.search(r'^\[vault\]\nstore = "(postgresql://ringback_[0-9a-f]{20}@10.77.0.1/vault\?sslrootcert=\S+)"$', said, re.M)
         expect(password and store, "init", said)
         expect(password and password.group(1) not in fleet.database.log(), "init", "the password is in the server's log")

@@ -67,6 +67,7 @@ def herd(chosen, report):
     hosts, callers, expiries = SHORT_HERD if chosen.short else HERD
     fleet = Fleet(chosen.bin, hosts)
     try:
+        report.note(fleet.hosts[0].vault["database"]["notifications"], "the status of a host", "no notifications come")
         run_herd(fleet, report, callers, expiries, "Callers of many hosts at an expiry")
     finally:
         fleet.close(chosen.keep)
@@ -78,6 +79,8 @@ def pooler(chosen, report):
     hosts, callers, expiries = SHORT_HERD if chosen.short else HERD
     fleet = Fleet(chosen.bin, hosts, through=(POOLER,))
     try:
+        report.note("looked for every few seconds" in fleet.hosts[0].type("vault", "status"), "the status behind a pooler",
+                    "it does not say that no notifications come")
         run_herd(fleet, report, callers, expiries, "The same through pgbouncer in transaction mode")
         fleet.hosts[0].api("DELETE", "/v1/accounts/work/session")
         _, took = measured(lambda: until("a sign-out through the pooler", lambda: not any(host.token for host in fleet.hosts)))

@@ -26,10 +26,7 @@ public final class RowDatabase: SharedRows {
         }
 
         public var reach = Reach.unknown
-        /// False where a pooler is between: then changes are noticed after some seconds. Nil before the first connection.
-        public var listens: Bool?
-        /// True if commits wait for a standby. Nil before the first connection.
-        public var hasSynchronousStandby: Bool?
+        public var facts = RowFacts()
     }
 
     /// A statement has so long, with the time to connect.
@@ -90,11 +87,13 @@ public final class RowDatabase: SharedRows {
 
     public var changes: AsyncStream<RowKey?> { notices.listen() }
 
+    public var facts: RowFacts { state.withLock { $0.status.facts } }
+
     private func note(_ event: PostgresListener.Event) {
         switch event {
         case .connected(let listens):
             state.withLock { state in
-                state.status.listens = listens
+                state.status.facts.listens = listens
                 if case .reachable = state.status.reach { return }
                 state.status.reach = .reachable(since: .now)
             }
@@ -102,7 +101,7 @@ public final class RowDatabase: SharedRows {
         case .notified(let payload): notices.noteNotification(payload)
         case .asked(let rows):
             guard rows.count == 1, let standby = try? rows[0].flag(3) else { return }
-            state.withLock { $0.status.hasSynchronousStandby = standby }
+            state.withLock { $0.status.facts.hasSynchronousStandby = standby }
             notices.notePulse(Array(rows[0].values.prefix(3)))
         case .lost(let failure):
             state.withLock { state in

@@ -52,6 +52,10 @@ public struct VaultDatabase: Sendable, Equatable {
     public var away: Duration?
     /// What was changed here and is not in the database yet: the number of slots.
     public var unsent = 0
+    /// Whether it tells of changes at once; nil if that is not known.
+    public var listens: Bool?
+    /// Whether its commits wait for a standby; nil if that is not known.
+    public var hasSynchronousStandby: Bool?
 
     public init(place: String, problem: DatabaseReason? = nil) {
         self.place = place

@@ -116,7 +116,7 @@ public actor SharedVault: Vault {
 
     public nonisolated var status: VaultStatus {
         var status = local.status
-        shown.withLock { $0 }.show(in: &status, at: now())
+        shown.withLock { $0 }.show(in: &status, rows.facts, at: now())
         return status
     }
 
@@ -215,8 +215,10 @@ private struct Shown: Sendable {
         return outage.since == nil ? former.map { .returned(after: max(now - $0, .zero)) } : nil
     }
 
-    func show(in status: inout VaultStatus, at now: Duration) {
+    func show(in status: inout VaultStatus, _ facts: RowFacts, at now: Duration) {
         status.database = database
+        status.database?.listens = facts.listens
+        status.database?.hasSynchronousStandby = facts.hasSynchronousStandby
         status.database?.away = awaySince.map { max(now - $0, .zero) }
         guard !status.isLocked, let lock else { return }
         status.isLocked = true

@@ -28,7 +28,7 @@ struct `Changes of rows` {
         mine.start()
         // At the connection.
         #expect(await first(&iterator) { $0 == nil })
-        #expect(mine.status.listens == true)
+        #expect(mine.facts.listens == true)
         _ = try await theirs.put([1], in: key, version: 0, lease: nil, overrides: false)
         #expect(await first(&iterator) { $0 == nil })
         _ = try await mine.read([key])
@@ -110,7 +110,7 @@ struct `Rows through a pooler` {
         rows[1].start()
         let connection = await changes.next()
         #expect(connection == .some(nil))
-        #expect(rows[1].status.listens == false)
+        #expect(rows[1].facts.listens == false)
         let administration = VaultAdministration(try pooler.url("postgres"), password: .none)
         #expect(try await !administration.listens())
         #expect(try await house.administration.listens())

@@ -92,6 +92,8 @@ extension VaultStatus {
                 .init("unsent", .integer(database.unsent)),
             ])
             member["problem"] = database.problem.map { .string($0.sentence) }
+            member["notifications"] = database.listens.map { .bool($0) }
+            member["synchronous_standby"] = database.hasSynchronousStandby.map { .bool($0) }
             member["away_seconds"] = database.away.map { .integer(Int($0.components.seconds)) }
             return .object(member)
         }
@@ -117,6 +119,8 @@ extension Component {
         [
             .required("place", .string), .required("reachable", .boolean), .optional("problem", .string),
             .optional("away_seconds", .integer, "For how long it could not be used"),
+            .optional("notifications", .boolean, "Whether it tells of changes at once, or they are looked for"),
+            .optional("synchronous_standby", .boolean, "Whether its commits wait for a standby"),
             .required("unsent", .integer, "How many changes of this host the database does not have yet"),
         ])
 }

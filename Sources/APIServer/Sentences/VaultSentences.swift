@@ -73,8 +73,12 @@ extension VaultReason: Sentence {
         case .heldElsewhere: "Another host is changing this at the moment."
         case .changedElsewhere: "Another host has changed this meanwhile."
         case .leaseOver: "The request was not sent, since this host's turn was over before."
-        case .olderRow: "The vault's database has an older record than this host has seen. It was not used."
-        case .foreignRow: "The vault's database has a record that was not sealed for this place. It was not used."
+        case .olderRow:
+            "The vault's database has an older record than this host has seen. It was not used. If it stays so, sign in "
+                + "again."
+        case .foreignRow:
+            "The vault's database has a record that was not sealed for this place. It was not used. If it stays so, sign in "
+                + "again."
         case .damaged(let path, let damage, let kind, let place):
             "\(path) cannot be read: \(damage.sentence). It was renamed to \(place); \(kind.remedy)."
         case .damagedInPlace(let path, let damage, let failure):

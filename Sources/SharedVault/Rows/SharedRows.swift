@@ -156,6 +156,26 @@ public protocol SharedRows: Sendable {
     /// All rows that changed, as hints. Nil means that everything is to be looked at again: when the connection is lost,
     /// at every reconnect, and every few seconds where LISTEN does not work.
     var changes: AsyncStream<RowKey?> { get }
+
+    /// What the last connections showed of the server.
+    var facts: RowFacts { get }
+}
+
+extension SharedRows {
+    public var facts: RowFacts { RowFacts() }
+}
+
+/// What is known of a server with rows; nil before the first connection.
+public struct RowFacts: Sendable, Equatable {
+    /// Changes are told at once. False where a pooler is between: then they are noticed after some seconds.
+    public var listens: Bool?
+    /// Commits wait for a standby.
+    public var hasSynchronousStandby: Bool?
+
+    public init(listens: Bool? = nil, hasSynchronousStandby: Bool? = nil) {
+        self.listens = listens
+        self.hasSynchronousStandby = hasSynchronousStandby
+    }
 }
 
 /// Why the database did not do what it was asked for.

@@ -94,7 +94,14 @@ struct VaultFacts: ParsableCommand {
             return []
         }
         Output.field("Database", database["place"]?.string)
-        Output.field("Unsent", database["unsent"]?.integer.flatMap { $0 > 0 ? "\($0) changes of this host" : nil })
+        let unsent = database["unsent"]?.integer ?? 0
+        Output.field("Unsent", unsent > 0 ? "\(unsent) \(unsent == 1 ? "change" : "changes") of this host" : nil)
+        if database["notifications"]?.bool == false {
+            Output.field("Changes", "looked for every few seconds: notifications do not come")
+        }
+        if database["synchronous_standby"]?.bool == false {
+            Output.field("Standby", "none is synchronous: a lost disk loses the last changes")
+        }
         guard database["reachable"]?.bool != true else { return [] }
         let problem = Sanitizer.line(database["problem"]?.string ?? "It cannot be used.", limit: 300)
         return ["\(problem) Tokens are served while they are valid, and nothing is refreshed."]

@@ -38,8 +38,8 @@ struct VaultInit: ParsableCommand {
             Output.line("[vault]")
             Output.line("store = \"\(text(report, "store"))\"")
             Output.line("")
-            let minutes = (report["lasting"]?.integer ?? 0) / 60
-            Output.line("The invitation's password, for \(minutes) minutes: \(text(report, "password"))")
+            let span = TimeText.span(report["lasting"]?.integer ?? 0)
+            Output.line("The invitation's password, for \(span): \(text(report, "password"))")
             Output.note(
                 "It is not shown again. When the daemon of that host was started anew, run there: ringback vault join")
             if report["is_local"] == true {

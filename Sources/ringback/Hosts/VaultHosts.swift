@@ -15,7 +15,7 @@ struct VaultHosts: ParsableCommand {
         try present { () throws(RingbackError) in
             let answer = try daemon.calls().call(.listVaultHosts)
             guard !json.isWanted else { return Output.json(answer) }
-            var table = Table(columns: ["NAME", "KEY", "JOINED", "SEEN", "ROLE"])
+            var table = Table(columns: ["NAME", "KEY", "JOINED", "SEEN"])
             for host in answer["hosts"]?.array ?? [] { table.add(VaultHosts.cells(host)) }
             Output.table(table)
             for name in answer["stale"]?.array?.compactMap(\.string) ?? [] {
@@ -36,10 +36,11 @@ struct VaultHosts: ParsableCommand {
     }
 
     private static func cells(_ host: JSON) -> [String] {
-        let name = host["name"]?.string ?? "(invited)"
+        // One that is only invited has no name yet. It is removed by its role.
+        let name = host["name"]?.string ?? "\(host["role"]?.string ?? "") (invited)"
         return [
             name + (host["self"]?.bool == true ? " (this one)" : ""), host["has_key"]?.bool == true ? "yes" : "no",
-            time(host["joined_at"]), time(host["seen_at"]), host["role"]?.string ?? "",
+            time(host["joined_at"]), time(host["seen_at"]),
         ]
     }
 
