@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 // The functions of libcurl that are used, with the types of its own header: a wrapper with wrong types does not
 // compile.
@@ -178,6 +179,22 @@ static curl_socket_t open_outside(void *context, curlsocktype purpose, struct cu
 
 CURLcode ccurl_refuse_inside(CURL *easy) {
     return curl.easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_outside);
+}
+
+static int is_in_time(void *context, char *address, char *local, int port, int local_port) {
+    (void)address, (void)local, (void)port, (void)local_port;
+    struct timespec now;
+    if (clock_gettime(CLOCK_BOOTTIME, &now)) return CURL_PREREQFUNC_ABORT;
+    const int64_t end = *(const int64_t *)context;
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec > end ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
+CURLcode ccurl_send_within(CURL *easy, int64_t nanoseconds, int64_t *place) {
+    struct timespec now;
+    if (clock_gettime(CLOCK_BOOTTIME, &now)) return CURLE_FAILED_INIT;
+    *place = now.tv_sec * INT64_C(1000000000) + now.tv_nsec + nanoseconds;
+    const CURLcode set = curl.easy_setopt(easy, CURLOPT_PREREQFUNCTION, is_in_time);
+    return set ? set : curl.easy_setopt(easy, CURLOPT_PREREQDATA, place);
 }
 
 CURLcode ccurl_set_data_callback(CURL *easy, CURLoption option, ccurl_data_callback callback) {

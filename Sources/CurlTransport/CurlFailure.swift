@@ -64,6 +64,8 @@ extension HTTPClientError {
         case CURLE_GOT_NOTHING: "the server closed the connection without a response"
         case CURLE_SEND_ERROR, CURLE_RECV_ERROR: "the connection broke"
         case CURLE_OUT_OF_MEMORY: "out of memory"
+        // Our own callback, see `EasyOptions.sendWithin`.
+        case CURLE_ABORTED_BY_CALLBACK: "the request was not sent, since the time for it was over"
         case CURLE_SSL_CONNECT_ERROR: "the TLS handshake failed"
         case CURLE_PEER_FAILED_VERIFICATION: "the certificate is not trusted for this name"
         case CURLE_SSL_PINNEDPUBKEYNOTMATCH: "the server's key is not in pinned_public_keys"

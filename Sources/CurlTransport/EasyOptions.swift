@@ -44,6 +44,11 @@ internal import Secrets
         set(CURLOPT_NOPROGRESS, 1)
     }
 
+    /// The request is not sent when so much time has passed, suspended time included. The place must outlive the transfer.
+    mutating func sendWithin(_ limit: Duration, _ place: UnsafeMutablePointer<Int64>) {
+        note(unsafe ccurl_send_within(easy, Int64(limit / .nanoseconds(1)), place))
+    }
+
     /// Every request gets a tunnel (CONNECT) to its server. The proxy sees the server's name, but nothing of the
     /// request.
     mutating func setProxy(_ proxy: HTTPProxy) {

@@ -19,6 +19,8 @@ internal import Secrets
     private var body: [UInt8] = []
     private let maxBody: Int
     private var isTooLarge = false
+    /// When the request must be sent at the latest, if there is such a limit.
+    private let sendingEnd: UnsafeMutablePointer<Int64>
     /// libcurl's own words about a failure, which hold what OpenSSL reported.
     private let words: UnsafeMutablePointer<CChar>
 
@@ -26,6 +28,8 @@ internal import Secrets
     init?(_ job: CurlLoop.Job, userAgent: String) {
         guard let easy = unsafe ccurl_easy_init() else { return nil }
         unsafe self.easy = easy
+        unsafe sendingEnd = .allocate(capacity: 1)
+        unsafe sendingEnd.initialize(to: 0)
         unsafe words = .allocate(capacity: Int(CURL_ERROR_SIZE))
         unsafe words.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
         host = job.host
@@ -52,6 +56,7 @@ internal import Secrets
             unsafe options.setPlaces(placeList)
         }
         options.setTrust(job.request.trust)
+        if let limit = job.request.limits.sendsWithin { unsafe options.sendWithin(limit, sendingEnd) }
         if let age = job.authoritiesAge { options.setAuthoritiesAge(age) }
         options.setMethod(job.request.method, body: job.request.body)
         options.set(CURLOPT_USERAGENT, userAgent)
@@ -66,6 +71,7 @@ internal import Secrets
         unsafe ccurl_slist_free_all(fieldList)
         unsafe ccurl_slist_free_all(placeList)
         unsafe words.deallocate()
+        unsafe sendingEnd.deallocate()
     }
 
     /// The outcome for the caller after libcurl has finished.

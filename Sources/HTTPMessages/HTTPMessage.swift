@@ -48,6 +48,9 @@ public struct HTTPRequest: Sendable {
 public struct HTTPLimits: Sendable, Equatable {
     /// From the start of name resolution to the last byte of the response. Default 20 s.
     public var timeout: Duration
+    /// The request is not sent later than so long after its start, suspended time included: `timeout` does not count that.
+    /// Nil for no such limit.
+    public var sendsWithin: Duration?
     /// The maximum size of the response's body, in bytes.
     public var maxBody: Int
 

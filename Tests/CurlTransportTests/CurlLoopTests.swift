@@ -48,6 +48,27 @@ import Testing
         #expect(await waiting.value == .cancelled)
     }
 
+    @Test func `a request whose time is over is not sent, on a connection that is kept either`() async throws {
+        let received = Mutex(0)
+        let server = ScriptedServer { connection in
+            while connection.readRequest() != nil {
+                received.withLock { $0 += 1 }
+                connection.answer(body: "ok")
+            }
+        }
+        var late = HTTPRequest(url: server.url())
+        // As if the machine had been suspended since.
+        late.limits.sendsWithin = .seconds(-1)
+        var early = late
+        early.limits.sendsWithin = .seconds(60)
+        let reason = "the request was not sent, since the time for it was over"
+        for _ in 0..<2 {
+            #expect(await failure(late) == .unreachable(host: "127.0.0.1:\(server.port)", reason: reason))
+            #expect(try await client.send(early).status == 200)
+        }
+        #expect(received.withLock { $0 } == 2)
+    }
+
     @Test func `many transfers run at once`() async throws {
         // No answer before all have arrived.
         let awaited = DispatchGroup()

@@ -125,6 +125,7 @@ extension Account {
         for (name, value) in headers { request.fields.set(name, value) }
         if let bound = try await Account.requestGate?.bound() {
             request.limits.timeout = min(request.limits.timeout, bound)
+            request.limits.sendsWithin = bound
         }
         do {
             return try await http.send(request)

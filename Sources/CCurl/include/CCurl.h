@@ -2,6 +2,7 @@
 // is loaded when it is first needed, not at program start: libcurl and about thirty libraries that it needs take longer
 // to load than the daemon takes to be ready, and the helper process never needs them.
 #pragma once
+#include <stdint.h>
 #include <curl/curl.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,6 +40,8 @@ static const long ccurl_header_separate = CURLHEADER_SEPARATE;
 CURLcode ccurl_refuse_inside(CURL *easy);
 /// The same, and to no address of a private network.
 CURLcode ccurl_refuse_private(CURL *easy);
+/// The request is not sent when so much time has passed, suspended time included. The transfer keeps the number in `place`.
+CURLcode ccurl_send_within(CURL *easy, int64_t nanoseconds, int64_t *place);
 /// The address of the server of the last transfer, or NULL; valid as long as the handle. With a proxy it is the proxy's.
 const char *ccurl_address(CURL *easy);
 /// Where the server of the last transfer is, one of the numbers below. With a proxy it is the proxy's place.
