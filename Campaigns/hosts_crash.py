@@ -86,9 +86,7 @@ def reconnoitre(fleet):
     fleet.sign_in(fleet.hosts[1])
     settled(victim)
     victim.shim.arm()
-    status, answer = victim.refresh()
-    if status != 200:
-        raise Trouble(f"a refresh answered {status} {answer}")
+    victim.refresh_surely()
     settled(victim)
     count = victim.shim.count
     victim.shim.disarm()

@@ -4,7 +4,8 @@ import time
 
 from herd import Client
 from hosts_database import POOLER, pooler as pooler_program
-from hosts_place import STEP, Fleet, measured
+from hosts_outage import gate, release
+from hosts_place import SESSION, STEP, Fleet, measured
 from house import until
 from report import progress, table
 
@@ -82,11 +83,34 @@ def pooler(chosen, report):
         report.note("looked for every few seconds" in fleet.hosts[0].type("vault", "status"), "the status behind a pooler",
                     "it does not say that no notifications come")
         run_herd(fleet, report, callers, expiries, "The same through pgbouncer in transaction mode")
-        fleet.hosts[0].api("DELETE", "/v1/accounts/work/session")
+        fleet.hosts[0].api("DELETE", SESSION)
         _, took = measured(lambda: until("a sign-out through the pooler", lambda: not any(host.token for host in fleet.hosts)))
         table("A sign-out through the pooler", ["what", "measured"], [["until no host had the session", f"{took:.1f} s"]])
     finally:
         fleet.close(chosen.keep)
+
+
+def sign_out_meanwhile(fleet, report):
+    """A sign-out on one host while another one's refresh is on its way. What that receives is not served, and the provider is
+    told that it is over, as of what the first host had."""
+    where = "a sign-out during another host's refresh"
+    first, other = fleet.hosts[:2]
+    fleet.sign_in(first)
+    before = revocations(fleet)
+    gate(fleet)
+    waits = other.refresh_in_background()
+    fleet.sandbox.look("wait?endpoint=token&count=1")
+    status, answer = first.api("DELETE", SESSION)
+    report.note(status == 200, where, f"{status} {answer}")
+    release(fleet)
+    until("a sign-out on the host that refreshes", lambda: not any(host.token for host in fleet.hosts), 30)
+    waits.close()
+    until("the provider to be told of both tokens", lambda: revocations(fleet) >= before + 2, 60)
+    report.note(other.held()[0] == "unauthenticated", where, f"the account is {other.held()}")
+
+
+def revocations(fleet):
+    return fleet.sandbox.counters["requests"].get("revocation", 0)
 
 
 def sign_out(chosen, report):
@@ -97,7 +121,7 @@ def sign_out(chosen, report):
             by = fleet.hosts[number % len(fleet.hosts)]
             fleet.sign_in(by)
             started = time.monotonic()
-            status, answer = by.api("DELETE", "/v1/accounts/work/session")
+            status, answer = by.api("DELETE", SESSION)
             until("a sign-out on another host", lambda: not any(host.token for host in fleet.hosts))
             spans.append(time.monotonic() - started)
             report.note(status == 200, "a sign-out", f"{status} {answer}")
@@ -106,5 +130,6 @@ def sign_out(chosen, report):
         table("A sign-out on one host (aim: 1 s)", ["what", "measured"], [
             ["sign-outs", len(spans)], ["until no host had the session, median", f"{1_000 * sorted(spans)[len(spans) // 2]:.0f} ms"],
             ["worst", f"{1_000 * max(spans):.0f} ms"]])
+        sign_out_meanwhile(fleet, report)
     finally:
         fleet.close(chosen.keep)

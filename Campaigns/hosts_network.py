@@ -73,6 +73,15 @@ class Namespace:
         self.holder.stdout.close()
 
 
+def end(listener):
+    """Who waits for a connection stops waiting."""
+    try:
+        listener.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass
+    listener.close()
+
+
 class Hub(Namespace):
     """Where the bridge is, and the servers of the database, each with an address of its own."""
 
@@ -137,8 +146,4 @@ class Forwarder:
                     pass
 
     def close(self):
-        try:
-            self.listener.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
-        self.listener.close()
+        end(self.listener)

@@ -128,6 +128,11 @@ class Host:
     def refresh(self, account=ACCOUNT):
         return self.api("POST", f"/v1/accounts/{account}/refresh", {"force": True})
 
+    def refresh_surely(self):
+        status, answer = self.refresh()
+        if status != 200:
+            raise Trouble(f"{self.name}: a refresh answered {status} {answer}")
+
     def refresh_in_background(self):
         connection = UnixHTTP(self.socket)
         connection.timeout = 90

@@ -237,9 +237,7 @@ def statements(chosen, report):
         fleet.sign_in(fleet.hosts[1])
         settled_with_the_database(fleet)
         victim.tap.arm()
-        status, answer = victim.refresh()
-        if status != 200:
-            raise Trouble(f"a refresh answered {status} {answer}")
+        victim.refresh_surely()
         settled_with_the_database(fleet)
         names = victim.tap.names
         progress(f"the statements of a refresh: {', '.join(names)}")

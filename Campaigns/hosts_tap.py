@@ -12,6 +12,7 @@ import struct
 import threading
 
 from hosts_database import PORT, PRIMARY
+from hosts_network import end
 from house import until
 
 # What the database has done when it is killed, and what the host knows of it.
@@ -81,11 +82,7 @@ class Tap:
             Line(self, near, far)
 
     def close(self):
-        try:
-            self.listener.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
-        self.listener.close()
+        end(self.listener)
 
 
 class Line:
