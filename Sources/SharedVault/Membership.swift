@@ -69,7 +69,8 @@ extension SharedVault {
         try await local.open(passphrase: passphrase)
         guard membership == nil else { return }
         do throws(VaultError) {
-            try await inTurn(joining.slot) { vault throws(VaultError) in try await Opening(vault: vault).becomeMember() }
+            let opening = Opening(vault: self)
+            try await inTurn(joining.slot) { _ throws(VaultError) in try await opening.becomeMember() }
             showLock(nil)
         } catch {
             showLock(error)

@@ -79,7 +79,8 @@ extension SharedVault {
     /// Tokens that other hosts received, and that a sign-out ends before this host had them; or that came here after
     /// another host's sign-out.
     func keepForRevocation(_ texts: [Secret], of slot: VaultSlot) async {
-        for text in slot.kind == .session ? texts : [] where (try? await local.keep(text, retiredFrom: slot)) != nil { hasKeptMore = true }
+        guard slot.kind == .session else { return }
+        for text in texts where (try? await local.keep(text, retiredFrom: slot)) != nil { hasKeptMore = true }
         if hasKeptMore { othersChanges.continuation.yield(slot) }
     }
 

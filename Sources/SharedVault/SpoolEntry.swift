@@ -99,6 +99,8 @@ struct SlotState: Sendable {
     /// When a change that was overlooked can be looked at, by the time since boot; nil if there is none.
     var overlookedUntil: Duration? { isOverlooked ? attempt?.end ?? .zero : nil }
 
+    mutating func note(written entry: SpoolEntry) { (self.entry, base) = (entry, entry.content.name) }
+
     /// Whether its text came before so many hosts had been removed.
     func isOlder(than removals: Int) -> Bool {
         guard let content = entry?.content, content.text != nil else { return false }

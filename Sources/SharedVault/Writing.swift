@@ -111,8 +111,7 @@ extension SharedVault {
             switch putting {
             case .put(let row):
                 let entry = SpoolEntry(content: content, version: row.version, origin: .row, isSent: true)
-                slots[slot]?.entry = entry
-                slots[slot]?.base = content.name
+                slots[slot]?.note(written: entry)
                 slots[slot]?.rowVersion = row.version
                 return try await local.store(entry.encoded(), in: slot)
             case .refused(let row):
@@ -167,8 +166,7 @@ extension SharedVault {
                 content: vault.content(text, after: state), version: state.rowVersion + 1,
                 origin: .put(overrides: true), isSent: false)
             let retired = try await vault.local.replace(entry.encoded(), in: slot)
-            vault.slots[slot]?.entry = entry
-            vault.slots[slot]?.base = entry.content.name
+            vault.slots[slot]?.note(written: entry)
             vault.slots[slot]?.heldUntil = nil
             do throws(VaultError) { try await vault.sendAndTell(slot) } catch { vault.wakes.continuation.yield() }
             guard let former else {

@@ -148,8 +148,9 @@ enum ServerUser {
 enum ProgramPlace {
     /// The directory of PostgreSQL's programs: that of the environment, or of the newest version that is there.
     static let postgres = Shell.output(
-        "ls -d ${RINGBACK_TEST_POSTGRES:-/usr/lib/postgresql/*/bin}/initdb 2>/dev/null | sort -V | tail -1")
-        .flatMap { $0.hasSuffix("/initdb") ? String($0.dropLast("/initdb".count)) : nil }
+        "ls -d ${RINGBACK_TEST_POSTGRES:-/usr/lib/postgresql/*/bin}/initdb 2>/dev/null | sort -V | tail -1"
+    )
+    .flatMap { $0.hasSuffix("/initdb") ? String($0.dropLast("/initdb".count)) : nil }
     static let pooler = Shell.output("command -v pgbouncer || ls /usr/sbin/pgbouncer 2>/dev/null")
         .flatMap { $0.isEmpty ? nil : $0 }
 }

@@ -8,8 +8,7 @@ extension DatabaseReason: Sentence {
         case .noConnection: "No connection can be made."
         case .tls: "It has no TLS, or its certificate is not valid for its name."
         case .authentication:
-            "It does not let this host's role in. On another host, ringback vault hosts shows whether this one was removed: "
-                + "then it needs a new invitation."
+            "It does not let this host's role in. If another host has removed this one, it needs a new invitation."
         case .timedOut: "It did not answer in time."
         case .closed: "The connection ended."
         case .readOnly: "It takes no changes at the moment."

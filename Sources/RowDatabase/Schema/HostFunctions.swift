@@ -187,7 +187,7 @@ enum HostFunctions {
                 WHERE r.rolname = p_role AND a.pid <> pg_backend_pid();
             INSERT INTO ringback.removed_roles VALUES (p_role) ON CONFLICT DO NOTHING;
             -- What it owns in this database is dropped with it. In another one it may keep the role from being dropped.
-            FOR left_over IN SELECT role_name FROM ringback.removed_roles ORDER BY role_name LIMIT 16 LOOP
+            FOR left_over IN SELECT role_name FROM ringback.removed_roles ORDER BY random() LIMIT 16 LOOP
                 BEGIN
                     EXECUTE format('DROP OWNED BY %I CASCADE', left_over);
                     EXECUTE format('DROP ROLE %I', left_over);
