@@ -196,7 +196,8 @@ public final class PostgresClient: Sendable {
             } else {
                 state.reach = .away(since: now, failure)
             }
-            state.silence = now + state.backoff.wait()
+            // What was asked at the same time, and fails too, makes the silence no longer.
+            if state.silence.map({ $0 <= now }) ?? true { state.silence = now + state.backoff.wait() }
             defer { state.queue = [] }
             return state.queue
         }

@@ -74,12 +74,15 @@ extension SharedVault {
 
     private func takeUp(_ head: RowContent, _ row: SharedRow, in slot: VaultSlot) async -> Bool {
         let former = slots[slot]?.entry?.content.text
-        if head.text == nil, let former, case .attempt? = slots[slot]?.entry?.origin {
-            // It came after another host had signed out.
-            await keepForRevocation([former], of: slot)
+        // A response that came before this host heard of another's sign-out. What was put beside a row has no epoch.
+        if head.text == nil, let entry = slots[slot]?.entry, !head.comes(from: entry.content),
+            case .attempt(_, let epoch, _, _) = entry.origin, epoch > 0
+        {
+            await keep([entry.content], retiredFrom: slot)
         }
         let entry = SpoolEntry(content: head, version: row.version, origin: .row, isSent: true)
         slots[slot]?.entry = entry
+        slots[slot]?.isUnwritten = false
         // If the local vault cannot be written, the database has it.
         if head.text == nil {
             try? await local.remove(slot)

@@ -9,16 +9,12 @@ extension SharedVault {
 
     /// Follows the rows' changes until it is cancelled.
     public func follow() async {
-        // However often everything may have changed, it is looked at once more.
-        let everything = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let news = RowNews()
         await withDiscardingTaskGroup { group in
-            group.addTask { for await _ in everything.stream { await self.look(at: nil) } }
+            group.addTask { while let keys = await news.next() { await self.look(at: keys) } }
             group.addTask { await self.keepTending() }
-            for await key in rows.changes {
-                // Each by itself: a row that cannot be changed for seconds delays no other one.
-                if key == nil { everything.continuation.yield() } else { group.addTask { await self.look(at: key) } }
-            }
-            everything.continuation.finish()
+            for await key in rows.changes { news.note(key) }
+            news.finish()
             group.cancelAll()
         }
     }
@@ -38,13 +34,16 @@ extension SharedVault {
     }
 
     /// A row may have changed; nil: any of them.
-    public func look(at key: RowKey?) async {
+    public func look(at key: RowKey?) async { await look(at: [key]) }
+
+    private func look(at keys: [RowKey?]) async {
         // Everything is looked at again when the connection is back.
-        if key == nil { outage.tryNow() }
+        let isAll = keys.contains(nil)
+        if isAll { outage.tryNow() }
         guard membership != nil else { return askToOpen() }
-        let known = key.map { names[$0].map { [$0] } ?? [] } ?? Array(slots.keys)
+        let known = isAll ? Array(slots.keys) : keys.compactMap { $0.flatMap { names[$0] } }
         await look(at: known)
-        if key == nil || known.contains(where: { slots[$0]?.isOverlooked == true }) { wakes.continuation.yield() }
+        if isAll || known.contains(where: { slots[$0]?.isOverlooked == true }) { wakes.continuation.yield() }
     }
 
     private func look(at known: [VaultSlot]) async {
@@ -56,7 +55,10 @@ extension SharedVault {
                 overlook(Array(idle[start...]))
                 break
             }
-            for slot in part { await look(at: slot, rows) }
+            for slot in part {
+                // A slot that is waited for, perhaps for seconds, delays no other one.
+                if turns.isTaken(slot) { Task { await look(at: slot, rows) } } else { await look(at: slot, rows) }
+            }
         }
         overlook(known.filter { slots[$0]?.isBusy(at: now()) == true })
     }
@@ -65,7 +67,21 @@ extension SharedVault {
     private func overlook(_ known: [VaultSlot]) { for slot in known { slots[slot]?.isOverlooked = true } }
 
     private func look(at slot: VaultSlot, _ rows: [RowKey: SharedRow]) async {
-        let isChanged = try? await inTurn(slot) { vault throws(VaultError) -> Bool in
+        let isChanged: Bool
+        do throws(VaultError) {
+            isChanged = try await lookInTurn(at: slot, rows)
+        } catch {
+            // What the row has cannot be used, until it is written again.
+            guard error != .unreachable(.olderRow), error != .unreachable(.foreignRow) else { return }
+            return overlook([slot])
+        }
+        guard isChanged else { return }
+        noteRemovals(in: slot)
+        othersChanges.continuation.yield(slot)
+    }
+
+    private func lookInTurn(at slot: VaultSlot, _ rows: [RowKey: SharedRow]) async throws(VaultError) -> Bool {
+        try await inTurn(slot) { vault throws(VaultError) -> Bool in
             guard let state = vault.slots[slot], !state.isBusy(at: vault.now()) else {
                 vault.overlook([slot])
                 return false
@@ -74,9 +90,6 @@ extension SharedVault {
             let isChanged = try await vault.compare(rows[state.key], with: slot)
             return isChanged || vault.slots[slot]?.base != vault.slots[slot]?.entry?.content.name
         }
-        guard isChanged == true else { return }
-        noteRemovals(in: slot)
-        othersChanges.continuation.yield(slot)
     }
 
     /// The slots whose content the database does not have.
@@ -84,6 +97,7 @@ extension SharedVault {
 
     /// Sends what the database does not have. Returns how long to wait before the next attempt; nil if nothing is left.
     public func tend() async -> Duration? {
+        guard membership != nil else { return nil }
         for (id, key) in settling { await settle(id, of: key, wakes: false) }
         for slot in unsent where (slots[slot]?.heldUntil ?? .zero) <= now() {
             _ = try? await inTurn(slot) { vault throws(VaultError) in try await vault.sendAndTell(slot) }

@@ -3,8 +3,7 @@ public import SessionVault
 /// What a slot holds.
 extension SharedVault {
     public func load(_ slot: VaultSlot) async throws(VaultError) -> VaultEntry? {
-        guard let found = await load([slot]).first else { return nil }
-        return try found.get()
+        try await load([slot])[0].get()
     }
 
     /// Reads the local vault and the rows. If the database is away, what the local vault has is used.

@@ -17,18 +17,26 @@ struct RowContent: Sendable, Equatable {
     let ancestors: [Name]
     /// The slot's text; nil if the slot was emptied.
     let text: Secret?
+    /// The name of the content with which the session began, at a sign-in.
+    var session: Name
     /// How many hosts had been removed when the text came, as far as its host knew.
     var removals = 0
 
     func comes(from other: RowContent) -> Bool { ancestors.contains(other.name) }
+
+    /// Whether it is of the same session, and came later.
+    func continues(_ other: RowContent) -> Bool { session == other.session && comes(from: other) }
 }
 
 extension RowContent {
     /// New content in the place of another one.
     ///
-    /// - Parameter others: contents of other branches that it comes after, too.
-    init(_ text: Secret?, after former: RowContent?, and others: [Name] = [], name: Name) {
+    /// - Parameters:
+    ///   - others: contents of other branches that it comes after, too.
+    ///   - begins: a session begins with it.
+    init(_ text: Secret?, after former: RowContent?, and others: [Name] = [], name: Name, begins: Bool = false) {
         self.name = name
+        session = begins ? name : former?.session ?? name
         self.text = text
         let names = (former.map { [$0.name] } ?? []) + others + (former?.ancestors ?? [])
         ancestors = Array(names.prefix(RowContent.mostAncestors))
@@ -39,6 +47,7 @@ extension RowContent {
         var header = JSONObject([
             .init("name", .string(Hex.text(name))), .init("ancestors", .array(ancestors.map { .string(Hex.text($0)) })),
         ])
+        if session != name { header["session"] = .string(Hex.text(session)) }
         if text == nil { header["removed"] = true }
         if removals > 0 { header["removals"] = .integer(removals) }
         header.members += more
@@ -59,8 +68,12 @@ extension RowContent {
         guard ancestors.count == names.count, ancestors.allSatisfy({ $0.count == nameLength }) else { return nil }
         let text = header["removed"] == true ? nil : Secret(bytes: bytes[(end + 1)...])
         let removals = header["removals"]?.integer ?? 0
-        guard removals >= 0 else { return nil }
-        return (RowContent(name: name, ancestors: ancestors, text: text, removals: removals), header)
+        guard removals >= 0, let session = header["session"].map({ $0.string.flatMap(Hex.bytes) }) ?? name else {
+            return nil
+        }
+        let content = RowContent(
+            name: name, ancestors: ancestors, text: text, session: session, removals: removals)
+        return (content, header)
     }
 
     private static let magic = Array("ringback: row 1\n".utf8)

@@ -76,11 +76,13 @@ extension SharedVault {
         return slots[slot]?.entry?.content.name != name
     }
 
-    /// Tokens that other hosts received, and that a sign-out ends before this host had them; or that came here after
-    /// another host's sign-out.
-    func keepForRevocation(_ texts: [Secret], of slot: VaultSlot) async {
-        guard slot.kind == .session else { return }
-        for text in texts where (try? await local.keep(text, retiredFrom: slot)) != nil { hasKeptMore = true }
+    /// Keeps what another host received before it heard of this one's sign-out, or this one before it heard of another's.
+    func keep(_ contents: [RowContent], retiredFrom slot: VaultSlot) async {
+        for content in contents where slot.kind == .session && slots[slot]?.kept.contains(content.name) == false {
+            guard let text = content.text, (try? await local.keep(text, retiredFrom: slot)) != nil else { continue }
+            slots[slot]?.kept.insert(content.name)
+            hasKeptMore = true
+        }
         if hasKeptMore { othersChanges.continuation.yield(slot) }
     }
 
@@ -106,7 +108,7 @@ extension SharedVault {
     private func put(_ slot: VaultSlot, over row: SharedRow, overrides: Bool) async throws(VaultError) {
         guard let state = slots[slot], let entry = state.entry else { return }
         let sealing = try opened()
-        if entry.content.text == nil { await keepForRevocation(row.others(than: entry, opened: sealing), of: slot) }
+        if let former = state.signedOut { await keep(row.received(after: former, opened: sealing), retiredFrom: slot) }
         let sealed = try sealing.seal(entry.content, as: state.key, version: row.version + 1)
         let putting = try await ask { rows throws(RowError) in
             try await rows.put(
@@ -116,6 +118,7 @@ extension SharedVault {
         case .put(let row):
             // Nobody else's attempts are left, and no own one either.
             if overrides { slots[slot]?.attempt = nil }
+            slots[slot]?.signedOut = nil
             try await sent(slot, row)
         case .refused(let row):
             if !overrides, row?.lease != nil { throw .unreachable(.heldElsewhere) }

@@ -61,7 +61,7 @@ public actor SharedVault: Vault {
     var removalsRead: (name: RowContent.Name, record: RemovalRecord)?
     /// See ``keptMore()``.
     var hasKeptMore = false
-    private let turns = SlotTurns()
+    let turns = SlotTurns()
     let othersChanges = AsyncStream.makeStream(of: VaultSlot?.self)
     /// Something is to be sent.
     let wakes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -255,6 +255,8 @@ struct Outage: Sendable {
         }
         if since == nil { since = now }
         if !isRead { isOfChanges = true }
+        // What was asked at the same time, and fails too, makes the pause no longer.
+        guard now >= retryAt else { return }
         failures = min(failures + 1, 8)
         retryAt = now + min(.milliseconds(250 << (failures - 1)), Outage.longestPause)
     }

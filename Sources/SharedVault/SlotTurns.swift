@@ -13,6 +13,8 @@ final class SlotTurns {
         await withCheckedContinuation { waiting[slot]?.append($0) }
     }
 
+    func isTaken(_ slot: VaultSlot) -> Bool { waiting[slot] != nil }
+
     func end(_ slot: VaultSlot) {
         if let next = waiting[slot]?.first {
             waiting[slot]?.removeFirst()

@@ -90,6 +90,10 @@ struct SlotState: Sendable {
     var isUnwritten = false
     /// A change of the row was told while a request was under way.
     var isOverlooked = false
+    /// What was signed out here, until the row has it.
+    var signedOut: RowContent?
+    /// What was kept until the provider has been told, so that it is kept once.
+    var kept: Set<RowContent.Name> = []
     /// The row cannot be used: it does not open with the hosts' key, or it is older than what was seen.
     var refusal: SharedVault.Refusal?
 
@@ -99,7 +103,10 @@ struct SlotState: Sendable {
     /// When a change that was overlooked can be looked at, by the time since boot; nil if there is none.
     var overlookedUntil: Duration? { isOverlooked ? attempt?.end ?? .zero : nil }
 
-    mutating func note(written entry: SpoolEntry) { (self.entry, base) = (entry, entry.content.name) }
+    /// The local vault has it.
+    mutating func note(written entry: SpoolEntry) {
+        (self.entry, base, isUnwritten) = (entry, entry.content.name, false)
+    }
 
     /// Whether its text came before so many hosts had been removed.
     func isOlder(than removals: Int) -> Bool {

@@ -62,7 +62,7 @@ extension SharedVault {
             return
         }
         state.entry = SpoolEntry(
-            content: content(text, after: state), version: state.rowVersion + 1,
+            content: content(text, after: state, begins: overrides), version: state.rowVersion + 1,
             origin: .put(overrides: overrides), isSent: false)
         try await keepHere(state, of: slot) { vault throws(VaultError) in try await vault.sendAndTell(slot) }
     }
@@ -125,10 +125,14 @@ extension SharedVault {
         throw .unreachable(.changedElsewhere)
     }
 
-    /// - Parameter isEdited: the text has no tokens that the former one did not have.
-    private func content(_ text: Secret?, after state: SlotState, isEdited: Bool = false) -> RowContent {
+    /// - Parameters:
+    ///   - isEdited: the text has no tokens that the former one did not have.
+    ///   - begins: a user has signed in, or out.
+    private func content(
+        _ text: Secret?, after state: SlotState, isEdited: Bool = false, begins: Bool = false
+    ) -> RowContent {
         var content = RowContent(
-            text, after: state.entry?.content, and: state.newer, name: random(RowContent.nameLength))
+            text, after: state.entry?.content, and: state.newer, name: random(RowContent.nameLength), begins: begins)
         content.removals = isEdited ? state.entry?.content.removals ?? 0 : removals.count
         return content
     }
@@ -163,11 +167,12 @@ extension SharedVault {
             let former = state.entry?.content.text
             if text == nil, former == nil { return nil }
             let entry = SpoolEntry(
-                content: vault.content(text, after: state), version: state.rowVersion + 1,
+                content: vault.content(text, after: state, begins: true), version: state.rowVersion + 1,
                 origin: .put(overrides: true), isSent: false)
             let retired = try await vault.local.replace(entry.encoded(), in: slot)
             vault.slots[slot]?.note(written: entry)
             vault.slots[slot]?.heldUntil = nil
+            vault.slots[slot]?.signedOut = text == nil ? state.entry?.content : nil
             do throws(VaultError) { try await vault.sendAndTell(slot) } catch { vault.wakes.continuation.yield() }
             guard let former else {
                 // What was replaced here says that the slot was empty.

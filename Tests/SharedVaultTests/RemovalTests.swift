@@ -134,12 +134,12 @@ import Testing
     @Test func `is counted once, whoever ends it, and never by the host itself`() async throws {
         let one = try await host("one", MemoryVault())
         let two = try await further("two", by: one)
-        try await one.changeRemovals { $0.begin(RemovalRecord.Begun(role: "two", name: "two")) }
+        try await Removals(vault: one).record { $0.begin(RemovalRecord.Begun(role: "two", name: "two")) }
         await two.look(at: nil)
         try await Sharing(two).resumeRemovals()
         #expect(owner.hosts["two"] != nil)
         for _ in 0..<2 { try await Sharing(one).resumeRemovals() }
-        try await one.changeRemovals { $0.end(RemovalRecord.Begun(role: "two", name: "two")) }
+        try await Removals(vault: one).record { $0.end(RemovalRecord.Begun(role: "two", name: "two")) }
         #expect(await one.removals == RemovalRecord.done(1))
     }
 

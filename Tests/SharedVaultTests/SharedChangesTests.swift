@@ -133,6 +133,26 @@ private let slot = Hosts.slot
         #expect(try await two.text() == nil)
     }
 
+    @Test func `news are told once, however often a row changed, and everything instead of many`() async {
+        let news = RowNews()
+        let (one, two) = (RowKey(bytes: [1]), RowKey(bytes: [2]))
+        for key in [one, two, one] { news.note(key) }
+        #expect(await news.next().map(Set.init) == [one, two])
+        for key in [one, nil, two] { news.note(key) }
+        #expect(await news.next() == [nil])
+        news.finish()
+        #expect(await news.next() == nil)
+    }
+
+    @Test func `statements that fail together make one pause`() {
+        var outage = Outage()
+        for _ in 0..<20 { outage.note(.unreachable(.timedOut), isRead: false, at: .seconds(1)) }
+        #expect(outage.refusal(at: .seconds(1) + .milliseconds(249)) == .timedOut)
+        #expect(outage.refusal(at: .seconds(1) + .milliseconds(250)) == nil)
+        outage.note(.unreachable(.timedOut), isRead: false, at: .seconds(2))
+        #expect(outage.refusal(at: .seconds(2) + .milliseconds(499)) == .timedOut)
+    }
+
     @Test func `a change that could not be read is looked at when the database is back`() async throws {
         let wire = Wire()
         let (one, two) = (try await hosts.host("one"), try await hosts.host("two", fault: wire.fault))
@@ -158,6 +178,39 @@ private let slot = Hosts.slot
         #expect(await one.keptMore())
         #expect(await !one.keptMore())
         #expect(try await two.text() == nil)
+    }
+
+    @Test func `a sign-out that is sent late keeps nothing of another sign-in, and everything once`() async throws {
+        let wire = Wire()
+        let (one, two) = (try await hosts.host("one", fault: wire.fault), try await hosts.host("two"))
+        try await one.store("first", as: .replacement)
+        _ = try await two.text()
+        _ = try await two.take()
+        try await two.store("second", as: .result)
+        wire.set(.notReached, for: "put")
+        _ = try await one.retire(slot)
+        for _ in 0..<3 {
+            hosts.advance(by: .seconds(20))
+            _ = await one.tend()
+        }
+        #expect(try await one.retired().map(\.text) == [Secret("first"), Secret("second")])
+        _ = try await two.replace(Secret("another"), in: slot)
+        wire.set(.none)
+        hosts.advance(by: .seconds(20))
+        _ = await one.tend()
+        #expect(try await one.retired().map(\.text) == [Secret("first"), Secret("second")])
+    }
+
+    @Test func `a session that this host had before it shared the vault is not revoked for another's sign-out`()
+        async throws
+    {
+        let (one, _) = try await pair()
+        _ = try await one.retire(slot)
+        let local = MemoryVault()
+        await local.store(Secret("own"), in: slot)
+        let joined = try await hosts.host("joined", local: local)
+        #expect(try await joined.text() == nil)
+        #expect(try await joined.retired().isEmpty)
     }
 
     @Test func `a response that comes after another host's sign-out is kept for revocation`() async throws {

@@ -193,6 +193,8 @@ actor Revocations {
         guard let family = provider.family(of: session) else { return false }
         try? await sessionManager.ready(account.name, atMost: .seconds(10))
         guard let state = await sessionManager.lanes[account.name]?.state, state.isLoaded else { return nil }
+        // A sign-out tells the provider itself when it is done.
+        guard state.signOutsInProgress == 0 else { return nil }
         return state.session.map { provider.family(of: $0) == family } ?? false
     }
 
@@ -201,6 +203,11 @@ actor Revocations {
         hasLoaded = true
         for entry in retired where entries[entry.id] == nil {
             if heard.contains(entry.id) {
+                try? await vault.discard(entry.id)
+                continue
+            }
+            if SessionRecord.isOfEnd(entry.text) {
+                // Another host's record of an end: there is nothing to tell.
                 try? await vault.discard(entry.id)
                 continue
             }

@@ -85,6 +85,11 @@ enum SessionRecord {
         return Secret(bytes: JSON.object(object).serialized())
     }
 
+    /// True if it was written by ``ended(_:)``.
+    static func isOfEnd(_ text: Secret) -> Bool {
+        (try? JSON(parsing: text.revealedBytes()))?.object?["ended"]?.bool == true
+    }
+
     /// What a host keeps of a shared slot begins with this, whatever its version.
     private static let sharedPrefix = Array("ringback: row ".utf8)
 

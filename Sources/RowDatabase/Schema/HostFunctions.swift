@@ -9,7 +9,9 @@ enum HostFunctions {
         CREATE OR REPLACE FUNCTION ringback.group_of(p_owner bigint) RETURNS text
             LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
         DECLARE
-            group_name text := 'ringback_hosts_' || p_owner;
+            -- Roles are the whole server's, and another database may have an owner of the same number.
+            group_name text := (SELECT 'ringback_hosts_' || left(encode(sha256(identity), 'hex'), 16)
+                FROM ringback.owners WHERE owner = p_owner);
         BEGIN
             IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = group_name) THEN
                 EXECUTE format('CREATE ROLE %I NOLOGIN', group_name);
@@ -181,7 +183,9 @@ enum HostFunctions {
         BEGIN
             DELETE FROM ringback.hosts WHERE role_name = p_role RETURNING owner INTO former_owner;
             EXECUTE format('ALTER ROLE %I NOLOGIN PASSWORD NULL', p_role);
-            EXECUTE format('REVOKE %I FROM %I', ringback.group_of(former_owner), p_role);
+            IF former_owner IS NOT NULL THEN
+                EXECUTE format('REVOKE %I FROM %I', ringback.group_of(former_owner), p_role);
+            END IF;
             PERFORM pg_terminate_backend(a.pid) FROM pg_catalog.pg_stat_activity a
                 JOIN pg_catalog.pg_roles r ON r.oid = a.usesysid
                 WHERE r.rolname = p_role AND a.pid <> pg_backend_pid();

@@ -10,6 +10,9 @@ internal import SessionVault
 
 /// The steps 1 to 3.
 struct Removals: Sendable {
+    /// How often another host may change the record while it is changed here.
+    private static let mostChanges = 10
+
     let vault: SharedVault
 
     func remove(_ host: Host) async throws(SharingFailure) {
@@ -30,29 +33,15 @@ struct Removals: Sendable {
     }
 
     private func change(_ body: @escaping @Sendable (inout RemovalRecord) -> Void) async throws(SharingFailure) {
-        do throws(VaultError) { try await vault.changeRemovals(body) } catch { throw .vault(error) }
-    }
-}
-
-extension SharedVault {
-    /// How often another host may change the record while it is changed here.
-    private static let mostChanges = 10
-
-    /// The record, as far as this host has it.
-    var removals: RemovalRecord {
-        guard let content = slots[removalSlot]?.entry?.content else { return RemovalRecord() }
-        if removalsRead?.name != content.name {
-            removalsRead = (content.name, content.text.flatMap { RemovalRecord(reading: $0) } ?? RemovalRecord())
-        }
-        return removalsRead?.record ?? RemovalRecord()
+        do throws(VaultError) { try await record(body) } catch { throw .vault(error) }
     }
 
     /// Changes the record in the database; nothing is written while that is away.
-    func changeRemovals(_ body: @Sendable (inout RemovalRecord) -> Void) async throws(VaultError) {
+    func record(_ body: @Sendable (inout RemovalRecord) -> Void) async throws(VaultError) {
         // Another slot's turn: those of the record are taken by what is called here.
         let turn = VaultSlot(account: "removing", binding: "", kind: .hostsKey)
-        try await inTurn(turn) { vault throws(VaultError) in
-            for _ in 0..<SharedVault.mostChanges {
+        try await vault.inTurn(turn) { @Sendable vault throws(VaultError) in
+            for _ in 0..<Removals.mostChanges {
                 _ = try await vault.load(vault.removalSlot)
                 let former = vault.removals
                 var record = former
@@ -68,6 +57,17 @@ extension SharedVault {
             }
             throw .unreachable(.changedElsewhere)
         }
+    }
+}
+
+extension SharedVault {
+    /// The record, as far as this host has it.
+    var removals: RemovalRecord {
+        guard let content = slots[removalSlot]?.entry?.content else { return RemovalRecord() }
+        if removalsRead?.name != content.name {
+            removalsRead = (content.name, content.text.flatMap { RemovalRecord(reading: $0) } ?? RemovalRecord())
+        }
+        return removalsRead?.record ?? RemovalRecord()
     }
 
     /// True if a removed host may have read the session that is in the slot.

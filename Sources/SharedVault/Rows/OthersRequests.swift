@@ -31,12 +31,11 @@ extension SharedRow {
         return (newer, older)
     }
 
-    /// The texts that this host did not have when it wrote the entry.
-    func others(than entry: SpoolEntry, opened sealing: RowSealing) -> [Secret] {
+    /// The contents with which a session went on after this one.
+    func received(after former: RowContent, opened sealing: RowSealing) -> [RowContent] {
         let head = (try? sealing.open(sealed, as: key, version: version)) ?? nil
-        var known = Set([entry.content.name] + entry.content.ancestors)
-        let rest = (try? candidates(besides: entry, opened: sealing)).map { $0.newer + $0.older } ?? []
-        return ([head].compactMap { $0 } + rest).filter { known.insert($0.name).inserted }.compactMap(\.text)
+        let rest = (try? candidates(besides: nil, opened: sealing)).map { $0.newer + $0.older } ?? []
+        return ([head].compactMap { $0 } + rest).filter { $0.continues(former) }
     }
 
     /// Whether the content is among the candidates.

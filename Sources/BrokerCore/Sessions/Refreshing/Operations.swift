@@ -170,7 +170,9 @@ struct OperationTurn: Sendable {
             ? nil : await manager.save(changed, lane.account, as: operation.rotates ? .result : .edit)
         // Another host is at the session, or nobody can be asked. The next refresh brings the change from the provider. It
         // must not be written again: that would be over what another host has received.
-        if case .vaultUnreachable? = error, !operation.rotates { error = nil }
+        if case .vaultUnreachable? = error, !operation.rotates, manager.lane(id)?.state.isUnsaved != true {
+            error = nil
+        }
         guard manager.take(.changed(changed, operation.event, error), id) else { throw .signInRequired(id.account) }
         await manager.observer(of: lane.account)?.changed(
             session, to: changed, of: lane.account, isAsked: operation.changesIdentities)
