@@ -41,7 +41,7 @@ extension SharedVault {
         let isAll = keys.contains(nil)
         if isAll { outage.tryNow() }
         guard membership != nil else { return askToOpen() }
-        let known = isAll ? Array(slots.keys) : keys.compactMap { $0.flatMap { names[$0] } }
+        let known = isAll ? slots.all : keys.compactMap { $0.flatMap { names[$0] } }
         await look(at: known)
         if isAll || known.contains(where: { slots[$0]?.isOverlooked == true }) { wakes.continuation.yield() }
     }
@@ -92,24 +92,22 @@ extension SharedVault {
         }
     }
 
-    /// The slots whose content the database does not have.
-    var unsent: [VaultSlot] { slots.filter { $0.value.entry?.isSent == false }.map(\.key) }
-
     /// Sends what the database does not have. Returns how long to wait before the next attempt; nil if nothing is left.
     public func tend() async -> Duration? {
         guard membership != nil else { return nil }
         for (id, key) in settling { await settle(id, of: key, wakes: false) }
-        for slot in unsent where (slots[slot]?.heldUntil ?? .zero) <= now() {
+        for slot in slots.unsent where (slots[slot]?.heldUntil ?? .zero) <= now() {
             _ = try? await inTurn(slot) { vault throws(VaultError) in try await vault.sendAndTell(slot) }
         }
-        let overlooked = slots.filter { $0.value.isOverlooked && !$0.value.isBusy(at: self.now()) }.map(\.key)
+        let overlooked = slots.overlooked.filter { slots[$0]?.isBusy(at: self.now()) == false }
         for slot in overlooked { slots[slot]?.isOverlooked = false }
-        await look(at: overlooked)
+        await look(at: Array(overlooked))
         // Nothing else may be asked for hours, and the status would say that the database is away.
-        if outage.reason != nil, settling.isEmpty, unsent.isEmpty { _ = try? await read([Membership.markRow]) }
-        let (left, now) = (unsent, now())
+        if outage.reason != nil, settling.isEmpty, slots.unsent.isEmpty { _ = try? await read([Membership.markRow]) }
+        let (left, now) = (slots.unsent, now())
         guard !settling.isEmpty || !left.isEmpty || outage.reason != nil else {
-            return slots.values.compactMap { $0.overlookedUntil }.min().map { max($0 - now, SharedVault.tendingPause) }
+            let end = slots.overlooked.compactMap { slots[$0]?.overlookedUntil }.min()
+            return end.map { max($0 - now, SharedVault.tendingPause) }
         }
         let held = left.compactMap { slots[$0]?.heldUntil }.filter { $0 > now }
         if settling.isEmpty, held.count == left.count, let first = held.min() { return first - now }

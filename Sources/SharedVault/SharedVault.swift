@@ -48,7 +48,7 @@ public actor SharedVault: Vault {
     /// Of this host, for another host of the same owner. Nil while the vault is locked.
     public internal(set) var membership: Membership?
     var sealing: RowSealing?
-    var slots: [VaultSlot: SlotState] = [:]
+    var slots = SlotTable()
     var names: [RowKey: VaultSlot] = [:]
     var outage = Outage()
     private let shown: Mutex<Shown>
@@ -106,7 +106,7 @@ public actor SharedVault: Vault {
         hosts.use(nil)
         showLock(.locked(.locked))
         // The local vault has everything that the database does not have, if it could be written.
-        slots = slots.filter { $0.value.isUnwritten }
+        slots.forgetWritten()
         names = names.filter { slots[$0.value] != nil }
     }
 
@@ -149,7 +149,7 @@ public actor SharedVault: Vault {
         do throws(RowError) {
             let value = try await body(rows)
             // A server that can be read may take no changes. The next one tells.
-            if !isRead || !outage.isOfChanges || unsent.isEmpty { outage.ended() }
+            if !isRead || !outage.isOfChanges || slots.unsent.isEmpty { outage.ended() }
             show()
             return value
         } catch {
@@ -166,7 +166,7 @@ public actor SharedVault: Vault {
 
     /// Shows in the status whether the database can be used.
     func show() {
-        if let turn = shown.withLock({ $0.note(outage, unsent: unsent.count, at: now()) }) { tell(turn) }
+        if let turn = shown.withLock({ $0.note(outage, unsent: slots.unsent.count, at: now()) }) { tell(turn) }
     }
 
     // MARK: What is shared

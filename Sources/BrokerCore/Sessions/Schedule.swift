@@ -153,11 +153,10 @@ struct Schedule: Sendable {
     mutating func ended(at provider: String) -> [AccountName] {
         let left = running[provider, default: 1] - 1
         running[provider] = left > 0 ? left : nil
-        guard var rest = waiting[provider] else { return [] }
         // After the last refresh nothing else would wake those that wait, so all of them are returned.
-        let called: [AccountName] = left > 0 ? Array(rest.prefix(1)) : Array(rest)
-        rest.subtract(called)
-        waiting[provider] = rest.isEmpty ? nil : rest
-        return called
+        guard left > 0 else { return waiting.removeValue(forKey: provider).map(Array.init) ?? [] }
+        guard let called = waiting[provider]?.popFirst() else { return [] }
+        if waiting[provider]?.isEmpty == true { waiting[provider] = nil }
+        return [called]
     }
 }

@@ -4,7 +4,9 @@ internal import SessionVault
 extension SessionManager {
     /// Another host has changed a slot; nil if it may be any.
     func changedElsewhere(_ slot: VaultSlot?) {
-        for (name, lane) in lanes where slot == nil || lane.account.slot == slot {
+        let names = slot.map { [AccountName($0.account)].compactMap { $0 } } ?? Array(lanes.keys)
+        for name in names {
+            guard let lane = lanes[name], slot == nil || lane.account.slot == slot else { continue }
             enqueue(name) { manager in
                 // Not before: a refresh that is in its turn now may be about to wait for this change.
                 defer { manager.resume(name) }
