@@ -33,10 +33,8 @@ extension SharedVault {
         timer?.cancel()
     }
 
-    /// A row may have changed; nil: any of them.
-    public func look(at key: RowKey?) async { await look(at: [key]) }
-
-    private func look(at keys: [RowKey?]) async {
+    /// Rows may have changed; nil: any of them.
+    func look(at keys: [RowKey?]) async {
         // Everything is looked at again when the connection is back.
         let isAll = keys.contains(nil)
         if isAll { outage.tryNow() }
@@ -57,38 +55,39 @@ extension SharedVault {
             }
             for slot in part {
                 // A slot that is waited for, perhaps for seconds, delays no other one.
-                if turns.isTaken(slot) { Task { await look(at: slot, rows) } } else { await look(at: slot, rows) }
+                if turns.isTaken(slot) { lookLater(at: slot, rows) } else { await look(at: slot, rows) }
             }
         }
         overlook(known.filter { slots[$0]?.isBusy(at: now()) == true })
+    }
+
+    private func lookLater(at slot: VaultSlot, _ rows: [RowKey: SharedRow]) {
+        Task {
+            await look(at: slot, rows)
+            wakes.continuation.yield()
+        }
     }
 
     /// They are looked at later.
     private func overlook(_ known: [VaultSlot]) { for slot in known { slots[slot]?.isOverlooked = true } }
 
     private func look(at slot: VaultSlot, _ rows: [RowKey: SharedRow]) async {
-        let isChanged: Bool
         do throws(VaultError) {
-            isChanged = try await lookInTurn(at: slot, rows)
+            let isChanged = try await inTurn(slot) { vault throws(VaultError) -> Bool in
+                guard let state = vault.slots[slot], !state.isBusy(at: vault.now()) else {
+                    vault.overlook([slot])
+                    return false
+                }
+                if try await vault.send(slot) { return true }
+                let isChanged = try await vault.compare(rows[state.key], with: slot)
+                return isChanged || vault.slots[slot]?.base != vault.slots[slot]?.entry?.content.name
+            }
+            guard isChanged else { return }
+            noteRemovals(in: slot)
+            othersChanges.continuation.yield(slot)
         } catch {
             // What the row has cannot be used, until it is written again.
-            guard error != .unreachable(.olderRow), error != .unreachable(.foreignRow) else { return }
-            return overlook([slot])
-        }
-        guard isChanged else { return }
-        noteRemovals(in: slot)
-        othersChanges.continuation.yield(slot)
-    }
-
-    private func lookInTurn(at slot: VaultSlot, _ rows: [RowKey: SharedRow]) async throws(VaultError) -> Bool {
-        try await inTurn(slot) { vault throws(VaultError) -> Bool in
-            guard let state = vault.slots[slot], !state.isBusy(at: vault.now()) else {
-                vault.overlook([slot])
-                return false
-            }
-            if try await vault.send(slot) { return true }
-            let isChanged = try await vault.compare(rows[state.key], with: slot)
-            return isChanged || vault.slots[slot]?.base != vault.slots[slot]?.entry?.content.name
+            if error != .unreachable(.olderRow), error != .unreachable(.foreignRow) { overlook([slot]) }
         }
     }
 

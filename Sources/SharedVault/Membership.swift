@@ -88,6 +88,7 @@ extension SharedVault {
     func use(_ found: Membership) {
         membership = found
         sealing = RowSealing(dataKey: found.dataKey, owner: found.owner)
+        wakes.continuation.yield()
     }
 }
 

@@ -107,7 +107,6 @@ public actor SharedVault: Vault {
         showLock(.locked(.locked))
         // The local vault has everything that the database does not have, if it could be written.
         slots.forgetWritten()
-        names = names.filter { slots[$0.value] != nil }
     }
 
     public func rekey(to choice: KeySourceChoice, passphrase: Secret?) async throws(VaultError) {

@@ -88,7 +88,7 @@ struct SlotState: Sendable {
     var newer: [RowContent.Name] = []
     /// The local vault could not be written: the entry is here and, if that could be reached, in the database.
     var isUnwritten = false
-    /// A change of the row was told while a request was under way.
+    /// A change of the row was told while a request was under way, or could not be read.
     var isOverlooked = false
     /// What was signed out here, until the row has it.
     var signedOut: RowContent?

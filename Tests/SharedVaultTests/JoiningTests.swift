@@ -49,7 +49,7 @@ import Testing
         let (two, code) = try await owner.second()
         var openings = two.mayOpen.makeAsyncIterator()
         _ = try await one.share(with: code)
-        await two.look(at: nil)
+        await two.look(at: [nil])
         await openings.next()
         try await two.open(passphrase: nil)
     }

@@ -40,18 +40,18 @@ import Testing
         #expect(await !one.isStale(Hosts.slot))
         #expect(try await one.remove(host: "two") == "two")
         #expect(await one.isStale(Hosts.slot))
-        await three.look(at: nil)
+        await three.look(at: [nil])
         #expect(await three.isStale(Hosts.slot))
         #expect(await refusal { try await two.list() } != nil)
 
         // A change without new tokens does not help.
         try await one.store("edited", as: .edit)
         #expect(await one.isStale(Hosts.slot))
-        await three.look(at: nil)
+        await three.look(at: [nil])
         _ = try await three.text()
         try await refresh(three, to: "second")
         #expect(await !three.isStale(Hosts.slot))
-        await one.look(at: nil)
+        await one.look(at: [nil])
         #expect(await !one.isStale(Hosts.slot))
         #expect(try await one.text() == "second")
         // A sign-in is later than the removal, and so is what a host reads that is started again.
@@ -96,7 +96,7 @@ import Testing
         #expect(await refusal { try await one.remove(host: "two") } != nil)
         #expect(owner.hosts["two"] == nil)
 
-        await three.look(at: nil)
+        await three.look(at: [nil])
         var news = Sharing(three).removalNews.makeAsyncIterator()
         #expect(await news.next() != nil)
         #expect(await three.removals.begun.map(\.name) == ["two"])
@@ -114,7 +114,7 @@ import Testing
         _ = try? await one.remove(host: "two")
         owner.rows.advance(by: .seconds(30))
         _ = try await one.text()
-        await one.look(at: nil)
+        await one.look(at: [nil])
         try await Sharing(one).resumeRemovals()
         #expect(owner.hosts["two"] == nil)
         #expect(await one.isStale(Hosts.slot))
@@ -135,7 +135,7 @@ import Testing
         let one = try await host("one", MemoryVault())
         let two = try await further("two", by: one)
         try await Removals(vault: one).record { $0.begin(RemovalRecord.Begun(role: "two", name: "two")) }
-        await two.look(at: nil)
+        await two.look(at: [nil])
         try await Sharing(two).resumeRemovals()
         #expect(owner.hosts["two"] != nil)
         for _ in 0..<2 { try await Sharing(one).resumeRemovals() }

@@ -68,7 +68,7 @@ private let slot = Hosts.slot
         let (one, two) = try await pair()
         _ = try await one.take()
         try await one.store("second", as: .result)
-        await two.look(at: hosts.row?.key)
+        await two.look(at: [hosts.row?.key])
         var changes = two.changes.makeAsyncIterator()
         #expect(await changes.next() == .some(slot))
         #expect(try await two.text() == "second")
@@ -122,7 +122,7 @@ private let slot = Hosts.slot
         _ = try await two.take()
         _ = try await two.requestBound(slot)
         _ = try await one.retire(slot)
-        await two.look(at: hosts.row?.key)
+        await two.look(at: [hosts.row?.key])
         // Until then the request may bring something.
         #expect(await two.slots[slot]?.isOverlooked == true)
         #expect(await two.tend().map { $0 > .seconds(50) } == true)
@@ -153,6 +153,24 @@ private let slot = Hosts.slot
         #expect(outage.refusal(at: .seconds(2) + .milliseconds(499)) == .timedOut)
     }
 
+    @Test func `what was to be done when the vault was locked is done when it is open again`() async throws {
+        let (wire, local) = (Wire(), RecordingVault())
+        try await local.open(passphrase: nil)
+        let one = try await hosts.host("one", local: local, fault: wire.fault)
+        try await one.store("first", as: .replacement)
+        let tending = Task { await one.follow() }
+        defer { tending.cancel() }
+        _ = try await one.take()
+        wire.set(.notReached, for: "settle")
+        try await one.settle(slot)
+        try await one.close()
+        wire.set(.none)
+        hosts.advance(by: .seconds(20))
+        try await local.open(passphrase: nil)
+        try await one.adopt(Membership(dataKey: Hosts.dataKey, owner: "alice", host: "one"))
+        #expect(await eventually { hosts.row?.lease == nil && hosts.row?.openAttempts.isEmpty == true })
+    }
+
     @Test func `a change that could not be read is looked at when the database is back`() async throws {
         let wire = Wire()
         let (one, two) = (try await hosts.host("one"), try await hosts.host("two", fault: wire.fault))
@@ -160,7 +178,7 @@ private let slot = Hosts.slot
         _ = try await two.text()
         _ = try await one.retire(slot)
         wire.set(.notReached)
-        await two.look(at: hosts.row?.key)
+        await two.look(at: [hosts.row?.key])
         #expect(await two.tend() != nil)
         wire.set(.none)
         hosts.advance(by: .seconds(20))

@@ -32,7 +32,7 @@ private let slot = Hosts.slot
         _ = try await one.take()
         try await one.store("second", as: .result)
         // The notification was faster than the broker's turn.
-        await two.look(at: hosts.row?.key)
+        await two.look(at: [hosts.row?.key])
         #expect(try await two.take() == .changed(VaultEntry(text: Secret("second"))))
         #expect(hosts.row?.openAttempts.isEmpty == true)
         #expect(try await two.take() == .granted())
@@ -176,7 +176,7 @@ private let slot = Hosts.slot
         #expect(try await two.text() == "second")
         hosts.database.failOver()
         #expect(hosts.row?.version == 1)
-        await two.look(at: nil)
+        await two.look(at: [nil])
         #expect(hosts.row?.version == 2)
         #expect(try await one.text() == "second")
         #expect(try await one.take() == .granted())

@@ -202,12 +202,8 @@ actor Revocations {
         guard await sessionManager.isOpen, let retired = try? await vault.retired() else { return }
         hasLoaded = true
         for entry in retired where entries[entry.id] == nil {
-            if heard.contains(entry.id) {
-                try? await vault.discard(entry.id)
-                continue
-            }
-            if SessionRecord.isOfEnd(entry.text) {
-                // Another host's record of an end: there is nothing to tell.
+            // The provider was told, or there is nothing to tell: another host had recorded the session's end.
+            if heard.contains(entry.id) || SessionRecord.isOfEnd(entry.text) {
                 try? await vault.discard(entry.id)
                 continue
             }

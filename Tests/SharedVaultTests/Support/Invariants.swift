@@ -56,7 +56,7 @@ extension Simulation {
             await check()
         }
         for host in hosts {
-            await host.vault?.look(at: nil)
+            await host.vault?.look(at: [nil])
             await host.reload()
         }
         let sessions = Set(hosts.map { $0.session ?? "nothing" })

@@ -135,7 +135,7 @@ final class Simulation {
         switch host.phase {
         case .idle:
             if chance(0.5) {
-                await vault.look(at: nil)
+                await vault.look(at: [nil])
                 _ = await vault.tend()
                 await host.reload()
             } else {
