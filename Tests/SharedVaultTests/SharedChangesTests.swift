@@ -158,17 +158,24 @@ private let slot = Hosts.slot
         try await local.open(passphrase: nil)
         let one = try await hosts.host("one", local: local, fault: wire.fault)
         try await one.store("first", as: .replacement)
-        let tending = Task { await one.follow() }
-        defer { tending.cancel() }
         _ = try await one.take()
         wire.set(.notReached, for: "settle")
         try await one.settle(slot)
         try await one.close()
         wire.set(.none)
         hosts.advance(by: .seconds(20))
+        // While it is locked nothing can be done.
+        let (news, end) = await (one.wakes.stream, one.wakes.continuation)
+        var wakes = news.makeAsyncIterator()
+        #expect(await wakes.next() != nil)
+        #expect(await one.tend() == nil)
+        #expect(hosts.row?.lease != nil)
         try await local.open(passphrase: nil)
         try await one.adopt(Membership(dataKey: Hosts.dataKey, owner: "alice", host: "one"))
-        #expect(await eventually { hosts.row?.lease == nil && hosts.row?.openAttempts.isEmpty == true })
+        end.finish()
+        #expect(await wakes.next() != nil)
+        #expect(await one.tend() == nil)
+        #expect(hosts.row?.lease == nil && hosts.row?.openAttempts.isEmpty == true)
     }
 
     @Test func `a change that could not be read is looked at when the database is back`() async throws {
