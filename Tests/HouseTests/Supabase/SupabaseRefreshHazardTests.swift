@@ -138,7 +138,13 @@ import Testing
                 let caller = try stage.connect()
                 await caller.send(Self.refresh)
                 try await stage.sandbox.wait("supabase_token", issuer: "/supabase")
+                let before = try await stage.refreshes()
                 try await stage.restartAfterKill()
+                // The new daemon asks by itself; a caller that came meanwhile would join that request.
+                try await stage.eventually("the refresh of an attempt that was left open") {
+                    let account = try await stage.account("app")
+                    return try await stage.refreshes() > before && account["state"] == "authenticated"
+                }
                 try await stage.switchProject(["clear": true, "advance_clock": 1_800])
             }
             #expect(try await stage.token("app") != nil)
