@@ -25,6 +25,8 @@ extension SharedVault {
         }
         return try await inTurn(slot) { vault throws(VaultError) in
             if let reason = vault.outage.refusal(at: vault.now()) { throw .unreachable(.databaseAway(reason)) }
+            // A copy that was written later would take the announcement away.
+            await vault.copy(slot)
             try await vault.local.announce(slot)
             do throws(VaultError) {
                 let announcement = try await vault.take(slot, presenting: token, accessTokenLeft)
@@ -148,7 +150,7 @@ extension SharedVault {
         if slots[slot]?.attempt != nil, slots[slot]?.entry?.isSent == false { try await sendAndTell(slot) }
         guard let attempt = slots[slot]?.attempt, let key = slots[slot]?.key else { return }
         slots[slot]?.attempt = nil
-        if slots[slot]?.isOverlooked == true { wakes.continuation.yield() }
+        if slots[slot].map({ $0.isOverlooked || $0.isUncopied }) == true { wakes.continuation.yield() }
         if !attempt.mayBeSent { return await settle(attempt.id, of: key) }
         try await ask { rows throws(RowError) in try await rows.release(key, attempt: attempt.id) }
     }

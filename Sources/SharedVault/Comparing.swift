@@ -83,12 +83,18 @@ extension SharedVault {
         let entry = SpoolEntry(content: head, version: row.version, origin: .row, isSent: true)
         slots[slot]?.entry = entry
         slots[slot]?.isUnwritten = false
-        // If the local vault cannot be written, the database has it.
-        if head.text == nil {
-            try? await local.remove(slot)
-        } else {
-            try? await local.store(entry.encoded(), in: slot)
-        }
+        // Writing takes milliseconds, and thousands of rows may have changed: the copy is written later.
+        slots[slot]?.isUncopied = head.text != nil
+        if head.text == nil { try? await local.remove(slot) } else { wakes.continuation.yield() }
         return former != head.text
+    }
+
+    /// Writes to the local vault what was taken up from the row. If that fails, the database has it.
+    ///
+    /// To be called in a turn of the slot.
+    func copy(_ slot: VaultSlot) async {
+        guard let state = slots[slot], state.isUncopied, let entry = state.entry else { return }
+        slots[slot]?.isUncopied = false
+        try? await local.store(entry.encoded(), in: slot)
     }
 }

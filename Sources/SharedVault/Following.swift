@@ -4,8 +4,8 @@ internal import SessionVault
 extension SharedVault {
     /// How many rows are read at once.
     private static let batch = 128
-    /// How long the database is left alone after an attempt to send something.
-    private static let tendingPause: Duration = .seconds(1)
+    /// How many rows are copied before it is seen whether there is something to send.
+    private static let copies = 16
 
     /// Follows the rows' changes until it is cancelled.
     public func follow() async {
@@ -91,7 +91,8 @@ extension SharedVault {
         }
     }
 
-    /// Sends what the database does not have. Returns how long to wait before the next attempt; nil if nothing is left.
+    /// Sends what the database does not have, and copies what the local vault does not have. Returns how long to wait before
+    /// the next attempt; nil if nothing is left.
     public func tend() async -> Duration? {
         guard membership != nil else { return nil }
         for (id, key) in settling { await settle(id, of: key, wakes: false) }
@@ -103,13 +104,9 @@ extension SharedVault {
         await look(at: Array(overlooked))
         // Nothing else may be asked for hours, and the status would say that the database is away.
         if outage.reason != nil, settling.isEmpty, slots.unsent.isEmpty { _ = try? await read([Membership.markRow]) }
-        let (left, now) = (slots.unsent, now())
-        guard !settling.isEmpty || !left.isEmpty || outage.reason != nil else {
-            let end = slots.overlooked.compactMap { slots[$0]?.overlookedUntil }.min()
-            return end.map { max($0 - now, SharedVault.tendingPause) }
+        for slot in slots.uncopied.lazy.filter({ self.slots[$0]?.attempt == nil }).prefix(SharedVault.copies) {
+            await inTurn(slot) { vault in if vault.slots[slot]?.attempt == nil { await vault.copy(slot) } }
         }
-        let held = left.compactMap { slots[$0]?.heldUntil }.filter { $0 > now }
-        if settling.isEmpty, held.count == left.count, let first = held.min() { return first - now }
-        return outage.reason == nil ? SharedVault.tendingPause : outage.pause(at: now)
+        return slots.pause(isSettling: !settling.isEmpty, outage: outage, at: now())
     }
 }

@@ -73,7 +73,7 @@ struct SlotState: Sendable {
     }
 
     let key: RowKey
-    /// What the local vault has; nil if that is nothing.
+    /// What the local vault has, or is to have; nil if that is nothing.
     var entry: SpoolEntry?
     /// The version of the row's head, as it was last read; 0 if there is no row.
     var rowVersion: Int64 = 0
@@ -88,6 +88,8 @@ struct SlotState: Sendable {
     var newer: [RowContent.Name] = []
     /// The local vault could not be written: the entry is here and, if that could be reached, in the database.
     var isUnwritten = false
+    /// The entry was taken up from the row, and the local vault does not have it yet.
+    var isUncopied = false
     /// A change of the row was told while a request was under way, or could not be read.
     var isOverlooked = false
     /// What was signed out here, until the row has it.
@@ -105,7 +107,7 @@ struct SlotState: Sendable {
 
     /// The local vault has it.
     mutating func note(written entry: SpoolEntry) {
-        (self.entry, base, isUnwritten) = (entry, entry.content.name, false)
+        (self.entry, base, isUnwritten, isUncopied) = (entry, entry.content.name, false, false)
     }
 
     /// Whether its text came before so many hosts had been removed.

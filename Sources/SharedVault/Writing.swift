@@ -58,7 +58,7 @@ extension SharedVault {
         // The same again: the local vault had no room.
         if !overrides, let entry = state.entry, entry.content.text == text {
             try await local.store(entry.encoded(), in: slot)
-            slots[slot]?.isUnwritten = false
+            slots[slot]?.note(written: entry)
             return
         }
         state.entry = SpoolEntry(
@@ -76,7 +76,7 @@ extension SharedVault {
     ) async throws(VaultError) {
         var state = state
         state.base = state.entry?.content.name
-        state.heldUntil = heldUntil
+        (state.heldUntil, state.isUncopied) = (heldUntil, false)
         slots[slot] = state
         var failure: VaultError?
         if let entry = state.entry {
@@ -166,6 +166,8 @@ extension SharedVault {
             let state = try await vault.state(of: slot)
             let former = state.entry?.content.text
             if text == nil, former == nil { return nil }
+            // It is the local vault's content that is kept.
+            await vault.copy(slot)
             let entry = SpoolEntry(
                 content: vault.content(text, after: state, begins: true), version: state.rowVersion + 1,
                 origin: .put(overrides: true), isSent: false)
