@@ -45,7 +45,7 @@ extension SharedVault {
     }
 
     private func look(at known: [VaultSlot]) async {
-        let idle = known.filter { slots[$0]?.isBusy(at: now()) == false }
+        let idle = known.filter { slots[$0]?.isLookedAt(at: now()) == true }
         for start in stride(from: 0, to: idle.count, by: SharedVault.batch) {
             let part = Array(idle[start..<min(start + SharedVault.batch, idle.count)])
             let keys = part.compactMap { slots[$0]?.key }
@@ -58,7 +58,7 @@ extension SharedVault {
                 if turns.isTaken(slot) { lookLater(at: slot, rows) } else { await look(at: slot, rows) }
             }
         }
-        overlook(known.filter { slots[$0]?.isBusy(at: now()) == true })
+        overlook(known.filter { slots[$0]?.isLookedAt(at: now()) == false })
     }
 
     private func lookLater(at slot: VaultSlot, _ rows: [RowKey: SharedRow]) {
@@ -74,11 +74,10 @@ extension SharedVault {
     private func look(at slot: VaultSlot, _ rows: [RowKey: SharedRow]) async {
         do throws(VaultError) {
             let isChanged = try await inTurn(slot) { vault throws(VaultError) -> Bool in
-                guard let state = vault.slots[slot], !state.isBusy(at: vault.now()) else {
+                guard let state = vault.slots[slot], state.isLookedAt(at: vault.now()) else {
                     vault.overlook([slot])
                     return false
                 }
-                if try await vault.send(slot) { return true }
                 let isChanged = try await vault.compare(rows[state.key], with: slot)
                 return isChanged || vault.slots[slot]?.base != vault.slots[slot]?.entry?.content.name
             }

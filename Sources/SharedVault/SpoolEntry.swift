@@ -102,6 +102,10 @@ struct SlotState: Sendable {
     /// Whether a request may be under way. It ends with the row as it is then.
     func isBusy(at now: Duration) -> Bool { attempt.map { $0.end > now } ?? false }
 
+    /// Whether a change of the row is looked at now. If something is to be sent, it is looked at after that: changes of
+    /// other slots do not wait for it.
+    func isLookedAt(at now: Duration) -> Bool { !isBusy(at: now) && entry?.isSent != false }
+
     /// When a change that was overlooked can be looked at, by the time since boot; nil if there is none.
     var overlookedUntil: Duration? { isOverlooked ? attempt?.end ?? .zero : nil }
 
