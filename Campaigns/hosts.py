@@ -11,7 +11,7 @@ pooler    the same through pgbouncer in transaction mode
 sign-out  on one host ends the session on every host within a second
 crash     SIGKILL of a daemon before and after each call of a refresh that writes, while another host asks
 points    the database killed before each call of a refresh that writes, and in the midst of each of its statements
-outage    the database killed and frozen, a host cut off and stopped beyond its lease, clocks an hour apart
+outage    the database killed and frozen, a host cut off and stopped beyond its lease, clocks an hour apart, of other boots
 failover  to a streaming replica that lacks the last refreshes
 standby   one that commits wait for: it is gone and comes back, and takes the primary's place in the middle of refreshes
 cost      of a hand-out and of a refresh, beside a vault of one host, with 10,000 other rows in the database

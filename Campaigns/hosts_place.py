@@ -7,6 +7,7 @@ import re
 import subprocess
 import tempfile
 import time
+import uuid
 
 from herd import Clock
 from hosts_database import ADDRESSES, POOLER, PRIMARY, Database
@@ -43,6 +44,8 @@ class Host:
         self.daemon = None
         # Seconds by which its clock on the wall is wrong.
         self.ahead = 0
+        # Seconds by which its time since boot is another one than this machine's; None: it is this machine, in this boot.
+        self.booted = None
         self.shim = Shim(fleet.shim, self.place("shim.control"), self.place("kept") + "/") if shimmed else None
         self.namespace = Namespace()
         self.wire = fleet.hub.join(self.namespace)
@@ -62,18 +65,29 @@ class Host:
 
     @property
     def environment(self):
-        clock = {} if self.shim else self.fleet.clock.environment | {"RINGBACK_WALL": str(self.ahead)}
+        clock = {} if self.shim else self.fleet.clock.environment | {
+            "RINGBACK_WALL": str(self.ahead), "RINGBACK_BOOT": str(self.booted or 0)}
         return {"PATH": "/usr/bin:/bin", "HOME": self.place("home"), "TMPDIR": self.place("tmp"),
                 "XDG_RUNTIME_DIR": self.place("run"), "XDG_DATA_HOME": self.place("kept/data"), "RINGBACK_SOCK": self.socket,
                 "RINGBACK_CONFIG": self.configuration} | clock
+
+    @property
+    def prefix(self):
+        """What its daemon begins with."""
+        if self.booted is None:
+            return self.namespace.prefix
+        with open(self.place("boot_id"), "w") as file:
+            file.write(f"{uuid.uuid4()}\n")
+        return [*self.namespace.prefix, "unshare", "--mount", "sh", "-c",
+                f'mount --bind {self.place("boot_id")} /proc/sys/kernel/random/boot_id && exec "$@"', "sh"]
 
     def launch(self):
         environment = self.environment | (self.shim.environment if self.shim else {})
         daemon = os.path.join(self.fleet.binaries, "ringbackd")
         with open(self.log_path, "ab") as log:
-            # `env` sets what is for the daemon alone. All three replace themselves: the pid is the daemon's.
+            # `env` sets what is for the daemon alone. All of them replace themselves: the pid is the daemon's.
             self.daemon = subprocess.Popen(
-                [*self.namespace.prefix, "env", "-i", *(f"{name}={value}" for name, value in environment.items()), daemon,
+                [*self.prefix, "env", "-i", *(f"{name}={value}" for name, value in environment.items()), daemon,
                  "--config", self.configuration, "--socket", self.socket, "--state", self.place("kept/state"),
                  "--log-level", "debug"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.place("tmp"))

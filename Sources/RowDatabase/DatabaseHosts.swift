@@ -17,15 +17,19 @@ public final class DatabaseHosts: SharedHosts {
     }
 
     /// Connects when it is first asked.
+    ///
+    /// - Parameter now: the time since boot.
     public init(
-        _ url: PostgresURL, password configured: PostgresPassword, durability: RowDatabase.Durability = .on
+        _ url: PostgresURL, password configured: PostgresPassword, durability: RowDatabase.Durability = .on,
+        now: (@Sendable () -> Duration)? = nil
     ) {
         let password = Password()
         self.url = url
         self.configured = configured
         self.password = password
         rows = RowDatabase(
-            url, password: .first({ password.value.withLock { $0 } }, else: configured), durability: durability)
+            url, password: .first({ password.value.withLock { $0 } }, else: configured), durability: durability,
+            now: now)
     }
 
     public func use(_ password: Secret?) {

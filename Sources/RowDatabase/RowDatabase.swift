@@ -40,12 +40,19 @@ public final class RowDatabase: SharedRows {
     let client: PostgresClient
     private let durability: Durability
     private let notices = RowChanges()
-    private let state = Mutex((status: Status(), listener: PostgresListener?.none))
+    private let state = Mutex((status: Status(), listener: PostgresListener?.none, clock: ServerClock()))
+    private let now: (@Sendable () -> Duration)?
 
     /// Connects when it is first asked, and for the changes with ``start()``.
-    public init(_ url: PostgresURL, password: PostgresPassword, durability: Durability = .on) {
+    ///
+    /// - Parameter now: the time since boot; nil: the server's clock is not asked for.
+    public init(
+        _ url: PostgresURL, password: PostgresPassword, durability: Durability = .on,
+        now: (@Sendable () -> Duration)? = nil
+    ) {
         client = PostgresClient(url, password: password)
         self.durability = durability
+        self.now = now
     }
 
     deinit { shutdown() }
@@ -87,13 +94,20 @@ public final class RowDatabase: SharedRows {
 
     public var changes: AsyncStream<RowKey?> { notices.listen() }
 
-    public var facts: RowFacts { state.withLock { $0.status.facts } }
+    public var facts: RowFacts {
+        state.withLock { state in
+            var facts = state.status.facts
+            facts.clock = state.clock.boot
+            return facts
+        }
+    }
 
     private func note(_ event: PostgresListener.Event) {
         switch event {
         case .connected(let listens):
             state.withLock { state in
                 state.status.facts.listens = listens
+                state.clock.readAgain()
                 if case .reachable = state.status.reach { return }
                 state.status.reach = .reachable(since: .now)
             }
@@ -120,6 +134,24 @@ public final class RowDatabase: SharedRows {
     // MARK: Rows
 
     public func read(_ keys: [RowKey]) async throws(RowError) -> [RowKey: SharedRow] {
+        // At the same time: it delays nobody where the server is frozen.
+        async let isClockRead: Void = readClock()
+        let rows = try await readRows(keys)
+        await isClockRead
+        return rows
+    }
+
+    /// Reads the server's clock, where that is due.
+    private func readClock() async {
+        guard let now, state.withLock({ $0.clock.isDue(at: now()) }) else { return }
+        let begin = now()
+        let text = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+        guard let rows = try? await call(text, []), rows.count == 1, let time = try? rows[0].integer(0) else { return }
+        let end = now()
+        state.withLock { $0.clock.note(Int(time), from: begin, to: end) }
+    }
+
+    private func readRows(_ keys: [RowKey]) async throws(RowError) -> [RowKey: SharedRow] {
         var rows: [RowKey: SharedRow] = [:]
         for start in stride(from: 0, to: keys.count, by: Self.batch) {
             let part = keys[start..<min(start + Self.batch, keys.count)].map(\.bytes)

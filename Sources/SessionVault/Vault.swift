@@ -165,10 +165,14 @@ public struct VaultEntry: Sendable, Equatable {
     public let text: Secret
     /// True if a change was announced and its result is unknown, because the daemon ended before it was stored.
     public let isInterrupted: Bool
+    /// What is to be added to the times since boot in the text, where it may be of another machine or boot: then it is
+    /// exact, whatever the clocks of both machines say. Nil if it is not known.
+    public let shift: Duration?
 
-    public init(text: Secret, isInterrupted: Bool = false) {
+    public init(text: Secret, isInterrupted: Bool = false, shift: Duration? = nil) {
         self.text = text
         self.isInterrupted = isInterrupted
+        self.shift = shift
     }
 }
 

@@ -67,7 +67,10 @@ extension SharedVault {
                     return changed(slot)
                 }
                 // A sign-in does not present the row's token.
-                if token != nil, let wait = row.wait(for: id, of: host, accessTokenLeft: accessTokenLeft) {
+                if token != nil, 
+                    let wait = row.wait(
+                        for: id, of: host, edits: slots[slot]?.edits ?? 0, accessTokenLeft: accessTokenLeft)
+                {
                     await settle(id, of: state.key)
                     return .wait(wait)
                 }
@@ -159,6 +162,6 @@ extension SharedVault {
     private func changed(_ slot: VaultSlot) -> Announcement {
         let entry = slots[slot]?.entry
         slots[slot]?.base = entry?.content.name
-        return .changed(entry?.content.text.map { VaultEntry(text: $0) })
+        return .changed(self.entry(of: entry?.content))
     }
 }

@@ -85,8 +85,12 @@ extension SharedVault {
         showLock(nil)
     }
 
+    /// This host's name among those that share the vault; nil before the vault was opened.
+    public nonisolated var hostName: String? { shown.withLock { $0.host } }
+
     func use(_ found: Membership) {
         membership = found
+        shown.withLock { $0.host = found.host }
         sealing = RowSealing(dataKey: found.dataKey, owner: found.owner)
         wakes.continuation.yield()
     }

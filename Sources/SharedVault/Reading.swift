@@ -52,10 +52,15 @@ extension SharedVault {
             let entry = vault.slots[slot]?.entry
             vault.slots[slot]?.base = entry?.content.name
             vault.noteRemovals(in: slot)
-            guard let text = entry?.content.text else { return nil }
             let isSame = entry?.content.name == name
-            return VaultEntry(text: text, isInterrupted: isSame && stored?.isInterrupted == true)
+            return vault.entry(of: entry?.content, isInterrupted: isSame && stored?.isInterrupted == true)
         }
+    }
+
+    /// For the broker; nil if the slot is empty.
+    func entry(of content: RowContent?, isInterrupted: Bool = false) -> VaultEntry? {
+        guard let content, let text = content.text else { return nil }
+        return VaultEntry(text: text, isInterrupted: isInterrupted, shift: content.shift(to: rows.facts.clock))
     }
 
     public func sessionSlots(besides known: Set<VaultSlot>) async throws(VaultError) -> [VaultSlot] {

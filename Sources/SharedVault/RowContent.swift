@@ -21,11 +21,22 @@ struct RowContent: Sendable, Equatable {
     var session: Name
     /// How many hosts had been removed when the text came, as far as its host knew.
     var removals = 0
+    /// How often the text was changed without a request, since its tokens came: each time made another version of the row.
+    var edits = 0
+    /// What the database's clock showed when its host was booted, in milliseconds since 1970; nil if that was not known.
+    /// Other hosts read with it what the text says in times since boot.
+    var clock: Int?
 
     func comes(from other: RowContent) -> Bool { ancestors.contains(other.name) }
 
     /// Whether it is of the same session, and came later.
     func continues(_ other: RowContent) -> Bool { session == other.session && comes(from: other) }
+
+    /// What is to be added to the text's times since boot for a host with this clock; nil if one of the two is not known.
+    func shift(to clock: Int?) -> Duration? {
+        guard let clock, let own = self.clock else { return nil }
+        return .milliseconds(own) - .milliseconds(clock)
+    }
 }
 
 extension RowContent {
@@ -34,8 +45,15 @@ extension RowContent {
     /// - Parameters:
     ///   - others: contents of other branches that it comes after, too.
     ///   - begins: a session begins with it.
-    init(_ text: Secret?, after former: RowContent?, and others: [Name] = [], name: Name, begins: Bool = false) {
+    ///   - isEdited: the text has no tokens that the former one did not have.
+    init(
+        _ text: Secret?, after former: RowContent?, and others: [Name] = [], name: Name, begins: Bool = false,
+        isEdited: Bool = false, removals: Int = 0, clock: Int? = nil
+    ) {
         self.name = name
+        self.clock = clock
+        self.removals = isEdited ? former?.removals ?? 0 : removals
+        edits = isEdited ? (former?.edits ?? 0) + 1 : 0
         session = begins ? name : former?.session ?? name
         self.text = text
         let names = (former.map { [$0.name] } ?? []) + others + (former?.ancestors ?? [])
@@ -50,6 +68,8 @@ extension RowContent {
         if session != name { header["session"] = .string(Hex.text(session)) }
         if text == nil { header["removed"] = true }
         if removals > 0 { header["removals"] = .integer(removals) }
+        if edits > 0 { header["edits"] = .integer(edits) }
+        header["clock"] = clock.map { .integer($0) }
         header.members += more
         var bytes = RowContent.magic + JSON.object(header).serialized() + [0x0A]
         if let text { bytes += text.revealedBytes() }
@@ -67,12 +87,15 @@ extension RowContent {
         let ancestors = names.compactMap { $0.string.flatMap(Hex.bytes) }
         guard ancestors.count == names.count, ancestors.allSatisfy({ $0.count == nameLength }) else { return nil }
         let text = header["removed"] == true ? nil : Secret(bytes: bytes[(end + 1)...])
-        let removals = header["removals"]?.integer ?? 0
-        guard removals >= 0, let session = header["session"].map({ $0.string.flatMap(Hex.bytes) }) ?? name else {
+        let (removals, edits) = (header["removals"]?.integer ?? 0, header["edits"]?.integer ?? 0)
+        let clock = header["clock"]?.integer
+        guard removals >= 0, (0..<1 << 32).contains(edits), clock.map({ (0..<1 << 50).contains($0) }) ?? true,
+            let session = header["session"].map({ $0.string.flatMap(Hex.bytes) }) ?? name else {
             return nil
         }
         let content = RowContent(
-            name: name, ancestors: ancestors, text: text, session: session, removals: removals)
+            name: name, ancestors: ancestors, text: text, session: session, removals: removals, edits: edits,
+            clock: clock)
         return (content, header)
     }
 

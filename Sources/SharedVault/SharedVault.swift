@@ -51,7 +51,7 @@ public actor SharedVault: Vault {
     var slots = SlotTable()
     var names: [RowKey: VaultSlot] = [:]
     var outage = Outage()
-    private let shown: Mutex<Shown>
+    let shown: Mutex<Shown>
     private let tell: @Sendable (DatabaseTurn) -> Void
     /// Attempts that have ended without a response, and whose end the database does not know.
     var settling: [(id: LeaseID, key: RowKey)] = []
@@ -199,8 +199,10 @@ public actor SharedVault: Vault {
 }
 
 /// What the status shows of the rows.
-private struct Shown: Sendable {
+struct Shown: Sendable {
     var database: VaultDatabase
+    /// This host's name among those that share the vault, also while the vault is locked.
+    var host: String?
     var awaySince: Duration?
     /// Why the rows cannot be used; nil if they can.
     var lock: VaultError? = .locked(.notOpened)

@@ -109,6 +109,9 @@ struct SlotState: Sendable {
     /// When a change that was overlooked can be looked at, by the time since boot; nil if there is none.
     var overlookedUntil: Duration? { isOverlooked ? attempt?.end ?? .zero : nil }
 
+    /// How many of the row's versions have the tokens of the head before them.
+    var edits: Int64 { Int64(entry?.content.edits ?? 0) }
+
     /// The local vault has it.
     mutating func note(written entry: SpoolEntry) {
         (self.entry, base, isUnwritten, isUncopied) = (entry, entry.content.name, false, false)

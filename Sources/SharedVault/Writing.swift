@@ -131,10 +131,9 @@ extension SharedVault {
     private func content(
         _ text: Secret?, after state: SlotState, isEdited: Bool = false, begins: Bool = false
     ) -> RowContent {
-        var content = RowContent(
-            text, after: state.entry?.content, and: state.newer, name: random(RowContent.nameLength), begins: begins)
-        content.removals = isEdited ? state.entry?.content.removals ?? 0 : removals.count
-        return content
+        RowContent(
+            text, after: state.entry?.content, and: state.newer, name: random(RowContent.nameLength), begins: begins,
+            isEdited: isEdited, removals: removals.count, clock: rows.facts.clock)
     }
 
     // MARK: Emptying

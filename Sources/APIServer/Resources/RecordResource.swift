@@ -74,7 +74,7 @@ extension Component {
     private static let texts: [Member] = [
         "account", "subject", "former_subject", "operation", "route", "scope", "audience", "resource", "executable",
         "unit", "method", "outcome", "code", "provider_code", "key_source", "former_key_source", "issuer", "client_id",
-        "identity_provider", "exposed_socket", "reason", "flatpak", "scheme",
+        "identity_provider", "exposed_socket", "reason", "flatpak", "scheme", "on_host",
         "origin", "tool", "host", "owner", "role",
     ].map { .optional($0, .string) }
     private static let numbers: [Member] = [

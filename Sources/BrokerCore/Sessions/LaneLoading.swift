@@ -16,7 +16,7 @@ extension LaneState.Loaded {
 
     private init(_ entry: VaultEntry, of name: AccountName, by clock: BrokerClock) {
         do throws(SessionRecord.Failure) {
-            let session = try SessionRecord.decode(entry.text, by: clock)
+            let session = try SessionRecord.decode(entry.text, by: clock, shift: entry.shift)
             let hasExpired = session.tokens[.own]?.remaining(at: clock.bootInstant) == .zero
             self = .session(HeldSession(session, isUrgent: entry.isInterrupted || hasExpired))
         } catch {

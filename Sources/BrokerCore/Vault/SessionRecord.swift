@@ -94,7 +94,9 @@ enum SessionRecord {
     private static let sharedPrefix = Array("ringback: row ".utf8)
 
     /// Reads a record of this version or an older one.
-    static func decode(_ text: Secret, by clock: BrokerClock) throws(Failure) -> Session {
+    ///
+    /// - Parameter shift: see ``VaultEntry/shift``.
+    static func decode(_ text: Secret, by clock: BrokerClock, shift: Duration? = nil) throws(Failure) -> Session {
         if text.revealedBytes().starts(with: sharedPrefix) { throw .shared }
         guard let object = try? JSON(parsing: text.revealedBytes()).object, let found = object["version"]?.integer
         else {
@@ -106,7 +108,7 @@ enum SessionRecord {
             let signedInAt = object["signed_in_at"]?.integer
         else { throw .damaged }
         let reader = DeadlineReader(
-            clock: clock, isSameBoot: !clock.bootID.isEmpty && object["boot_id"]?.string == clock.bootID)
+            clock: clock, isSameBoot: !clock.bootID.isEmpty && object["boot_id"]?.string == clock.bootID, shift: shift)
         var tokens: [TokenKey: AccessToken] = [:]
         for case .object(let member) in object["tokens"]?.array ?? [] {
             guard let value = member["access_token"]?.string, let type = member["token_type"]?.string else {
@@ -197,21 +199,27 @@ enum SessionRecord {
     }
 }
 
-/// Reads instants that an earlier run wrote. In the same boot the time since boot still holds, whatever happened to the
-/// wall clock. After another boot only the wall clock's time is left. Neither a wall clock that was set back nor a file
+/// Reads instants that an earlier run wrote, or another host. In the same boot the time since boot still holds, whatever
+/// happened to the wall clock. After another boot the wall clock's time is used if no shift is known. Neither a wall clock that was set back nor a file
 /// that was tampered with extends a lifetime: what is left is at most the whole lifetime, counted from now.
 struct DeadlineReader {
     let clock: BrokerClock
     let isSameBoot: Bool
+    /// See ``VaultEntry/shift``.
+    var shift: Duration?
 
     func read(_ json: JSON?, lifetime: Duration?) -> Deadline? {
         guard let at = json?["at"]?.integer.map({ WallInstant(seconds: $0) }), let boot = json?["boot"]?.integer else {
             return nil
         }
         let stated =
-            isSameBoot
-            ? Deadline(at: at, boot: BootInstant(milliseconds: boot))
-            : Deadline(at: at, by: clock)
+            if isSameBoot {
+                Deadline(at: at, boot: BootInstant(milliseconds: boot))
+            } else if let shift {
+                Deadline(in: BootInstant(milliseconds: boot) + shift - clock.bootInstant, by: clock)
+            } else {
+                Deadline(at: at, by: clock)
+            }
         guard let lifetime else { return stated }
         let longest = Deadline(in: lifetime, by: clock)
         return stated.boot > longest.boot ? longest : stated

@@ -76,9 +76,12 @@ struct SessionStore: Sendable {
         do throws(VaultError) {
             return try await vault.announce(slot, presenting: token, accessTokenLeft: accessTokenLeft)
         } catch {
-            if case .unreachable(.databaseAway) = error, !isNeeded { return .granted() }
+            switch error {
+            case .unreachable(.databaseAway), .unreachable(.databaseRefused), .unwritable:
+                if !isNeeded { return .granted() }
+            default: break
+            }
             guard case .unwritable(let reason) = error else { throw BrokerError(error) }
-            guard isNeeded else { return .granted() }
             throw .vaultFailed(.session(.noRoom(cause: reason)))
         }
     }

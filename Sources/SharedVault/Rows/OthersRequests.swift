@@ -6,27 +6,30 @@ extension SharedRow {
     /// How long the outcome of another host's attempt is waited for; nil if there is none to wait for. An attempt of
     /// this host is of an earlier life of it, which has lost the response.
     ///
-    /// - Parameter id: the attempt that is being made.
-    func wait(for id: LeaseID, of host: String, accessTokenLeft: Duration?) -> Duration? {
+    /// - Parameters:
+    ///   - id: the attempt that is being made.
+    ///   - edits: of the head: so many versions before it had the same tokens.
+    func wait(for id: LeaseID, of host: String, edits: Int64, accessTokenLeft: Duration?) -> Duration? {
         let longest = SharedVault.attemptWait
-        let waits = openAttempts.filter { $0.id != id && $0.host != host && $0.parentVersion >= version }
+        let waits = openAttempts.filter { $0.id != id && $0.host != host && $0.parentVersion >= version - edits }
             .map { min(accessTokenLeft ?? longest, longest - $0.age) }
         return waits.max().flatMap { $0 > .zero ? $0 : nil }
     }
 
-    /// The candidates that this host has not been given: those that came after the head, and the others.
+    /// The candidates that this host has not been given: those that came after the head's tokens, and the others.
     ///
     /// - Throws: `unreachable` if one cannot be opened.
     func candidates(
         besides entry: SpoolEntry?, opened sealing: RowSealing
     ) throws(VaultError) -> (newer: [RowContent], older: [RowContent]) {
+        let edits = Int64(entry?.content.edits ?? 0)
         var known = Set(entry.map { [$0.content.name] + $0.content.ancestors } ?? [])
         var (newer, older): ([RowContent], [RowContent]) = ([], [])
         for candidate in candidates {
             guard let content = try sealing.open(candidate.sealed, as: key, version: candidate.parentVersion + 1),
                 known.insert(content.name).inserted
             else { continue }
-            if candidate.parentVersion >= version { newer.append(content) } else { older.append(content) }
+            if candidate.parentVersion >= version - edits { newer.append(content) } else { older.append(content) }
         }
         return (newer, older)
     }

@@ -171,10 +171,13 @@ public struct RowFacts: Sendable, Equatable {
     public var listens: Bool?
     /// Commits wait for a standby.
     public var hasSynchronousStandby: Bool?
+    /// What the server's clock showed when this machine was booted, in milliseconds since 1970.
+    public var clock: Int?
 
-    public init(listens: Bool? = nil, hasSynchronousStandby: Bool? = nil) {
+    public init(listens: Bool? = nil, hasSynchronousStandby: Bool? = nil, clock: Int? = nil) {
         self.listens = listens
         self.hasSynchronousStandby = hasSynchronousStandby
+        self.clock = clock
     }
 }
 

@@ -22,17 +22,19 @@ struct DaemonVault: Sendable {
             (vault, hosts, shared) = (local, nil, nil)
             return
         }
-        let database = DatabaseHosts(
-            url, password: configuration.passwordFile.map { .file($0) } ?? .passwordFile)
         let clock = BrokerClock.system
+        let now: @Sendable () -> Duration = { .milliseconds(clock.boot()) }
+        let database = DatabaseHosts(
+            url, password: configuration.passwordFile.map { .file($0) } ?? .passwordFile, now: now)
         let made = SharedVault(
             local: local, rows: database.rows, hosts: database,
             place: DatabasePlace(shown: url.place, role: url.user, database: url.database),
-            now: { .milliseconds(clock.boot()) }, random: { RandomToken.bytes($0) },
+            now: now, random: { RandomToken.bytes($0) },
             tell: { [broker] turn in
                 records.note(.databaseTurned(turn))
                 if let broker = broker.value { broker.bus.post(BrokerEvent(turn, at: broker.now)) }
             })
+        records.audit.setHost { made.hostName }
         (vault, hosts, shared) = (made, DaemonHosts(sharing: Sharing(made), url: url), (made, database.rows))
     }
 

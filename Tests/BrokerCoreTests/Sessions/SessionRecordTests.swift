@@ -28,8 +28,10 @@ import Testing
                 AccessToken(value: Secret("t2"), type: "Bearer", scope: nil, expiry: nil, lifetime: nil),
         ])
 
-    private func reread(_ session: Session, bootID: String = "this boot") throws -> Session {
-        try SessionRecord.decode(SessionRecord.encode(session, bootID: bootID), by: clock.clock)
+    private func reread(
+        _ session: Session, bootID: String = "this boot", shift: Duration? = nil
+    ) throws -> Session {
+        try SessionRecord.decode(SessionRecord.encode(session, bootID: bootID), by: clock.clock, shift: shift)
     }
 
     @Test func `holds the whole session`() throws {
@@ -62,6 +64,24 @@ import Testing
                 == Deadline(in: .seconds(3_600), by: clock.clock))
         clock.setWall(by: 2 * 315_360_000)
         #expect(try reread(session, bootID: "another").tokens[.own]?.remaining(at: clock.bootInstant) == .zero)
+    }
+
+    @Test func `of another host is by the time since that host's boot where that is known`() throws {
+        var session = session
+        let own = Deadline(in: .seconds(100), by: clock.clock)
+        session.tokens[.own]?.expiry = own
+        session.tokens[.own]?.lifetime = .seconds(3_600)
+        // Whatever the wall clocks say, here or there.
+        for wall in [0, 3_600, -7_200] {
+            clock.setWall(by: wall)
+            let read = try reread(session, bootID: "another", shift: .seconds(-30)).tokens[.own]?.expiry
+            #expect(read?.boot == own.boot - .seconds(30))
+            #expect(read?.at == clock.clock.wallInstant + .seconds(70))
+            // Never longer than the whole lifetime.
+            let longest = try reread(session, bootID: "another", shift: .seconds(9_000)).tokens[.own]?.expiry
+            #expect(longest?.boot == clock.bootInstant + .seconds(3_600))
+        }
+        #expect(try reread(session, shift: .seconds(50)).tokens[.own]?.expiry == own)
     }
 
     @Test(arguments: [

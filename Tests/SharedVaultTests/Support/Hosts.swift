@@ -29,11 +29,14 @@ final class Hosts: Sendable {
     func advance(by duration: Duration) { clock.advance(by: duration) }
 
     /// A host with an open vault; `local` is what it had before, if it is started again.
+    ///
+    /// - Parameter bootedAt: when it was booted, by the database's clock; nil if it has not read that.
     func host(
-        _ name: String, local: any Vault = MemoryVault(), owner: String = "alice",
+        _ name: String, local: any Vault = MemoryVault(), owner: String = "alice", bootedAt: Int? = nil,
         fault: @escaping @Sendable (String) -> MemoryRows.Fault = { _ in .none }
     ) async throws -> SharedVault {
-        let connection = MemoryRows.Connection(database, host: name, fault: fault)
+        let connection = MemoryRows.Connection(
+            database, host: name, clock: bootedAt.map { $0 * 1_000 }, fault: fault)
         let vault = SharedVault(
             local: local, rows: connection, hosts: MemoryHosts.Connection(MemoryHosts(), role: name),
             place: DatabasePlace(shown: "database", role: name, database: "vault"), now: { [clock] in clock.now },

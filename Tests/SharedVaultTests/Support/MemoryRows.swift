@@ -81,9 +81,14 @@ final class MemoryRows: Sendable {
         /// Asked for each statement.
         let fault: @Sendable (String) -> Fault
         let changes: AsyncStream<RowKey?>
+        let facts: RowFacts
 
-        init(_ database: MemoryRows, host: String, fault: @escaping @Sendable (String) -> Fault = { _ in .none }) {
+        init(
+            _ database: MemoryRows, host: String, clock: Int? = nil,
+            fault: @escaping @Sendable (String) -> Fault = { _ in .none }
+        ) {
             self.database = database
+            facts = RowFacts(clock: clock)
             self.host = host
             self.fault = fault
             let (stream, continuation) = AsyncStream.makeStream(of: RowKey?.self)
