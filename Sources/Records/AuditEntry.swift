@@ -1,9 +1,15 @@
 internal import Encodings
 internal import Glibc
 internal import StrictJSON
+internal import Synchronization
 
 /// The members of an audit entry, in the order of its line.
 extension AuditLog {
+    /// From now on each line names this host.
+    ///
+    /// - Parameter name: its name among the hosts that share a vault, as far as it is known.
+    public func setHost(_ name: @escaping @Sendable () -> String?) { host.withLock { $0 = name } }
+
     static func entry(_ event: String, at now: Int, _ members: JSONObject) -> JSONObject {
         var entry = JSONObject([
             .init("time", .integer(now)), .init("time_text", .string(Timestamp.text(of: now))),

@@ -54,7 +54,7 @@ public final class AuditLog: Sendable {
     private let queue = DispatchQueue(label: "ringback.audit", qos: .utility)
     private let files: AuditFiles
     private let options: Options
-    private let host = Mutex<@Sendable () -> String?> { nil }
+    let host = Mutex<@Sendable () -> String?> { nil }
 
     /// The maximum number of unwritten lines in memory; about half a mebibyte.
     static let maxWaiting = 2_048
@@ -228,11 +228,6 @@ public final class AuditLog: Sendable {
             if state.withLock({ !$0.waiting.isEmpty }) { startTimer() }
         }
     }
-
-    /// From now on each line names this host.
-    ///
-    /// - Parameter name: its name among the hosts that share a vault, as far as it is known.
-    public func setHost(_ name: @escaping @Sendable () -> String?) { host.withLock { $0 = name } }
 
     private func enqueue(_ entry: JSONObject, _ socket: String?) {
         var entry = entry

@@ -25,7 +25,7 @@ extension SharedVault {
         }
         return try await inTurn(slot) { vault throws(VaultError) in
             if let reason = vault.outage.refusal(at: vault.now()) { throw .unreachable(.databaseAway(reason)) }
-            // A copy that was written later would take the announcement away.
+            // Now, since a store in the local vault ends its announcement.
             await vault.copy(slot)
             try await vault.local.announce(slot)
             do throws(VaultError) {

@@ -83,13 +83,14 @@ extension SharedVault {
         let entry = SpoolEntry(content: head, version: row.version, origin: .row, isSent: true)
         slots[slot]?.entry = entry
         slots[slot]?.isUnwritten = false
-        // Writing takes milliseconds, and thousands of rows may have changed: the copy is written later.
+        // A write takes milliseconds, and thousands of rows may have changed: `tend` makes the copy. A sign-out is removed
+        // here at once.
         slots[slot]?.isUncopied = head.text != nil
         if head.text == nil { try? await local.remove(slot) } else { wakes.continuation.yield() }
         return former != head.text
     }
 
-    /// Writes to the local vault what was taken up from the row. If that fails, the database has it.
+    /// Writes the entry to the local vault, once. If that fails, the database has it.
     ///
     /// To be called in a turn of the slot.
     func copy(_ slot: VaultSlot) async {

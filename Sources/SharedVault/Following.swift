@@ -5,32 +5,18 @@ extension SharedVault {
     /// How many rows are read at once.
     private static let batch = 128
     /// How many rows are copied before it is seen whether there is something to send.
-    private static let copies = 16
+    private static let copies = 128
 
     /// Follows the rows' changes until it is cancelled.
     public func follow() async {
         let news = RowNews()
         await withDiscardingTaskGroup { group in
             group.addTask { while let keys = await news.next() { await self.look(at: keys) } }
-            group.addTask { await self.keepTending() }
+            group.addTask { await Tending(wakes: self.wakes).run { await self.tend() } }
             for await key in rows.changes { news.note(key) }
             news.finish()
             group.cancelAll()
         }
-    }
-
-    private func keepTending() async {
-        var timer: Task<Void, Never>?
-        var news = wakes.stream.makeAsyncIterator()
-        while !Task.isCancelled {
-            timer?.cancel()
-            timer = await tend().map { [wakes] pause in
-                Task { if (try? await Task.sleep(for: pause)) != nil { wakes.continuation.yield() } }
-            }
-            // News end a pause.
-            if await news.next(isolation: self) == nil { break }
-        }
-        timer?.cancel()
     }
 
     /// Rows may have changed; nil: any of them.
@@ -103,8 +89,11 @@ extension SharedVault {
         await look(at: Array(overlooked))
         // Nothing else may be asked for hours, and the status would say that the database is away.
         if outage.reason != nil, settling.isEmpty, slots.unsent.isEmpty { _ = try? await read([Membership.markRow]) }
-        for slot in slots.uncopied.lazy.filter({ self.slots[$0]?.attempt == nil }).prefix(SharedVault.copies) {
-            await inTurn(slot) { vault in if vault.slots[slot]?.attempt == nil { await vault.copy(slot) } }
+        // A copy ends an announcement. So it is not made while a request may be under way, nor one that began meanwhile.
+        for slot in slots.uncopied.lazy.filter({ self.slots[$0]?.isBusy(at: self.now()) == false }).prefix(SharedVault.copies) {
+            await inTurn(slot) { vault in
+                if vault.slots[slot]?.isBusy(at: vault.now()) == false { await vault.copy(slot) }
+            }
         }
         return slots.pause(isSettling: !settling.isEmpty, outage: outage, at: now())
     }

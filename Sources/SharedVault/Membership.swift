@@ -2,6 +2,7 @@ internal import Cryptography
 public import Secrets
 public import SessionVault
 internal import StrictJSON
+internal import Synchronization
 
 /// What a host must have to use the rows of its owner. It is kept in the local vault.
 public struct Membership: Sendable, Equatable {
@@ -67,15 +68,7 @@ extension SharedVault {
     /// without a passphrase being asked for again.
     public func open(passphrase: Secret?) async throws(VaultError) {
         try await local.open(passphrase: passphrase)
-        guard membership == nil else { return }
-        do throws(VaultError) {
-            let opening = Opening(vault: self)
-            try await inTurn(joining.slot) { _ throws(VaultError) in try await opening.becomeMember() }
-            showLock(nil)
-        } catch {
-            showLock(error)
-            throw error
-        }
+        if membership == nil { try await Opening(vault: self).run() }
     }
 
     /// Stores what another host of the owner gave to this one, in the local vault, which must be open.

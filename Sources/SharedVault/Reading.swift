@@ -52,8 +52,10 @@ extension SharedVault {
             let entry = vault.slots[slot]?.entry
             vault.slots[slot]?.base = entry?.content.name
             vault.noteRemovals(in: slot)
-            let isSame = entry?.content.name == name
-            return vault.entry(of: entry?.content, isInterrupted: isSame && stored?.isInterrupted == true)
+            // The mark is that of the content in the local vault.
+            let marked = stored.map { SpoolEntry.read($0.text)?.content.name ?? name }
+            return vault.entry(
+                of: entry?.content, isInterrupted: stored?.isInterrupted == true && marked == entry?.content.name)
         }
     }
 

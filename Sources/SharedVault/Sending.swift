@@ -22,6 +22,11 @@ extension SharedVault {
 
     /// The database has the slot's content now: as the row's head, or as a candidate.
     private func sent(_ slot: VaultSlot, _ row: SharedRow) async throws(VaultError) {
+        // The local vault says that it is to be sent, until it is written again.
+        if case .put = slots[slot]?.entry?.origin, slots[slot]?.entry?.content.text != nil {
+            slots[slot]?.isUncopied = true
+            wakes.continuation.yield()
+        }
         slots[slot]?.entry?.isSent = true
         if try await compare(row, with: slot) { othersChanges.continuation.yield(slot) }
         // A removed slot needs no record here once the row has it.
@@ -53,7 +58,7 @@ extension SharedVault {
             }
             let sealing = try opened()
             let head = try sealing.open(row.sealed, as: row.key, version: row.version)
-            if head?.name == entry.content.name || row.has(entry.content, opened: sealing) {
+            if head.map({ entry.isKnown(before: $0) }) == true || row.has(entry.content, opened: sealing) {
                 try await sent(slot, row)
                 continue
             }

@@ -2,13 +2,13 @@ internal import SessionVault
 
 /// The slots that are known. Those for which there is something to do are found without looking at all.
 struct SlotTable: Sendable {
-    /// How long the database is left alone after an attempt to send something.
+    /// How long the database is left alone after an attempt to send something, if there is nothing else to do.
     private static let leastPause: Duration = .seconds(1)
 
     private var states: [VaultSlot: SlotState] = [:]
     /// Those whose content the database does not have.
     private(set) var unsent: Set<VaultSlot> = []
-    /// Those whose content was taken up from the row, and is not in the local vault.
+    /// Those whose content is to be copied to the local vault.
     private(set) var uncopied: Set<VaultSlot> = []
     /// Those with a change that was overlooked.
     private(set) var overlooked: Set<VaultSlot> = []
@@ -25,7 +25,7 @@ struct SlotTable: Sendable {
         }
     }
 
-    /// Forgets all but those that the local vault does not have.
+    /// Forgets all but those that the local vault could not be given. What was not copied yet is in the database.
     mutating func forgetWritten() {
         for (slot, state) in states where !state.isUnwritten { self[slot] = nil }
     }
@@ -36,9 +36,10 @@ struct SlotTable: Sendable {
     ///   - isSettling: there are attempts whose end is to be told to the database.
     ///   - now: the time since boot.
     func pause(isSettling: Bool, outage: Outage, at now: Duration) -> Duration? {
-        if uncopied.contains(where: { self[$0]?.attempt == nil }) { return .zero }
+        if uncopied.contains(where: { self[$0]?.isBusy(at: now) == false }) { return .zero }
         guard isSettling || !unsent.isEmpty || outage.reason != nil else {
-            let end = overlooked.compactMap { self[$0]?.overlookedUntil }.min()
+            let ends = overlooked.compactMap { self[$0]?.overlookedUntil } + uncopied.compactMap { self[$0]?.attempt?.end }
+            let end = ends.min()
             return end.map { max($0 - now, SlotTable.leastPause) }
         }
         let held = unsent.compactMap { self[$0]?.heldUntil }.filter { $0 > now }

@@ -24,6 +24,13 @@ struct SpoolEntry: Sendable, Equatable {
     /// The row's head had it when the row was last read.
     var isHead: Bool { isSent && origin == .row }
 
+    /// Whether the database has had it before this head: the head is it, or was made from it. A sign-in or sign-out is known
+    /// by the session that begins with it, however many refreshes came after it.
+    func isKnown(before head: RowContent) -> Bool {
+        if case .put(overrides: true) = origin, head.session == content.session { return true }
+        return head.name == content.name || head.comes(from: content)
+    }
+
     /// The head of this version has it.
     mutating func confirm(_ head: Int64) { (version, origin, isSent) = (head, .row, true) }
 
@@ -86,9 +93,10 @@ struct SlotState: Sendable {
     var offered: Set<RowContent.Name> = []
     /// Those of them that were presented before the slot's own.
     var newer: [RowContent.Name] = []
-    /// The local vault could not be written: the entry is here and, if that could be reached, in the database.
+    /// The local vault could not be written: the entry is here and, if that could be reached, in the database. It is kept
+    /// while the vault is locked.
     var isUnwritten = false
-    /// The entry was taken up from the row, and the local vault does not have it yet.
+    /// The database has the entry, and the local vault does not have it yet, or does not know that the database has it.
     var isUncopied = false
     /// A change of the row was told while a request was under way, or could not be read.
     var isOverlooked = false

@@ -165,7 +165,7 @@ extension SharedVault {
             let state = try await vault.state(of: slot)
             let former = state.entry?.content.text
             if text == nil, former == nil { return nil }
-            // It is the local vault's content that is kept.
+            // The local vault keeps for revocation what it has.
             await vault.copy(slot)
             let entry = SpoolEntry(
                 content: vault.content(text, after: state, begins: true), version: state.rowVersion + 1,
@@ -180,8 +180,11 @@ extension SharedVault {
                 if let retired { try? await vault.local.discard(retired.id) }
                 return nil
             }
-            guard let retired else { return try await vault.local.keep(former, retiredFrom: slot) }
-            return retired.unwrapped
+            // It has an older one, if the copy could not be written.
+            guard let unwrapped = retired?.unwrapped, unwrapped.text == former else {
+                return try await vault.local.keep(former, retiredFrom: slot)
+            }
+            return unwrapped
         }
     }
 

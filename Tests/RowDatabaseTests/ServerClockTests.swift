@@ -1,5 +1,6 @@
 import Glibc
 import PostgresClient
+import SharedVault
 import Testing
 
 @testable import RowDatabase

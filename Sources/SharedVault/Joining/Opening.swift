@@ -6,7 +6,18 @@ internal import SessionVault
 struct Opening: Sendable {
     let vault: SharedVault
 
-    func becomeMember() async throws(VaultError) {
+    /// Shows in the status why the rows cannot be used, if it fails.
+    func run() async throws(VaultError) {
+        do throws(VaultError) {
+            try await vault.inTurn(vault.joining.slot) { @Sendable _ throws(VaultError) in try await becomeMember() }
+            await vault.showLock(nil)
+        } catch {
+            await vault.showLock(error)
+            throw error
+        }
+    }
+
+    private func becomeMember() async throws(VaultError) {
         let found = try await Membership.stored(in: vault.membershipSlot, of: vault.local)
         if let found, found.isConfirmed {
             let record = try await vault.joining.record()

@@ -3,6 +3,7 @@ import BrokerCore
 import Configuration
 import Cryptography
 import PostgresClient
+import Records
 import RowDatabase
 import ServiceLifecycle
 import SessionVault
