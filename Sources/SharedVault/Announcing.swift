@@ -67,7 +67,7 @@ extension SharedVault {
                     return changed(slot)
                 }
                 // A sign-in does not present the row's token.
-                if token != nil, 
+                if token != nil,
                     let wait = row.wait(
                         for: id, of: host, edits: slots[slot]?.edits ?? 0, accessTokenLeft: accessTokenLeft)
                 {

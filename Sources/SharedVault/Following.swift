@@ -90,7 +90,8 @@ extension SharedVault {
         // Nothing else may be asked for hours, and the status would say that the database is away.
         if outage.reason != nil, settling.isEmpty, slots.unsent.isEmpty { _ = try? await read([Membership.markRow]) }
         // A copy ends an announcement. So it is not made while a request may be under way, nor one that began meanwhile.
-        for slot in slots.uncopied.lazy.filter({ self.slots[$0]?.isBusy(at: self.now()) == false }).prefix(SharedVault.copies) {
+        let idle = slots.uncopied.lazy.filter { self.slots[$0]?.isBusy(at: self.now()) == false }
+        for slot in idle.prefix(SharedVault.copies) {
             await inTurn(slot) { vault in
                 if vault.slots[slot]?.isBusy(at: vault.now()) == false { await vault.copy(slot) }
             }

@@ -90,9 +90,8 @@ extension RowContent {
         let (removals, edits) = (header["removals"]?.integer ?? 0, header["edits"]?.integer ?? 0)
         let clock = header["clock"]?.integer
         guard removals >= 0, (0..<1 << 32).contains(edits), clock.map({ (0..<1 << 50).contains($0) }) ?? true,
-            let session = header["session"].map({ $0.string.flatMap(Hex.bytes) }) ?? name else {
-            return nil
-        }
+            let session = header["session"].map({ $0.string.flatMap(Hex.bytes) }) ?? name
+        else { return nil }
         let content = RowContent(
             name: name, ancestors: ancestors, text: text, session: session, removals: removals, edits: edits,
             clock: clock)

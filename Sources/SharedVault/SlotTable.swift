@@ -38,8 +38,8 @@ struct SlotTable: Sendable {
     func pause(isSettling: Bool, outage: Outage, at now: Duration) -> Duration? {
         if uncopied.contains(where: { self[$0]?.isBusy(at: now) == false }) { return .zero }
         guard isSettling || !unsent.isEmpty || outage.reason != nil else {
-            let ends = overlooked.compactMap { self[$0]?.overlookedUntil } + uncopied.compactMap { self[$0]?.attempt?.end }
-            let end = ends.min()
+            let copied = uncopied.compactMap { self[$0]?.attempt?.end }
+            let end = (overlooked.compactMap { self[$0]?.overlookedUntil } + copied).min()
             return end.map { max($0 - now, SlotTable.leastPause) }
         }
         let held = unsent.compactMap { self[$0]?.heldUntil }.filter { $0 > now }
