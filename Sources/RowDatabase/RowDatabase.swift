@@ -134,29 +134,11 @@ public final class RowDatabase: SharedRows {
     // MARK: Rows
 
     public func read(_ keys: [RowKey]) async throws(RowError) -> [RowKey: SharedRow] {
-        // At the same time: it delays nobody where the server is frozen.
-        async let isClockRead: Void = readClock()
-        let rows = try await readRows(keys)
-        await isClockRead
-        return rows
-    }
-
-    /// Reads the server's clock, where that is due.
-    private func readClock() async {
-        guard let now, state.withLock({ $0.clock.isDue(at: now()) }) else { return }
-        let begin = now()
-        let text = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-        guard let rows = try? await call(text, []), rows.count == 1, let time = try? rows[0].integer(0) else { return }
-        let end = now()
-        state.withLock { $0.clock.note(Int(time), from: begin, to: end) }
-    }
-
-    private func readRows(_ keys: [RowKey]) async throws(RowError) -> [RowKey: SharedRow] {
         var rows: [RowKey: SharedRow] = [:]
         for start in stride(from: 0, to: keys.count, by: Self.batch) {
             let part = keys[start..<min(start + Self.batch, keys.count)].map(\.bytes)
             let found = try await parts(
-                "SELECT * FROM ringback.read($1, $2)", [.integer(Schema.version), .bytesList(part)],
+                "ringback.read($1, $2)", [.integer(Schema.version), .bytesList(part)],
                 within: part.count > Self.many ? Self.limitOfRead : Self.limit)
             rows.merge(found.rows) { $1 }
         }
@@ -167,7 +149,7 @@ public final class RowDatabase: SharedRows {
         _ key: RowKey, version: Int64, id: LeaseID, intent: [UInt8], lasting: Duration
     ) async throws(RowError) -> Taking {
         let found = try await change(
-            "SELECT * FROM ringback.take($1, $2, $3, $4, $5, $6, $7)",
+            "ringback.take($1, $2, $3, $4, $5, $6, $7)",
             [
                 .bytes(key.bytes), .integer(version), .bytes(id.bytes), .bytes(intent),
                 .integer(Int64(lasting / .milliseconds(1))),
@@ -181,7 +163,7 @@ public final class RowDatabase: SharedRows {
         newVersion: Int64, isFinal: Bool
     ) async throws(RowError) -> SharedRow {
         let found = try await change(
-            "SELECT * FROM ringback.append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+            "ringback.append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
             [
                 .bytes(key.bytes), .bytes(id.bytes), .integer(Int64(step)), .integer(epoch), .integer(parentVersion),
                 .integer(newVersion), .bytes(sealed), .flag(isFinal),
@@ -210,7 +192,7 @@ public final class RowDatabase: SharedRows {
         _ sealed: [UInt8], in key: RowKey, version: Int64, lease: LeaseID?, overrides: Bool
     ) async throws(RowError) -> Putting {
         let found = try await change(
-            "SELECT * FROM ringback.put($1, $2, $3, $4, $5, $6, $7)",
+            "ringback.put($1, $2, $3, $4, $5, $6, $7)",
             [
                 .bytes(key.bytes), .integer(version), .bytes(sealed), lease.map { .bytes($0.bytes) } ?? .null,
                 .flag(overrides),
@@ -221,7 +203,7 @@ public final class RowDatabase: SharedRows {
 
     public func restore(_ sealed: [UInt8], in key: RowKey, version: Int64) async throws(RowError) -> SharedRow {
         let found = try await change(
-            "SELECT * FROM ringback.restore($1, $2, $3, $4, $5)",
+            "ringback.restore($1, $2, $3, $4, $5)",
             [.bytes(key.bytes), .integer(version), .bytes(sealed)])
         return try row(key, of: found)
     }
@@ -238,12 +220,25 @@ public final class RowDatabase: SharedRows {
             statement, [.integer(Schema.version), .text(durability.rawValue)] + values, within: Self.limit)
     }
 
+    /// Calls a function that returns parts of rows, and asks for the server's clock with it: who reads what another host has
+    /// written knows that clock, too.
     private func parts(
-        _ statement: String, _ values: [PostgresValue], within limit: Duration
+        _ function: String, _ values: [PostgresValue], within limit: Duration
     ) async throws(RowError) -> RowParts {
+        let statement = """
+            SELECT p.*, t.clock FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock) t
+            LEFT JOIN \(function) p ON true
+            """
+        let begin = now?()
         let result = try await call(statement, values, within: limit)
         do throws(PostgresFailure) {
-            let parts = try RowParts(result)
+            if let begin, let end = now?(), let row = result.rows.first, let column = row.indices.last {
+                let clock = try result[0].integer(column)
+                state.withLock { $0.clock.note(Int(clock), from: begin, to: end) }
+            }
+            // If the function returned nothing, there is the clock alone.
+            let found = result.rows.filter { $0.first != .some(nil) }.map { Array($0.dropLast()) }
+            let parts = try RowParts(PostgresRows(found))
             notices.remember(parts.slots)
             return parts
         } catch {
