@@ -4,7 +4,7 @@ import signal
 
 from hosts_place import SESSION, STEP, Fleet, measured
 from house import until
-from report import progress, table
+from report import table
 
 # A caller's own bound, in seconds, and some more for the answer to come.
 BOUND, MORE = 5, 3
@@ -20,19 +20,10 @@ def release(fleet):
     fleet.sandbox.control(release=True)
 
 
-def insists(host):
-    """Asks for a refresh as a caller does: again, if the database has not answered in time. A busy machine takes long to sync."""
-    answers = []
-    until("the database to answer", lambda: answers.append(host.refresh()) or answers[-1][1].get("code") != "vault_unreachable", 60)
-    if len(answers) > 1:
-        progress(f"{host.name}: {answers[0][1].get('detail')}")
-    return answers[-1]
-
-
 def refreshes(fleet, report, where, host=None):
     """One refresh on one host, which all get."""
     before = fleet.requests
-    status, answer = insists(host or fleet.hosts[0])
+    status, answer = (host or fleet.hosts[0]).refresh()
     report.note(status == 200, where, f"a refresh answered {status} {answer.get('code')} {answer.get('detail')}")
     token = (host or fleet.hosts[0]).token
     fleet.await_token(token, 30)

@@ -1,4 +1,3 @@
-internal import Dispatch
 internal import Secrets
 internal import Synchronization
 
@@ -35,7 +34,8 @@ struct Connector: Sendable {
         case .none, .passwordFile: return nil
         case .given, .first: break
         }
-        let answer = Answer()
+        guard let wake = Wake() else { throw .noConnection }
+        let answer = Answer(wake)
         Task { [password] in
             do throws(PostgresFailure) { answer.give(.success(try await password.value())) } catch {
                 answer.give(.failure(error))
@@ -45,20 +45,22 @@ struct Connector: Sendable {
         return try value.get()
     }
 
-    /// Passes the password from a task to a thread that waits.
+    /// Passes the password from a task to a thread that waits. Not by a semaphore of Dispatch, whose time limit goes by the
+    /// wall clock: it may be set meanwhile.
     private final class Answer: Sendable {
         private let state = Mutex<Result<Secret?, PostgresFailure>?>(nil)
-        private let isThere = DispatchSemaphore(value: 0)
+        private let wake: Wake
+
+        init(_ wake: Wake) { self.wake = wake }
 
         func give(_ value: Result<Secret?, PostgresFailure>) {
             state.withLock { $0 = value }
-            isThere.signal()
+            wake.call()
         }
 
         /// Nil if it does not come in time.
         func wait(for duration: Duration) -> Result<Secret?, PostgresFailure>? {
-            let milliseconds = Int(duration / .milliseconds(1))
-            guard isThere.wait(timeout: .now() + .milliseconds(max(milliseconds, 0))) == .success else { return nil }
+            _ = wake.wait(for: max(duration, .zero))
             return state.withLock { $0 }
         }
     }
