@@ -20,16 +20,13 @@ public final class DatabaseHosts: SharedHosts {
     ///
     /// - Parameter now: the time since boot.
     public init(
-        _ url: PostgresURL, password configured: PostgresPassword, durability: RowDatabase.Durability = .on,
-        now: (@Sendable () -> Duration)? = nil
+        _ url: PostgresURL, password configured: PostgresPassword, now: (@Sendable () -> Duration)? = nil
     ) {
         let password = Password()
         self.url = url
         self.configured = configured
         self.password = password
-        rows = RowDatabase(
-            url, password: .first({ password.value.withLock { $0 } }, else: configured), durability: durability,
-            now: now)
+        rows = RowDatabase(url, password: .first({ password.value.withLock { $0 } }, else: configured), now: now)
     }
 
     public func use(_ password: Secret?) {

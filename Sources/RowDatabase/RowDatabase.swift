@@ -8,14 +8,6 @@ internal import Synchronization
 
 /// The rows of one owner in a PostgreSQL database, for one host of that owner.
 public final class RowDatabase: SharedRows {
-    /// What a commit waits for.
-    public enum Durability: String, Sendable {
-        /// The server's disk, and a synchronous standby's where there is one.
-        case on
-        /// Also that a synchronous standby shows the change to readers.
-        case remoteApply = "remote_apply"
-    }
-
     /// What is known of the database.
     public struct Status: Sendable, Equatable {
         public enum Reach: Sendable, Equatable {
@@ -38,7 +30,6 @@ public final class RowDatabase: SharedRows {
     private static let batch = 500
 
     let client: PostgresClient
-    private let durability: Durability
     private let notices = RowChanges()
     private let state = Mutex((status: Status(), listener: PostgresListener?.none, clock: ServerClock()))
     private let now: (@Sendable () -> Duration)?
@@ -46,12 +37,8 @@ public final class RowDatabase: SharedRows {
     /// Connects when it is first asked, and for the changes with ``start()``.
     ///
     /// - Parameter now: the time since boot; nil: the server's clock is not asked for.
-    public init(
-        _ url: PostgresURL, password: PostgresPassword, durability: Durability = .on,
-        now: (@Sendable () -> Duration)? = nil
-    ) {
+    public init(_ url: PostgresURL, password: PostgresPassword, now: (@Sendable () -> Duration)? = nil) {
         client = PostgresClient(url, password: password)
-        self.durability = durability
         self.now = now
     }
 
@@ -149,7 +136,7 @@ public final class RowDatabase: SharedRows {
         _ key: RowKey, version: Int64, id: LeaseID, intent: [UInt8], lasting: Duration
     ) async throws(RowError) -> Taking {
         let found = try await change(
-            "ringback.take($1, $2, $3, $4, $5, $6, $7)",
+            "ringback.take($1, $2, $3, $4, $5, $6)",
             [
                 .bytes(key.bytes), .integer(version), .bytes(id.bytes), .bytes(intent),
                 .integer(Int64(lasting / .milliseconds(1))),
@@ -163,7 +150,7 @@ public final class RowDatabase: SharedRows {
         newVersion: Int64, isFinal: Bool
     ) async throws(RowError) -> SharedRow {
         let found = try await change(
-            "ringback.append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+            "ringback.append($1, $2, $3, $4, $5, $6, $7, $8, $9)",
             [
                 .bytes(key.bytes), .bytes(id.bytes), .integer(Int64(step)), .integer(epoch), .integer(parentVersion),
                 .integer(newVersion), .bytes(sealed), .flag(isFinal),
@@ -181,18 +168,15 @@ public final class RowDatabase: SharedRows {
 
     private func release(_ key: RowKey, _ id: LeaseID, ends: Bool) async throws(RowError) {
         _ = try await call(
-            "SELECT ringback.release($1, $2, $3, $4, $5)",
-            [
-                .integer(Schema.version), .text(durability.rawValue), .bytes(key.bytes), .bytes(id.bytes),
-                .flag(ends),
-            ])
+            "SELECT ringback.release($1, $2, $3, $4)",
+            [.integer(Schema.version), .bytes(key.bytes), .bytes(id.bytes), .flag(ends)])
     }
 
     public func put(
         _ sealed: [UInt8], in key: RowKey, version: Int64, lease: LeaseID?, overrides: Bool
     ) async throws(RowError) -> Putting {
         let found = try await change(
-            "ringback.put($1, $2, $3, $4, $5, $6, $7)",
+            "ringback.put($1, $2, $3, $4, $5, $6)",
             [
                 .bytes(key.bytes), .integer(version), .bytes(sealed), lease.map { .bytes($0.bytes) } ?? .null,
                 .flag(overrides),
@@ -203,7 +187,7 @@ public final class RowDatabase: SharedRows {
 
     public func restore(_ sealed: [UInt8], in key: RowKey, version: Int64) async throws(RowError) -> SharedRow {
         let found = try await change(
-            "ringback.restore($1, $2, $3, $4, $5)",
+            "ringback.restore($1, $2, $3, $4)",
             [.bytes(key.bytes), .integer(version), .bytes(sealed)])
         return try row(key, of: found)
     }
@@ -216,8 +200,7 @@ public final class RowDatabase: SharedRows {
     }
 
     private func change(_ statement: String, _ values: [PostgresValue]) async throws(RowError) -> RowParts {
-        try await parts(
-            statement, [.integer(Schema.version), .text(durability.rawValue)] + values, within: Self.limit)
+        try await parts(statement, [.integer(Schema.version)] + values, within: Self.limit)
     }
 
     /// Calls a function that returns parts of rows, and asks for the server's clock with it: who reads what another host has

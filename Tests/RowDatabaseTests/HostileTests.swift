@@ -24,6 +24,13 @@ struct `Two people in one database` {
         }
     }
 
+    /// A host of each of two owners. The one that tries things was there first, or came later.
+    private func two(in house: VaultHouse, hostileFirst: Bool) async throws -> (ada: Member, eve: Member) {
+        let first = try await house.host("laptop", of: Fresh.owner())
+        let second = try await house.host("laptop", of: Fresh.owner())
+        return hostileFirst ? (second, first) : (first, second)
+    }
+
     private static let tables = [
         "versions", "owners", "hosts", "logins", "removed_roles", "rows", "attempts", "candidates",
     ]
@@ -47,12 +54,12 @@ struct `Two people in one database` {
         }
     }
 
-    @Test func `nobody becomes another role, and no setting makes an owner`() async throws {
+    @Test(arguments: [false, true])
+    func `nobody becomes another role, and no setting makes an owner`(hostileFirst: Bool) async throws {
         let house = try await VaultHouse()
-        let ada = try await house.host("laptop", of: Fresh.owner())
+        let (ada, member) = try await two(in: house, hostileFirst: hostileFirst)
         let key = Fresh.key()
         _ = try await ada.rows.put([1], in: key, version: 0, lease: nil, overrides: false)
-        let member = try await house.host("evil", of: Fresh.owner())
         let eve = try house.client(member.role)
         for statement in [
             "SET ROLE ringback_owner", "SET ROLE \(ada.role)", "SET SESSION AUTHORIZATION \(ada.role)",
@@ -67,7 +74,7 @@ struct `Two people in one database` {
             "CREATE OR REPLACE FUNCTION ringback.owner() RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'",
             "ALTER FUNCTION ringback.owner() OWNER TO \(member.role)",
             "ALTER DEFAULT PRIVILEGES FOR ROLE ringback_owner GRANT ALL ON TABLES TO PUBLIC",
-            "SELECT ringback.owner()", "SELECT ringback.enter(1, 'on')", "SELECT * FROM ringback.parts(1, '{}')",
+            "SELECT ringback.owner()", "SELECT ringback.enter(1)", "SELECT * FROM ringback.parts(1, '{}')",
             "SELECT ringback.tell(1, 'x')", "SELECT ringback.drop_role('\(ada.role)')",
             "SELECT ringback.make_role(1, '', 1)",
             "SELECT ringback.admit(1, 'x', '', 1)", "SELECT ringback.check_administrator(1)",
@@ -96,12 +103,11 @@ struct `Two people in one database` {
         #expect(try await member.rows.read([key]).isEmpty)
     }
 
-    @Test func `what is sent for another owner's key is a row of its own`() async throws {
-        let house = try await VaultHouse()
+    @Test(arguments: [false, true])
+    func `what is sent for another owner's key is a row of its own`(hostileFirst: Bool) async throws {
         let key = Fresh.key()
-        let (ada, eve) = (
-            try await house.host("laptop", of: Fresh.owner()).rows, try await house.host("evil", of: Fresh.owner()).rows
-        )
+        let members = try await two(in: try await VaultHouse(), hostileFirst: hostileFirst)
+        let (ada, eve) = (members.ada.rows, members.eve.rows)
         _ = try await ada.put([1], in: key, version: 0, lease: nil, overrides: false)
         let id = Fresh.lease()
         _ = try await ada.take(key, version: 1, id: id, intent: [], lasting: .seconds(60))
@@ -116,20 +122,22 @@ struct `Two people in one database` {
         #expect(row?.version == 1 && row?.sealed == [1] && row?.lease?.id == id && row?.candidates.isEmpty == true)
     }
 
-    @Test func `the channel of another owner is shown nowhere`() async throws {
+    @Test(arguments: [false, true])
+    func `the channel of another owner is shown nowhere`(hostileFirst: Bool) async throws {
         let house = try await VaultHouse()
-        let owner = Fresh.owner()
-        let ada = try await house.host("laptop", of: owner).rows
+        let members = try await two(in: house, hostileFirst: hostileFirst)
+        let ada = members.ada.rows
         var changes = ada.changes.makeAsyncIterator()
         ada.start()
         _ = await changes.next()
         let administrator = try house.client("postgres")
         let rows = try await administrator.run(
-            "SELECT channel FROM ringback.owners WHERE name = $1", [.text(owner)], within: limit)
+            "SELECT o.channel FROM ringback.owners o JOIN ringback.hosts h USING (owner) WHERE h.role_name = $1",
+            [.text(members.ada.role)], within: limit)
         let channel = try rows[0].text(0)
         let question =
             "SELECT count(*) FROM pg_stat_activity a WHERE a::text LIKE '%' || $1 || '%' AND pid <> pg_backend_pid()"
-        let eve = try house.client(try await house.host("evil", of: Fresh.owner()).role)
+        let eve = try house.client(members.eve.role)
         #expect(try await eve.run(question, [.text(channel)], within: limit)[0].integer(0) == 0)
         #expect(try await eve.run("SELECT pg_listening_channels()", within: limit).count == 0)
         ada.shutdown()
@@ -154,17 +162,20 @@ struct `Two people in one database` {
             try await eve.run("SELECT * FROM ringback.read(1, ARRAY['\\x\(hex)'::bytea])", within: limit).count == 1)
     }
 
-    @Test func `locks of any kind, an open transaction and a flood of notifications stop nobody else`() async throws {
+    @Test(arguments: [false, true])
+    func `locks of any kind, an open transaction and a flood of notifications stop nobody else`(
+        hostileFirst: Bool
+    ) async throws {
         let house = try await VaultHouse()
-        let ada = try await house.host("laptop", of: Fresh.owner()).rows
-        let member = try await house.host("evil", of: Fresh.owner())
+        let (laptop, member) = try await two(in: house, hostileFirst: hostileFirst)
+        let ada = laptop.rows
         let eve = try house.client(member.role)
         let key = Fresh.key()
         _ = try await member.rows.put([1], in: key, version: 0, lease: nil, overrides: false)
         let hex = key.bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
         // A transaction that stays open, with the locks of a change and as many advisory ones as there is room for.
         try await eve.run(
-            script: "BEGIN; SELECT * FROM ringback.put(1, 'on', '\\x\(hex)', 1, '\\x02', NULL, true); "
+            script: "BEGIN; SELECT * FROM ringback.put(1, '\\x\(hex)', 1, '\\x02', NULL, true); "
                 + "SELECT pg_advisory_xact_lock(n) FROM generate_series(1, 2000) n; "
                 + "SELECT pg_notify('a', n::text) FROM generate_series(1, 20000) n", within: limit)
         let own = Fresh.key()

@@ -62,7 +62,7 @@ enum HostFunctions {
         CREATE OR REPLACE FUNCTION ringback.invite(p_schema bigint, p_verifier text, p_seconds bigint) RETURNS text
             LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         BEGIN
-            RETURN ringback.make_role(ringback.enter(p_schema, 'on'), p_verifier, p_seconds);
+            RETURN ringback.make_role(ringback.enter(p_schema), p_verifier, p_seconds);
         END $$;
 
         -- For administrators: the first host of an owner, who is made if there is none of that name.
@@ -122,7 +122,7 @@ enum HostFunctions {
             OUT host_name text, OUT wrapped_key bytea)
             LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         DECLARE
-            o bigint := ringback.enter(p_schema, 'on');
+            o bigint := ringback.enter(p_schema);
         BEGIN
             SELECT w.name, w.identity, h.name, h.wrapped_key INTO owner_name, identity, host_name, wrapped_key
                 FROM ringback.owners w, ringback.hosts h WHERE w.owner = o AND h.role = ringback.login();
@@ -131,7 +131,7 @@ enum HostFunctions {
         CREATE OR REPLACE FUNCTION ringback.give_key(p_schema bigint, p_role text, p_wrapped bytea) RETURNS boolean
             LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         DECLARE
-            o bigint := ringback.enter(p_schema, 'on');
+            o bigint := ringback.enter(p_schema);
         BEGIN
             UPDATE ringback.hosts SET wrapped_key = p_wrapped
                 WHERE owner = o AND role_name = p_role AND joined_at IS NOT NULL;
@@ -148,7 +148,7 @@ enum HostFunctions {
             RETURNS SETOF record
             LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         DECLARE
-            o bigint := ringback.enter(p_schema, 'on');
+            o bigint := ringback.enter(p_schema);
         BEGIN
             RETURN QUERY SELECT h.role_name::text, h.name, h.role = ringback.login(),
                 EXTRACT(EPOCH FROM h.joined_at)::bigint, EXTRACT(EPOCH FROM h.seen_at)::bigint,
@@ -207,7 +207,7 @@ enum HostFunctions {
         CREATE OR REPLACE FUNCTION ringback.remove_host(p_schema bigint, p_role text) RETURNS boolean
             LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         DECLARE
-            o bigint := ringback.enter(p_schema, 'on');
+            o bigint := ringback.enter(p_schema);
             old_channel text := (SELECT channel FROM ringback.owners WHERE owner = o);
         BEGIN
             -- Of several that remove it at once, one does.

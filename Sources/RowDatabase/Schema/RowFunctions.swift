@@ -16,7 +16,7 @@ enum RowFunctions {
         END $$;
 
         -- Checks the caller and sets what holds for this transaction alone. Returns the caller's owner.
-        CREATE OR REPLACE FUNCTION ringback.enter(p_schema bigint, p_sync text) RETURNS bigint LANGUAGE plpgsql
+        CREATE OR REPLACE FUNCTION ringback.enter(p_schema bigint) RETURNS bigint LANGUAGE plpgsql
             SET search_path = pg_catalog, pg_temp AS $$
         DECLARE
             found_owner bigint;
@@ -32,7 +32,7 @@ enum RowFunctions {
             IF current_setting('transaction_read_only')::boolean THEN
                 RAISE EXCEPTION USING ERRCODE = '25006', MESSAGE = 'this server takes no changes';
             END IF;
-            PERFORM set_config('synchronous_commit', CASE p_sync WHEN 'remote_apply' THEN p_sync ELSE 'on' END, true);
+            PERFORM set_config('synchronous_commit', 'on', true);
             PERFORM set_config('lock_timeout', '3s', true);
             RETURN found_owner;
         END $$;
@@ -80,13 +80,13 @@ enum RowFunctions {
         CREATE OR REPLACE FUNCTION ringback.read(p_schema bigint, p_keys bytea[]) RETURNS SETOF ringback.part
             LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         BEGIN
-            RETURN QUERY SELECT * FROM ringback.parts(ringback.enter(p_schema, 'on'), p_keys);
+            RETURN QUERY SELECT * FROM ringback.parts(ringback.enter(p_schema), p_keys);
         END $$;
 
         CREATE OR REPLACE FUNCTION ringback.channel(p_schema bigint) RETURNS text
             LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         DECLARE
-            o bigint := ringback.enter(p_schema, 'on');
+            o bigint := ringback.enter(p_schema);
         BEGIN
             RETURN (SELECT channel FROM ringback.owners WHERE owner = o);
         END $$;
@@ -96,7 +96,7 @@ enum RowFunctions {
             OUT leases bigint, OUT has_standby boolean)
             LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         DECLARE
-            o bigint := ringback.enter(p_schema, 'on');
+            o bigint := ringback.enter(p_schema);
         BEGIN
             UPDATE ringback.hosts SET seen_at = clock_timestamp() WHERE role = ringback.login()
                 AND (seen_at IS NULL OR seen_at < clock_timestamp() - interval '10 minutes');
@@ -108,11 +108,11 @@ enum RowFunctions {
         """#
 
     private static let taking = #"""
-        CREATE OR REPLACE FUNCTION ringback.take(p_schema bigint, p_sync text, p_key bytea, p_version bigint, p_id bytea,
-            p_intent bytea, p_lasting bigint) RETURNS SETOF ringback.part
+        CREATE OR REPLACE FUNCTION ringback.take(p_schema bigint, p_key bytea, p_version bigint, p_id bytea, p_intent bytea,
+            p_lasting bigint) RETURNS SETOF ringback.part
             LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         DECLARE
-            o bigint := ringback.enter(p_schema, p_sync);
+            o bigint := ringback.enter(p_schema);
             own_name text := (SELECT name FROM ringback.hosts WHERE role = ringback.login());
             r ringback.rows;
             is_taken boolean;
@@ -140,11 +140,11 @@ enum RowFunctions {
         END $$;
 
         -- Ends a lease, and with p_ends its attempt.
-        CREATE OR REPLACE FUNCTION ringback.release(p_schema bigint, p_sync text, p_key bytea, p_id bytea,
+        CREATE OR REPLACE FUNCTION ringback.release(p_schema bigint, p_key bytea, p_id bytea,
             p_ends boolean) RETURNS void
             LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         DECLARE
-            o bigint := ringback.enter(p_schema, p_sync);
+            o bigint := ringback.enter(p_schema);
             changed_slot text;
         BEGIN
             UPDATE ringback.rows SET lease_id = NULL, lease_host = NULL, lease_until = NULL
@@ -162,12 +162,12 @@ enum RowFunctions {
         """#
 
     private static let receiving = #"""
-        CREATE OR REPLACE FUNCTION ringback.append(p_schema bigint, p_sync text, p_key bytea, p_id bytea, p_step bigint,
+        CREATE OR REPLACE FUNCTION ringback.append(p_schema bigint, p_key bytea, p_id bytea, p_step bigint,
             p_epoch bigint, p_parent bigint, p_new bigint, p_sealed bytea, p_final boolean)
             RETURNS SETOF ringback.part
             LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         DECLARE
-            o bigint := ringback.enter(p_schema, p_sync);
+            o bigint := ringback.enter(p_schema);
             r ringback.rows;
             is_moved boolean;
             is_older boolean;
@@ -214,11 +214,11 @@ enum RowFunctions {
         """#
 
     private static let putting = #"""
-        CREATE OR REPLACE FUNCTION ringback.put(p_schema bigint, p_sync text, p_key bytea, p_version bigint,
+        CREATE OR REPLACE FUNCTION ringback.put(p_schema bigint, p_key bytea, p_version bigint,
             p_sealed bytea, p_lease bytea, p_overrides boolean) RETURNS SETOF ringback.part
             LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         DECLARE
-            o bigint := ringback.enter(p_schema, p_sync);
+            o bigint := ringback.enter(p_schema);
             r ringback.rows;
             is_put boolean := false;
         BEGIN
@@ -251,11 +251,11 @@ enum RowFunctions {
             RETURN QUERY SELECT * FROM ringback.answer(o, p_key, is_put);
         END $$;
 
-        CREATE OR REPLACE FUNCTION ringback.restore(p_schema bigint, p_sync text, p_key bytea, p_version bigint,
+        CREATE OR REPLACE FUNCTION ringback.restore(p_schema bigint, p_key bytea, p_version bigint,
             p_sealed bytea) RETURNS SETOF ringback.part
             LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         DECLARE
-            o bigint := ringback.enter(p_schema, p_sync);
+            o bigint := ringback.enter(p_schema);
             changed_slot text;
         BEGIN
             INSERT INTO ringback.rows (owner, key, version, sealed) VALUES (o, p_key, p_version, p_sealed)

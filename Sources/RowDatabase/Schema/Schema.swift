@@ -14,6 +14,22 @@ enum Schema {
         "list_hosts", "remove_host",
     ]
 
+    /// Removes the functions, but for those that the policies of the tables ask. A function cannot be replaced by one that
+    /// returns something else.
+    private static let removal = #"""
+        DO $$
+        DECLARE
+            found regprocedure;
+        BEGIN
+            FOR found IN SELECT p.oid FROM pg_catalog.pg_proc p WHERE p.pronamespace = 'ringback'::regnamespace
+                AND p.proname NOT IN ('login', 'is_administrator', 'owner')
+            LOOP
+                EXECUTE pg_catalog.format('DROP FUNCTION %s', found);
+            END LOOP;
+        END $$;
+
+        """#
+
     /// Makes the roles and the empty schema. Changes nothing that is there.
     static let foundation = #"""
         DO $$
@@ -50,8 +66,15 @@ enum Schema {
         END $$
         """#
 
-    /// Makes the present version of `found`, which is 0 for an empty schema, in one transaction.
-    static func migration(from found: Int64) -> String {
+    /// Makes a version of `found`, which is 0 for an empty schema, in one transaction.
+    ///
+    /// - Parameters:
+    ///   - migrations: what makes version n of n - 1, without the functions.
+    ///   - functions: all of those that the tables do not need themselves.
+    static func migration(
+        from found: Int64, to version: Int64 = version, by migrations: [String] = migrations,
+        functions: String = RowFunctions.text(version: version) + HostFunctions.text
+    ) -> String {
         let lock = found == 0 ? "" : "LOCK TABLE ringback.versions IN EXCLUSIVE MODE;\n"
         let check =
             found == 0
@@ -72,9 +95,8 @@ enum Schema {
             SET LOCAL ROLE ringback_owner;
             SET LOCAL search_path = pg_catalog, pg_temp;
             SET LOCAL lock_timeout = '5s';
-            \(lock)\(check)\(steps.joined())
-            \(RowFunctions.text(version: version))
-            \(HostFunctions.text)
+            \(lock)\(check)\(removal)\(steps.joined())
+            \(functions)
             REVOKE ALL ON SCHEMA ringback FROM PUBLIC;
             GRANT USAGE ON SCHEMA ringback TO ringback_hosts;
             REVOKE ALL ON ALL FUNCTIONS IN SCHEMA ringback FROM PUBLIC, ringback_hosts;
