@@ -52,7 +52,12 @@ public final class RecordKeeper: Sendable {
         case .passkeyRemoved(let account, let id):
             write("passkey_removed", account) { $0["passkey"] = .string(RecordKeeper.bounded(id)) }
         case .sessionClosed(let account, let subject): write("signed_out", account, subject: subject)
-        case .sessionEnded(let account, let subject): write("session_ended", account, subject: subject)
+        case .sessionEnded(let account, let subject, let unheard):
+            write("session_ended", account, subject: subject) { members in
+                guard let unheard else { return }
+                members["unheard_host"] = .string(unheard.host)
+                members["unheard_seconds"] = .integer(Int(unheard.age.components.seconds))
+            }
         case .refreshFailed(let account, let error): failed("refresh_failed", account, error)
         case .downscopingFailed(let account, let error): failed("downscoping_failed", account, error)
         case .idTokenDropped(let account, let error):

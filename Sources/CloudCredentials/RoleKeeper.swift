@@ -59,7 +59,7 @@ public final class RoleKeeper: Sendable {
     /// Takes a fact of the broker. Called in the turn of the change that it tells of.
     @Sendable public func note(_ fact: BrokerFact) {
         switch fact {
-        case .sessionClosed(let account, _), .sessionEnded(let account, _), .sessionOpened(let account, _, _):
+        case .sessionClosed(let account, _), .sessionEnded(let account, _, _), .sessionOpened(let account, _, _):
             forget { $0 == account }
         case .vaultLocked: forget { _ in true }
         default: return

@@ -31,9 +31,9 @@ public protocol Vault: Sendable {
     /// To be called right before each request of an announced change: how long the request may take at most. Nil if
     /// the vault sets no bound. Throws if the request must not be sent any more.
     func requestBound(_ slot: VaultSlot) async throws(VaultError) -> Duration?
-    /// The provider has refused every refresh token of an announced change. False if another host may have received a
-    /// newer one.
-    func provesEnd(_ slot: VaultSlot) async -> Bool
+    /// The provider has refused every refresh token of an announced change. Nil if another host may have received a
+    /// newer one: then the session may live.
+    func proofOfEnd(_ slot: VaultSlot) async -> EndProof?
     /// The slots whose content another host has changed; nil for any of them.
     var changes: AsyncStream<VaultSlot?> { get }
     /// Replaces the slot's content. Throws `unwritable`, and `refused` for a text of more than 1 MiB.
@@ -107,7 +107,7 @@ extension Vault {
 
     public func requestBound(_ slot: VaultSlot) async throws(VaultError) -> Duration? { nil }
 
-    public func provesEnd(_ slot: VaultSlot) async -> Bool { true }
+    public func proofOfEnd(_ slot: VaultSlot) async -> EndProof? { EndProof() }
 
     public var changes: AsyncStream<VaultSlot?> { AsyncStream { $0.finish() } }
 
@@ -158,6 +158,27 @@ public struct VaultSlot: Hashable, Sendable {
         self.binding = binding
         self.kind = kind
     }
+}
+
+/// What explains that a provider refuses every refresh token of a session.
+public struct EndProof: Sendable, Equatable {
+    /// A request that was begun and whose response no host has. The provider may have answered it with a new refresh token.
+    public struct UnheardRequest: Sendable, Equatable {
+        /// The name of the host that began it.
+        public let host: String
+        /// How long ago it was begun.
+        public let age: Duration
+
+        public init(host: String, age: Duration) {
+            self.host = host
+            self.age = age
+        }
+    }
+
+    /// The last such request; nil if there is none.
+    public let unheard: UnheardRequest?
+
+    public init(unheard: UnheardRequest? = nil) { self.unheard = unheard }
 }
 
 /// The content of a slot.

@@ -62,19 +62,22 @@ extension SharedVault {
             let begin = now()
             switch try await take(state, id, presenting: token) {
             case .taken(let row):
-                if try await compare(row, with: slot) {
+                do throws(VaultError) {
+                    let announcement =
+                        if try await compare(row, with: slot) {
+                            changed(slot)
+                        } else if token != nil, let left = wait(for: row, id, slot, accessTokenLeft) {
+                            Announcement.wait(left)
+                        } else {
+                            try granted(row, to: slot, id, begin)
+                        }
+                    if case .granted = announcement { return announcement }
                     await settle(id, of: state.key)
-                    return changed(slot)
-                }
-                // A sign-in does not present the row's token.
-                if token != nil,
-                    let wait = row.wait(
-                        for: id, of: host, edits: slots[slot]?.edits ?? 0, accessTokenLeft: accessTokenLeft)
-                {
+                    return announcement
+                } catch {
                     await settle(id, of: state.key)
-                    return .wait(wait)
+                    throw error
                 }
-                return try granted(row, to: slot, id, begin)
             case .refused(let row):
                 if try await compare(row, with: slot) { return changed(slot) }
                 if let left = row?.lease?.left, left > .zero { return .wait(min(left, SharedVault.leaseWait)) }
@@ -98,6 +101,13 @@ extension SharedVault {
             wakes.continuation.yield()
             throw error
         }
+    }
+
+    /// How long another host's attempt is to be waited for. A sign-in, which does not present the row's token, need not.
+    private func wait(
+        for row: SharedRow, _ id: LeaseID, _ slot: VaultSlot, _ accessTokenLeft: Duration?
+    ) -> Duration? {
+        row.wait(for: id, of: host, edits: slots[slot]?.edits ?? 0, accessTokenLeft: accessTokenLeft)
     }
 
     private func granted(
@@ -124,10 +134,10 @@ extension SharedVault {
         return SharedVault.longestRequest
     }
 
-    public func provesEnd(_ slot: VaultSlot) async -> Bool {
-        guard isShared(slot), let state = slots[slot] else { return true }
-        guard let found = try? await read([state.key]), let sealing else { return false }
-        return state.provesEnd(found[state.key], of: host, opened: sealing)
+    public func proofOfEnd(_ slot: VaultSlot) async -> EndProof? {
+        guard isShared(slot), let state = slots[slot] else { return EndProof() }
+        guard let found = try? await read([state.key]), let sealing else { return nil }
+        return state.proofOfEnd(found[state.key], of: host, opened: sealing)
     }
 
     public func settle(_ slot: VaultSlot) async throws(VaultError) {

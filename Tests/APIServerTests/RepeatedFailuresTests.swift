@@ -1,4 +1,5 @@
 import Records
+import SessionVault
 import StrictJSON
 import Testing
 
@@ -7,10 +8,21 @@ import Testing
 @testable import BrokerTestSupport
 
 @Suite(.timeLimit(.minutes(1))) struct `Failed refreshes in the audit log` {
-    private func lines(_ house: APIHouse) async throws -> [JSON] {
+    private func lines(_ house: APIHouse, _ event: String = "refresh_failed") async throws -> [JSON] {
         await house.records.audit.flush()
         return try house.folder.text.split(separator: "\n").map { try JSON(parsing: $0.utf8) }
-            .filter { $0["event"] == "refresh_failed" }
+            .filter { $0["event"]?.string == event }
+    }
+
+    @Test func `name the host whose request may explain that a session has ended`() async throws {
+        let house = try await APIHouse()
+        let name = try #require(AccountName("work"))
+        let unheard = EndProof.UnheardRequest(host: "laptop", age: .milliseconds(640_900))
+        house.records.note(.sessionEnded(name, subject: "ada", unheard: unheard))
+        house.records.note(.sessionEnded(name, subject: "ada"))
+        let lines = try await lines(house, "session_ended")
+        #expect(lines.map { $0["unheard_host"]?.string } == ["laptop", nil])
+        #expect(lines.map { $0["unheard_seconds"]?.integer } == [640, nil])
     }
 
     @Test func `are one line in five minutes if they are equal, with their number`() async throws {

@@ -25,6 +25,7 @@ actor RecordingVault: Vault {
     /// What the next announcements get; without any they are granted.
     private var announcements: [Announcement] = []
     private var provesEnds = true
+    private var unheard: EndProof.UnheardRequest?
     private let othersChanges = AsyncStream.makeStream(of: VaultSlot?.self)
 
     func fail(with error: VaultError?) { failure = error }
@@ -51,6 +52,8 @@ actor RecordingVault: Vault {
     var answersLeft: Int { announcements.count }
     /// Whether an end that the provider tells is proven.
     func setProvesEnds(_ provesEnds: Bool) { self.provesEnds = provesEnds }
+    /// A request that nobody has the response of.
+    func setUnheard(_ unheard: EndProof.UnheardRequest) { self.unheard = unheard }
     /// Another host stores a session, or empties the slot.
     func change(_ slot: VaultSlot, to text: Secret?) {
         texts[slot] = text
@@ -118,7 +121,7 @@ actor RecordingVault: Vault {
         return .granted()
     }
 
-    func provesEnd(_ slot: VaultSlot) async -> Bool { provesEnds }
+    func proofOfEnd(_ slot: VaultSlot) async -> EndProof? { provesEnds ? EndProof(unheard: unheard) : nil }
 
     nonisolated var changes: AsyncStream<VaultSlot?> { othersChanges.stream }
 

@@ -50,12 +50,12 @@ private let slot = Hosts.slot
         _ = try await one.requestBound(slot)
         hosts.advance(by: .seconds(61))
         _ = try await two.take(left: .zero)
-        #expect(await !two.provesEnd(slot))
+        #expect(await two.proofOfEnd(slot) == nil)
         hosts.advance(by: .seconds(3_600))
-        #expect(await two.provesEnd(slot))
+        #expect(await two.proofOfEnd(slot) == EndProof(unheard: .init(host: "one", age: .seconds(3_661))))
         // What came meanwhile was not tried.
         try await one.store("late", as: .result)
-        #expect(await !two.provesEnd(slot))
+        #expect(await two.proofOfEnd(slot) == nil)
         try await two.store("ended", as: .end)
         #expect(try await two.text() == "ended")
     }
@@ -64,10 +64,10 @@ private let slot = Hosts.slot
         let (one, _) = try await pair()
         _ = try await one.take()
         hosts.database.delete(try #require(hosts.row?.key))
-        #expect(await !one.provesEnd(slot))
+        #expect(await one.proofOfEnd(slot) == nil)
         try await one.settle(slot)
         _ = try await one.take()
-        #expect(await one.provesEnd(slot))
+        #expect(await one.proofOfEnd(slot) == EndProof())
     }
 
     @Test func `a change that is told during a request is looked at when the request is over`() async throws {

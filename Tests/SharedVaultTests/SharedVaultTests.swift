@@ -197,6 +197,8 @@ private let slot = Hosts.slot
         hosts.database.replace(forged)
         #expect(try await two.text() == "second")
         #expect(await failure { try await two.take() } == .unreachable(.foreignRow))
+        // Nobody has to wait for an attempt in which nothing was sent.
+        #expect(hosts.row?.lease == nil && hosts.row?.openAttempts == [])
     }
 
     @Test func `a row of another place does not open`() async throws {

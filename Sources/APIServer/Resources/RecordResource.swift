@@ -74,10 +74,10 @@ extension Component {
     private static let texts: [Member] = [
         "account", "subject", "former_subject", "operation", "route", "scope", "audience", "resource", "executable",
         "unit", "method", "outcome", "code", "provider_code", "key_source", "former_key_source", "issuer", "client_id",
-        "identity_provider", "exposed_socket", "reason", "flatpak", "scheme", "on_host",
-        "origin", "tool", "host", "owner", "role",
+        "identity_provider", "exposed_socket", "reason", "flatpak", "scheme", "on_host", "unheard_host", "origin",
+        "tool", "host", "owner", "role",
     ].map { .optional($0, .string) }
     private static let numbers: [Member] = [
-        "uid", "pid", "count", "first", "last", "seconds", "linked_at", "expires_at", "former_pid",
+        "uid", "pid", "count", "first", "last", "seconds", "linked_at", "expires_at", "former_pid", "unheard_seconds",
     ].map { .optional($0, .integer) }
 }

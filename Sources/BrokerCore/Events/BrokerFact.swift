@@ -48,7 +48,7 @@ public enum BrokerFact: Sendable {
     /// The session itself ends at this time. Only a sign-in brings another.
     case sessionEnding(AccountName, at: WallInstant)
     /// The provider has ended the session: its error response proves it.
-    case sessionEnded(AccountName, subject: String?)
+    case sessionEnded(AccountName, subject: String?, unheard: EndProof.UnheardRequest? = nil)
     /// A request to the token endpoint is about to be made.
     case refreshStarted(AccountName, reason: RefreshReason)
     case refreshSucceeded(AccountName)

@@ -1,3 +1,5 @@
+internal import SessionVault
+
 /// Sessions that the daemon does not hold: they are ended at their provider, unless that would end another session.
 extension Broker {
     /// Ends the session of a sign-in that was refused or cancelled here. It would stay valid at the provider otherwise.
@@ -33,11 +35,13 @@ extension SessionManager {
     /// The provider has proven that the session has ended. It is removed, and a record that says so takes its place.
     ///
     /// - Parameter code: the provider's own code for the cause, where it has more than one.
-    func end(_ lane: Lane, _ code: String?) async -> BrokerError {
+    func end(
+        _ lane: Lane, _ code: String?, unheard: EndProof.UnheardRequest? = nil
+    ) async -> BrokerError {
         // If nothing of the session may be written, its end is not recorded either.
         if lane.state.session?.isEphemeral != true { await store.recordEnd(code, in: lane.account.slot) }
         residue.settle(lane.account.slot)
-        take(.dead(code: code), lane.id)
+        take(.dead(code: code, unheard: unheard), lane.id)
         return .sessionExpired(lane.account.name, word: code)
     }
 

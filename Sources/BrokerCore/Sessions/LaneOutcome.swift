@@ -1,3 +1,5 @@
+internal import SessionVault
+
 /// What happens to a lane, and what follows.
 extension LaneState {
     /// What reading the vault yielded.
@@ -33,8 +35,8 @@ extension LaneState {
         case changeEnded
         /// The session should be refreshed at once.
         case becameUrgent
-        /// The provider has ended the session: its error response proves it.
-        case dead(code: String?)
+        /// The provider has ended the session: its error response proves it. `unheard` may explain why.
+        case dead(code: String?, unheard: EndProof.UnheardRequest? = nil)
         case saved
         case notSaved
         case signOutBegan

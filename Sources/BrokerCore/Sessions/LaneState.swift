@@ -256,13 +256,13 @@ extension LaneState {
             renewal.countUnexplained(error)
             problem = error
             return [.schedule, .record(.refreshFailed(name, error)), .post(.refreshFailed, held.session, error)]
-        case .dead(let code):
+        case .dead(let code, let unheard):
             presence = .absent(.ended(code: code))
             problem = nil
             renewal.sessionEnded()
             let error = BrokerError.sessionExpired(name, word: code)
             return [
-                .publish, .schedule, .record(.sessionEnded(name, subject: held.session.subject)),
+                .publish, .schedule, .record(.sessionEnded(name, subject: held.session.subject, unheard: unheard)),
                 .post(.refreshFailed, nil, error), .post(.signedOut, held.session, error),
             ]
         case .saved:

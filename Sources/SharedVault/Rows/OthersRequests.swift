@@ -51,19 +51,20 @@ extension SharedRow {
 }
 
 extension SlotState {
-    /// Whether every token of the row was tried. Not so if another host has changed it, has received what was not tried,
-    /// or may have.
-    func provesEnd(_ row: SharedRow?, of host: String, opened sealing: RowSealing) -> Bool {
+    /// Nil unless every token of the row was tried: if another host has changed it, has received what was not tried, or may
+    /// have.
+    func proofOfEnd(_ row: SharedRow?, of host: String, opened sealing: RowSealing) -> EndProof? {
         // A row that is gone had what other hosts received. It is put back first.
-        guard let row else { return rowVersion == 0 }
-        guard row.version == rowVersion else { return false }
+        guard let row else { return rowVersion == 0 ? EndProof() : nil }
+        guard row.version == rowVersion else { return nil }
         let tried = offered.union(entry.map { [$0.content.name] + $0.content.ancestors } ?? [])
         for candidate in row.candidates {
             let content = try? sealing.open(candidate.sealed, as: key, version: candidate.parentVersion + 1)
-            if let name = content?.name, !tried.contains(name) { return false }
+            if let name = content?.name, !tried.contains(name) { return nil }
         }
-        return !row.openAttempts.contains {
-            $0.id != attempt?.id && $0.host != host && $0.age < SharedVault.attemptDoubt
-        }
+        let unheard = row.openAttempts.filter { $0.id != attempt?.id }
+        guard !unheard.contains(where: { $0.host != host && $0.age < SharedVault.attemptDoubt }) else { return nil }
+        let last = unheard.min { $0.age < $1.age }
+        return EndProof(unheard: last.map { EndProof.UnheardRequest(host: $0.host, age: $0.age) })
     }
 }

@@ -218,6 +218,18 @@ import Testing
         #expect(try await house.view.state == .unauthenticated)
     }
 
+    @Test func `an end is recorded with the host whose request nobody has the response of`() async throws {
+        let house = try await House.expired()
+        let unheard = EndProof.UnheardRequest(host: "laptop", age: .seconds(640))
+        await house.vault.setUnheard(unheard)
+        house.provider.script(.token, .invalidGrant)
+        #expect(await house.failure() == .sessionExpired(House.name))
+        let recorded = house.facts.all.compactMap { fact -> EndProof.UnheardRequest? in
+            if case .sessionEnded(_, _, let unheard) = fact { unheard } else { nil }
+        }
+        #expect(recorded == [unheard])
+    }
+
     @Test func `a change on another host is taken up and told to listeners`() async throws {
         let house = try await House()
         try await house.signIn()

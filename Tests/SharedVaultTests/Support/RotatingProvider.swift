@@ -9,14 +9,17 @@ struct Token: Hashable, Sendable {
     /// Of a session's text; nil if that says that the session has ended.
     init?(of text: String) {
         let parts = text.split(separator: " ")
-        guard parts.count == 2 else { return nil }
+        guard parts.count >= 2 else { return nil }
         value = String(parts[0])
     }
 
-    func text(expiring expiry: Duration) -> Secret { Secret("\(value) \(expiry.components.seconds)") }
+    /// - Parameter note: what an edit has added.
+    func text(expiring expiry: Duration, note: String = "") -> Secret {
+        Secret("\(value) \(expiry.components.seconds)\(note)")
+    }
 
     static func expiry(of text: String) -> Duration {
-        .seconds(text.split(separator: " ").last.flatMap { Int($0) } ?? 0)
+        .seconds(text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0)
     }
 }
 

@@ -16,6 +16,8 @@ final class Simulation {
         var kills = 0.0
         var stops = 0.0
         var failovers = 0.0
+        /// Of an idle host that does something: how often it edits the session. This is no fault.
+        var edits = 0.05
 
         static let none = Faults()
         static let all = Faults(database: 0.1, provider: 0.05, kills: 0.03, stops: 0.02, failovers: 0.01)
@@ -138,6 +140,8 @@ final class Simulation {
                 await vault.look(at: [nil])
                 _ = await vault.tend()
                 await host.reload()
+            } else if chance(faults.edits) {
+                await edit(host, vault)
             } else {
                 await refresh(host, vault)
             }
@@ -162,6 +166,18 @@ final class Simulation {
         case .tending:
             // Until the database has the response, the host tries again.
             if await vault.tend() == nil { host.phase = .idle }
+        }
+    }
+
+    /// Writes something that belongs to the session and is no token.
+    private func edit(_ host: SimulatedHost, _ vault: SharedVault) async {
+        guard let session = host.session, let token = Token(of: session) else { return }
+        let text = token.text(expiring: Token.expiry(of: session), note: " \(clock.now.components.seconds)")
+        if await host.attempt({ () throws(VaultError) in try await vault.store(text, in: Hosts.slot, as: .edit) }) {
+            note("\(host.name) edits \(token.value)")
+            host.session = text.revealed()
+        } else if !host.life.isDead {
+            await host.reload()
         }
     }
 
@@ -193,7 +209,7 @@ final class Simulation {
 
     private func present(_ tokens: [Token], _ host: SimulatedHost, _ vault: SharedVault) async {
         guard let token = tokens.first else {
-            if await vault.provesEnd(Hosts.slot) {
+            if await vault.proofOfEnd(Hosts.slot) != nil {
                 note("\(host.name) says that the session has ended")
                 _ = await host.attempt { () throws(VaultError) in
                     try await vault.store(Secret("ended"), in: Hosts.slot, as: .end)

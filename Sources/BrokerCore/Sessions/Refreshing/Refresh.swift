@@ -92,7 +92,9 @@ struct Refresh: Sendable {
         var isOfRequest = false
         switch meaning {
         case .dead(let code) where key == .own:
-            if await turn.provesEnd(by: manager) { return await manager.end(lane, code) }
+            if let proof = await turn.proofOfEnd(by: manager) {
+                return await manager.end(lane, code, unheard: proof.unheard)
+            }
             error = .vaultUnreachable(.session(.endUncertain(name)))
             await turn.settle(by: manager)
         case .dead:

@@ -55,10 +55,10 @@ struct RefreshTurn: Sendable {
         try? await manager.vault.settle(slot)
     }
 
-    /// The provider has refused every refresh token. False if another host may have received a newer one.
-    func provesEnd(by manager: isolated SessionManager) async -> Bool {
-        guard lane.state.session?.isEphemeral == false else { return true }
-        return await manager.vault.provesEnd(slot)
+    /// The provider has refused every refresh token. Nil if another host may have received a newer one.
+    func proofOfEnd(by manager: isolated SessionManager) async -> EndProof? {
+        guard lane.state.session?.isEphemeral == false else { return EndProof() }
+        return await manager.vault.proofOfEnd(slot)
     }
 
     /// Runs something that sends requests, each only if the vault still allows it.
