@@ -12,6 +12,9 @@ sign-out  on one host ends the session on every host within a second
 crash     SIGKILL of a daemon before and after each call of a refresh that writes, while another host asks
 points    the database killed before each call of a refresh that writes, and in the midst of each of its statements
 outage    the database killed and frozen, a host cut off and stopped beyond its lease, clocks an hour apart, of other boots
+dead      a host that ends for good with a request under way, and one that is stopped right before it sends one
+loss      a fifth of the packets between hosts and database is dropped
+rows      the administrator changes rows: an older one put back, cut, exchanged and deleted ones
 failover  to a streaming replica that lacks the last refreshes
 standby   one that commits wait for: it is gone and comes back, and takes the primary's place in the middle of refreshes
 cost      of a hand-out and of a refresh, beside a vault of one host, with 10,000 other rows in the database
@@ -29,9 +32,12 @@ from hosts_compose import compose  # noqa: E402
 from hosts_cost import cost  # noqa: E402
 from hosts_crash import crash, move  # noqa: E402
 from hosts_crowd import crowd  # noqa: E402
+from hosts_dead import dead  # noqa: E402
 from hosts_herd import herd, pooler, sign_out  # noqa: E402
+from hosts_loss import loss  # noqa: E402
 from hosts_outage import outage  # noqa: E402
 from hosts_points import points  # noqa: E402
+from hosts_rows import rows  # noqa: E402
 from hosts_standby import failover, standby  # noqa: E402
 from house import Died  # noqa: E402
 from report import Report, could_not_run, options, progress  # noqa: E402
@@ -39,7 +45,7 @@ from shim import NoCompiler  # noqa: E402
 from stage import Trouble  # noqa: E402
 
 PARTS = {"compose": compose, "commands": commands, "herd": herd, "pooler": pooler, "sign-out": sign_out, "crash": crash,
-         "points": points, "outage": outage, "failover": failover, "standby": standby, "cost": cost, "crowd": crowd, "move": move}
+         "points": points, "outage": outage, "dead": dead, "loss": loss, "rows": rows, "failover": failover, "standby": standby, "cost": cost, "crowd": crowd, "move": move}
 
 
 def main():

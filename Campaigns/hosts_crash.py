@@ -4,13 +4,18 @@ import time
 
 from hosts_database import PRIMARY
 from hosts_place import Fleet, Host
-from house import Died, until
+from house import ACCOUNT, Died, until
 from report import table
 from shim import KEPT, KILL_AFTER, KILL_BEFORE, MODES
 from stage import Trouble
 
 SHORT_STRIDE = 9
 SECONDS = 30
+# A second account of a host that gets a database.
+OTHER = "other"
+# The calls at which it is killed in the short form, and more than it makes.
+MOVE_STRIDE, SHORT_MOVE, MOST_CALLS = 4, 12, 300
+COUNT = "select count(*) from ringback.rows join ringback.owners using (owner) where name = '{}'"
 
 
 def attempt(host, work):
@@ -102,7 +107,7 @@ def crash(chosen, report):
         points = [(number, mode) for number in range(1, calls + 1) for mode in [KILL_BEFORE, KILL_AFTER]]
         for number, mode in points[::SHORT_STRIDE if chosen.short else 1]:
             where = f"killed {MODES[mode]} call {number} of {calls}"
-            before = ends_told(fleet)
+            before = len(fleet.ends())
             end, fired, was_unheard = point(fleet, mode, number)
             row["points"] += fired
             is_unheard = end != "session" and was_unheard and "expired" in end
@@ -111,43 +116,38 @@ def crash(chosen, report):
             row["lost"] += not (end == "session" or is_unheard)
             report.note(end == "session" or is_unheard, where, f"ended as: {end} (an answer nobody had received: {was_unheard})")
             if end != "session":
-                told = ends_told(fleet) - before
-                report.note(told == 1, where, f"{told} lines of the logs say that the session has ended")
+                told = fleet.ends()[before:]
+                report.note([line.get("unheard_host") for line in told] == [fleet.hosts[0].name], where,
+                            f"what the logs say of the end: {told}")
         table("SIGKILL of one of two hosts at the calls of a refresh that write", ["what", "counted"],
               [["calls", calls], *([name, count] for name, count in row.items())])
     finally:
         fleet.close(chosen.keep)
 
 
-def ends_told(fleet):
-    """How often the hosts' logs of uses say that the provider has ended the session."""
-    count = 0
-    for host in fleet.hosts:
-        with open(host.place("kept/state/audit.jsonl"), errors="replace") as log:
-            count += sum('"session_ended"' in line for line in log)
-    return count
-
-
 # MARK: from a file to the database
 
 
 def move(chosen, report):
-    """A host that has a session in its own vault gets a database, and is killed on the way."""
-    fleet = Fleet(chosen.bin, 1)
+    """A host that has two sessions in its own vault gets a database, and is killed on the way."""
+    fleet = Fleet(chosen.bin, 1, accounts=(ACCOUNT, OTHER))
     rows = {"points": 0, "lost": 0}
     try:
         first = fleet.hosts[0]
         fleet.sign_in()
         number = 0
-        while number < (60 if not chosen.short else 12):
-            number += 1 if not chosen.short else 4
+        fired = True
+        # Until there is no further call.
+        while fired and not (chosen.short and number >= SHORT_MOVE):
+            number += MOVE_STRIDE if chosen.short else 1
             for mode in [KILL_BEFORE, KILL_AFTER]:
                 fired, end = moved(fleet, mode, number)
                 rows["points"] += fired
-                rows["lost"] += end != "session"
-                report.note(end == "session", f"moved, killed {MODES[mode]} call {number}", end)
-            if not fired:
-                break
+                rows["lost"] += end != "sessions"
+                report.note(end == "sessions", f"moved, killed {MODES[mode]} call {number}", end)
+            report.note(number < MOST_CALLS, "moved", f"there is no end of calls that write after {number}")
+            fired = fired and number < MOST_CALLS
+        report.note(rows["points"] >= 4, "moved", f"{rows['points']} points were reached")
         report.note(first.is_alive, "the first host", "it has ended")
         table("A vault of one host that gets a database, killed on the way", ["what", "counted"], list(map(list, rows.items())))
     finally:
@@ -162,8 +162,9 @@ def moved(fleet, mode, number):
     fleet.hosts.append(host)
     try:
         host.start()
-        host.sign_in()
-        token = host.token
+        for account in fleet.accounts:
+            host.sign_in(account)
+        held = [host.session(account) for account in fleet.accounts]
         invitation = fleet.prepare((PRIMARY,), owner=name)
         host.kill()
         host.configure(store=invitation["store"])
@@ -180,14 +181,16 @@ def moved(fleet, mode, number):
             type_anyway(host, *words, given=invitation["password"] + "\n")
             host.api("POST", "/v1/vault/unlock", {})
             until("the vault", lambda: host.vault.get("locked") is False, 30)
-        if host.token != token:
-            return fired, f"it serves another token, or none: {host.held()}"
+        if not all(held) or [host.session(account) for account in fleet.accounts] != held:
+            return fired, f"it serves other tokens, or none: {host.held()}"
         host.type("vault", "move")
-        # Whoever has nothing but the database has the session too.
-        status, answer = host.refresh()
-        if status != 200 or not fleet.is_honoured(host.token):
-            return fired, f"the next refresh answered {status} {answer}"
-        return fired, "session"
+        if fleet.database.sql(COUNT.format(name)) != str(len(held)):
+            return fired, "not every session is in the database"
+        for account in fleet.accounts:
+            status, answer = host.refresh(account)
+            if status != 200 or not fleet.is_honoured(host.session(account)):
+                return fired, f"the next refresh of {account} answered {status} {answer}"
+        return fired, "sessions"
     finally:
         fleet.hosts.remove(host)
         host.close()

@@ -7,6 +7,7 @@ from hosts_database import POOLER, pooler as pooler_program
 from hosts_outage import gate, release
 from hosts_place import SESSION, STEP, Fleet, measured
 from house import until
+from kinds import CLIENT
 from report import progress, table
 
 # Hosts, callers of each, and expiries: in full, and in the short form. Also through a pooler.
@@ -64,12 +65,26 @@ def run_herd(fleet, report, callers, expiries, title):
     ])
 
 
+def search(fleet, report):
+    """The database's files, its write-ahead log and its own log have nothing that the hosts seal."""
+    token = fleet.agreed()
+    sealed = [token, *token.split("."), "access_token", "refresh_token", "alice", CLIENT, fleet.sandbox.issuer]
+    # What is not sealed, and must be found so that the search is known to work.
+    open_ = [host.name for host in fleet.hosts]
+    found, size = fleet.database.search([*sealed, *open_])
+    report.note(all(found[text] for text in open_), "the database's files", f"the search does not even find {open_}")
+    for text in sealed:
+        report.note(not found[text], "the database's files", f"{text[:20]} is in {found[text]}")
+    progress(f"{size >> 20} MiB of the database's files searched")
+
+
 def herd(chosen, report):
     hosts, callers, expiries = SHORT_HERD if chosen.short else HERD
     fleet = Fleet(chosen.bin, hosts)
     try:
         report.note(fleet.hosts[0].vault["database"]["notifications"], "the status of a host", "no notifications come")
         run_herd(fleet, report, callers, expiries, "Callers of many hosts at an expiry")
+        search(fleet, report)
     finally:
         fleet.close(chosen.keep)
 

@@ -58,8 +58,9 @@ class Host:
 
     def configure(self, store=None, more=""):
         vault = '[vault]\nkey_source = "key-file"\n' + (f'store = "{store}"\n' if store else "")
-        text = (f'[accounts.{ACCOUNT}]\nissuer = "{self.fleet.sandbox.issuer}"\nclient_id = "{CLIENT}"\n'
-                'scopes = ["openid", "email", "offline_access"]\n')
+        text = "".join(
+            f'[accounts.{name}]\nissuer = "{self.fleet.sandbox.issuer}"\nclient_id = "{CLIENT}"\n'
+            'scopes = ["openid", "email", "offline_access"]\n' for name in self.fleet.accounts)
         with open(os.open(self.configuration, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             file.write(text + vault + more)
 
@@ -121,7 +122,11 @@ class Host:
     @property
     def token(self):
         """The access token that it serves; None if it serves none."""
-        status, document = self.api("GET", SESSION)
+        return self.session(ACCOUNT)
+
+    def session(self, account):
+        """The access token of an account; None if it has none."""
+        status, document = self.api("GET", f"/v1/accounts/{account}/session")
         return document.get("access_token") if status == 200 else None
 
     def held(self):
@@ -162,13 +167,13 @@ class Host:
 
 
 class Fleet:
-    """The sandbox, the database and the hosts of one owner, all signed in to one account."""
+    """The sandbox, the database and the hosts of one owner, all with the same accounts."""
 
-    def __init__(self, binaries, count, shimmed=0, through=(PRIMARY,), standby=False, database=Database):
+    def __init__(self, binaries, count, shimmed=0, through=(PRIMARY,), standby=False, database=Database, accounts=(ACCOUNT,)):
         self.binaries = os.path.realpath(binaries)
         self.directory = tempfile.mkdtemp(prefix="ringback-hosts-")
         self.hosts, self.hub, self.database, self.sandbox = [], None, None, None
-        self.through = through
+        self.through, self.accounts = through, accounts
         try:
             self.clock = Clock(self.directory)
             self.shim = build(self.directory)
@@ -263,6 +268,14 @@ class Fleet:
         for host in hosts or self.hosts:
             until(f"{host.name} to serve the session of another host", lambda host=host: host.token == token, seconds)
         return token
+
+    def ends(self):
+        """What the hosts' audit logs say of sessions that the provider has ended."""
+        found = []
+        for host in self.hosts:
+            with open(host.place("kept/state/audit.jsonl"), errors="replace") as log:
+                found += [json.loads(line) for line in log if '"session_ended"' in line]
+        return found
 
     def is_honoured(self, token):
         return bool(token) and self.sandbox.subject(token) == "alice"

@@ -140,6 +140,9 @@ class Line:
                 if self.held == ANSWERED:
                     stop(self.tap.host.daemon.pid)
                     self.near.sendall(kept)
+                    self.held, kept = "", b""
+                    self.tap.reached.set()
+                    continue
                 self.tap.reached.set()
                 source.read()
                 return
