@@ -11,18 +11,21 @@ final class RowChanges: Sendable {
         /// What the question returned last.
         var pulse: [[UInt8]?]?
         var isListening = false
+        /// There is a connection for changes.
+        var isConnected = false
         /// True if a notification came since the question.
         var wasNotified = false
     }
 
     private let state = Mutex(State())
 
-    /// A new listener, from now on. If it falls behind, it gets "everything".
+    /// A new listener, from now on. If it falls behind, or the connection was made before, it gets "everything".
     func listen() -> AsyncStream<RowKey?> {
         let (stream, continuation) = AsyncStream<RowKey?>.makeStream(bufferingPolicy: .bufferingNewest(1_024))
         let number = state.withLock { state in
             defer { state.next += 1 }
             state.listeners[state.next] = continuation
+            if state.isConnected { continuation.yield(nil) }
             return state.next
         }
         continuation.onTermination = { [weak self] _ in
@@ -37,7 +40,7 @@ final class RowChanges: Sendable {
 
     func noteConnection(listens: Bool) {
         state.withLock { state in
-            state.isListening = listens
+            (state.isListening, state.isConnected) = (listens, true)
             state.pulse = nil
             state.wasNotified = false
         }
@@ -46,7 +49,10 @@ final class RowChanges: Sendable {
 
     /// There is no connection for changes. Who asks for the rows then learns whether the database is away: a host that has
     /// nothing else to ask would not know.
-    func noteLoss() { tell(nil) }
+    func noteLoss() {
+        state.withLock { $0.isConnected = false }
+        tell(nil)
+    }
 
     /// A notification: a row's slot, or something that is not known. Then everything may have changed.
     func noteNotification(_ payload: String) {

@@ -193,6 +193,19 @@ struct `Two people in one database` {
         #expect(try await ada.remove(host: invited.role))
         _ = try await house.administration.admit(owner: Fresh.owner(), lasting: .seconds(600))
         inviting.shutdown()
+        // And one that holds locks on roles of removed hosts, so that they cannot be dropped.
+        let owner = Fresh.owner()
+        let mine = try await house.host("evil", of: owner)
+        var removed: [String] = []
+        for _ in 0..<8 { removed.append(try await mine.rows.invite(lasting: .seconds(600)).role) }
+        let locking = try house.client(mine.role)
+        try await locking.run(
+            script: "BEGIN; CREATE TEMP TABLE t (); GRANT SELECT ON t TO \(removed.joined(separator: ", "))",
+            within: limit)
+        for role in removed { #expect(try await mine.rows.remove(host: role)) }
+        let another = try await ada.invite(lasting: .seconds(600))
+        #expect(try await ada.remove(host: another.role))
+        locking.shutdown()
         // The own row is locked: the wait for it has an end.
         let other = try house.connect(member.role, member.password)
         await #expect(throws: RowError.unreachable(.timedOut)) {

@@ -37,8 +37,8 @@ public struct RowParts: Sendable, Equatable {
 
     private mutating func add(_ part: PostgresRow, _ key: RowKey) throws(PostgresFailure) {
         var row = SharedRow(
-            key: key, version: try part.integer(4), epoch: try part.integer(5), sealed: try part.bytes(8))
-        guard row.version > 0, row.epoch >= 0, rows[key] == nil else { throw .malformed }
+            key: key, version: try part.number(4), epoch: try part.number(5), sealed: try part.bytes(8))
+        guard row.version > 0, rows[key] == nil else { throw .malformed }
         if try !part.isNull(2) {
             row.lease = .init(
                 id: LeaseID(bytes: try part.bytes(2, count: 16)), host: try part.isNull(3) ? "" : part.text(3),
@@ -53,7 +53,7 @@ extension SharedRow.Attempt {
     fileprivate init(_ part: PostgresRow) throws(PostgresFailure) {
         self.init(
             id: LeaseID(bytes: try part.bytes(2, count: 16)), host: try part.text(3),
-            parentVersion: try part.integer(4), intent: try part.bytes(8), age: try part.milliseconds(7))
+            parentVersion: try part.number(4), intent: try part.bytes(8), age: try part.milliseconds(7))
     }
 }
 
@@ -61,8 +61,8 @@ extension SharedRow.Candidate {
     fileprivate init(_ part: PostgresRow) throws(PostgresFailure) {
         guard let step = Int(exactly: try part.integer(6)) else { throw .malformed }
         self.init(
-            attempt: LeaseID(bytes: try part.bytes(2, count: 16)), step: step, parentVersion: try part.integer(4),
-            epoch: try part.integer(5), sealed: try part.bytes(8))
+            attempt: LeaseID(bytes: try part.bytes(2, count: 16)), step: step, parentVersion: try part.number(4),
+            epoch: try part.number(5), sealed: try part.bytes(8))
     }
 }
 
@@ -71,6 +71,13 @@ extension PostgresRow {
         let bytes = try bytes(column)
         guard bytes.count == count else { throw .malformed }
         return bytes
+    }
+
+    /// A version or an epoch. An administrator may have written any number: to this one can be added.
+    fileprivate func number(_ column: Int) throws(PostgresFailure) -> Int64 {
+        let number = try integer(column)
+        guard (0..<1 << 62).contains(number) else { throw .malformed }
+        return number
     }
 
     /// Not negative: the server's clock may have been set back.

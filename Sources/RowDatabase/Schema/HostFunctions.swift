@@ -191,7 +191,10 @@ enum HostFunctions {
                 WHERE r.rolname = p_role AND a.pid <> pg_backend_pid();
             INSERT INTO ringback.removed_roles VALUES (p_role) ON CONFLICT DO NOTHING;
             -- What it owns in this database is dropped with it. In another one it may keep the role from being dropped.
-            FOR left_over IN SELECT role_name FROM ringback.removed_roles ORDER BY random() LIMIT 16 LOOP
+            -- Whoever holds a lock on a role that is left over must not hold this up.
+            PERFORM set_config('lock_timeout', '100ms', true);
+            FOR left_over IN SELECT role_name FROM ringback.removed_roles ORDER BY role_name <> p_role, random() LIMIT 16
+            LOOP
                 BEGIN
                     EXECUTE format('DROP OWNED BY %I CASCADE', left_over);
                     EXECUTE format('DROP ROLE %I', left_over);
@@ -202,6 +205,7 @@ enum HostFunctions {
                     WHEN dependent_objects_still_exist OR object_in_use OR lock_not_available THEN NULL;
                 END;
             END LOOP;
+            PERFORM set_config('lock_timeout', '3s', true);
         END $$;
 
         CREATE OR REPLACE FUNCTION ringback.remove_host(p_schema bigint, p_role text) RETURNS boolean
@@ -217,7 +221,7 @@ enum HostFunctions {
             -- The host knows the channel. The others ask for the new one.
             UPDATE ringback.owners SET channel = 'ringback_' || replace(gen_random_uuid()::text, '-', '')
                 WHERE owner = o;
-            PERFORM pg_notify(old_channel, '*');
+            IF pg_notification_queue_usage() < 0.5 THEN PERFORM pg_notify(old_channel, '*'); END IF;
             RETURN true;
         END $$;
 

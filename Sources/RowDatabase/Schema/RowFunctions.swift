@@ -63,7 +63,7 @@ enum RowFunctions {
                 (EXTRACT(EPOCH FROM clock_timestamp() - a.began_at) * 1000)::bigint, a.intent, NULL
             FROM ringback.attempts a JOIN ringback.rows r ON r.owner = a.owner AND r.key = a.key
             WHERE a.owner = p_owner AND a.key = ANY (p_keys) AND a.ended_at IS NULL
-                AND (a.began_at > clock_timestamp() - interval '1 hour' OR a.parent_version = r.version)
+                AND (a.began_at > clock_timestamp() - interval '1 hour' OR a.parent_version >= r.version - 16)
             UNION ALL
             SELECT 3, key, attempt, NULL, parent_version, epoch, step,
                 (EXTRACT(EPOCH FROM clock_timestamp() - received_at) * 1000)::bigint, sealed, NULL
@@ -196,9 +196,11 @@ enum RowFunctions {
                 IF is_moved THEN
                     UPDATE ringback.rows SET version = p_new, sealed = p_sealed, head_attempt = p_id,
                         head_step = p_step WHERE owner = o AND key = p_key;
-                    -- A later refresh has succeeded: what is older than it is of no use.
+                    -- A later refresh has succeeded. What is older than it may be of another session, which a host had
+                    -- when it joined.
                     DELETE FROM ringback.candidates WHERE owner = o AND key = p_key AND parent_version < p_parent
-                        AND received_at < clock_timestamp() - interval '1 hour';
+                        AND received_at < clock_timestamp() - CASE WHEN was_head THEN interval '1 hour'
+                            ELSE interval '90 days' END;
                     DELETE FROM ringback.attempts WHERE owner = o AND key = p_key AND parent_version < p_parent
                         AND began_at < clock_timestamp() - interval '1 hour';
                 END IF;
