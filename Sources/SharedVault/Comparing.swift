@@ -35,6 +35,10 @@ extension SharedVault {
         }
         // What this host has came after the head: it is a candidate, or is to be sent.
         if entry.content.comes(from: head) { return false }
+        if !entry.isHead, entry.content.outlives(head) {
+            try await put(entry, over: row, in: slot)
+            return false
+        }
         if !head.comes(from: entry.content), entry.version + Int64(RowContent.mostAncestors) > row.version {
             try await keep(entry, of: slot)
         }
@@ -58,9 +62,25 @@ extension SharedVault {
         return try await ask { rows throws(RowError) in try await rows.restore(sealed, in: key, version: version) }
     }
 
+    /// Another host has found that the session has ended, and did not know of what this host received. That is presented
+    /// next.
+    private func put(_ entry: SpoolEntry, over row: SharedRow, in slot: VaultSlot) async throws(VaultError) {
+        let sealed = try opened().seal(entry.content, as: row.key, version: row.version + 1)
+        let lease = row.lease.flatMap { $0.host == host ? $0.id : nil }
+        let putting = try await ask { rows throws(RowError) in
+            try await rows.put(sealed, in: row.key, version: row.version, lease: lease, overrides: false)
+        }
+        guard case .put(let row) = putting else { throw .unreachable(.changedElsewhere) }
+        slots[slot]?.rowVersion = row.version
+        slots[slot]?.entry?.confirm(row.version)
+        // The local vault says that it is to be sent.
+        slots[slot]?.isUncopied = true
+        wakes.continuation.yield()
+    }
+
     /// Keeps in the row, as a candidate, what is to be replaced here by a head that did not come from it.
     private func keep(_ entry: SpoolEntry, of slot: VaultSlot) async throws(VaultError) {
-        guard let key = slots[slot]?.key, entry.content.text != nil else { return }
+        guard let key = slots[slot]?.key, entry.content.text != nil, !entry.content.isEnd else { return }
         let parent = max(entry.version - 1, 0)
         let sealed = try opened().seal(entry.content, as: key, version: parent + 1)
         // The content's own name makes it one candidate, however often it is appended.

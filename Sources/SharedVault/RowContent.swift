@@ -23,11 +23,17 @@ struct RowContent: Sendable, Equatable {
     var removals = 0
     /// How often the text was changed without a request, since its tokens came: each time made another version of the row.
     var edits = 0
+    /// The text says that the provider has ended the session.
+    var isEnd = false
     /// What the database's clock showed when its host was booted, in milliseconds since 1970; nil if that was not known.
+    /// Negative if that clock is wrong.
     /// Other hosts read with it what the text says in times since boot.
     var clock: Int?
 
     func comes(from other: RowContent) -> Bool { ancestors.contains(other.name) }
+
+    /// Whether a host that has this content knows of a token that the host did not try which wrote the other one, an end.
+    func outlives(_ end: RowContent) -> Bool { end.isEnd && !isEnd && text != nil && !end.comes(from: self) }
 
     /// Whether it is of the same session, and came later.
     func continues(_ other: RowContent) -> Bool { session == other.session && comes(from: other) }
@@ -46,11 +52,13 @@ extension RowContent {
     ///   - others: contents of other branches that it comes after, too.
     ///   - begins: a session begins with it.
     ///   - isEdited: the text has no tokens that the former one did not have.
+    ///   - isEnd: the text says that the provider has ended the session.
     init(
         _ text: Secret?, after former: RowContent?, and others: [Name] = [], name: Name, begins: Bool = false,
-        isEdited: Bool = false, removals: Int = 0, clock: Int? = nil
+        isEdited: Bool = false, isEnd: Bool = false, removals: Int = 0, clock: Int? = nil
     ) {
         self.name = name
+        self.isEnd = isEnd
         self.clock = clock
         self.removals = isEdited ? former?.removals ?? 0 : removals
         edits = isEdited ? (former?.edits ?? 0) + 1 : 0
@@ -69,6 +77,7 @@ extension RowContent {
         if text == nil { header["removed"] = true }
         if removals > 0 { header["removals"] = .integer(removals) }
         if edits > 0 { header["edits"] = .integer(edits) }
+        if isEnd { header["ended"] = true }
         header["clock"] = clock.map { .integer($0) }
         header.members += more
         var bytes = RowContent.magic + JSON.object(header).serialized() + [0x0A]
@@ -89,12 +98,12 @@ extension RowContent {
         let text = header["removed"] == true ? nil : Secret(bytes: bytes[(end + 1)...])
         let (removals, edits) = (header["removals"]?.integer ?? 0, header["edits"]?.integer ?? 0)
         let clock = header["clock"]?.integer
-        guard removals >= 0, (0..<1 << 32).contains(edits), clock.map({ (0..<1 << 50).contains($0) }) ?? true,
+        guard removals >= 0, (0..<1 << 32).contains(edits), clock.map({ (-1 << 50..<1 << 50).contains($0) }) ?? true,
             let session = header["session"].map({ $0.string.flatMap(Hex.bytes) }) ?? name
         else { return nil }
         let content = RowContent(
             name: name, ancestors: ancestors, text: text, session: session, removals: removals, edits: edits,
-            clock: clock)
+            isEnd: header["ended"] == true, clock: clock)
         return (content, header)
     }
 

@@ -15,10 +15,10 @@ extension SharedVault {
             case .replacement: try await vault.put(text, in: slot, overrides: true)
             case .received, .result, .end:
                 if let attempt = state.attempt {
-                    return try await vault.append(text, to: slot, attempt, isFinal: write != .received)
+                    return try await vault.append(text, to: slot, attempt, write)
                 }
                 try vault.refuseStale(slot)
-                try await vault.put(text, in: slot, overrides: false)
+                try await vault.put(text, in: slot, overrides: false, isEnd: write == .end)
             case .edit:
                 try vault.refuseStale(slot)
                 try await vault.edit(text, in: slot)
@@ -35,12 +35,12 @@ extension SharedVault {
 
     /// Stores a response: here first, then in the row.
     private func append(
-        _ text: Secret, to slot: VaultSlot, _ attempt: SlotState.Attempt, isFinal: Bool
+        _ text: Secret, to slot: VaultSlot, _ attempt: SlotState.Attempt, _ write: VaultWrite
     ) async throws(VaultError) {
         guard var state = slots[slot] else { throw .locked(.locked) }
-        let step = attempt.steps + 1
+        let (step, isFinal) = (attempt.steps + 1, write != .received)
         state.entry = SpoolEntry(
-            content: content(text, after: state), version: state.rowVersion + 1,
+            content: content(text, after: state, isEnd: write == .end), version: state.rowVersion + 1,
             origin: .attempt(attempt.id, epoch: attempt.epoch, step: step, isFinal: isFinal), isSent: false)
         state.attempt?.steps = step
         // The row is compared once it has the response.
@@ -53,7 +53,9 @@ extension SharedVault {
     }
 
     /// Writes without a request. If the database is away it gets the content later.
-    private func put(_ text: Secret?, in slot: VaultSlot, overrides: Bool) async throws(VaultError) {
+    private func put(
+        _ text: Secret?, in slot: VaultSlot, overrides: Bool, isEnd: Bool = false
+    ) async throws(VaultError) {
         guard var state = slots[slot] else { throw .locked(.locked) }
         // The same again: the local vault had no room.
         if !overrides, let entry = state.entry, entry.content.text == text {
@@ -62,7 +64,7 @@ extension SharedVault {
             return
         }
         state.entry = SpoolEntry(
-            content: content(text, after: state, begins: overrides), version: state.rowVersion + 1,
+            content: content(text, after: state, begins: overrides, isEnd: isEnd), version: state.rowVersion + 1,
             origin: .put(overrides: overrides), isSent: false)
         try await keepHere(state, of: slot) { vault throws(VaultError) in try await vault.sendAndTell(slot) }
     }
@@ -128,12 +130,13 @@ extension SharedVault {
     /// - Parameters:
     ///   - isEdited: the text has no tokens that the former one did not have.
     ///   - begins: a user has signed in, or out.
+    ///   - isEnd: the text says that the provider has ended the session.
     private func content(
-        _ text: Secret?, after state: SlotState, isEdited: Bool = false, begins: Bool = false
+        _ text: Secret?, after state: SlotState, isEdited: Bool = false, begins: Bool = false, isEnd: Bool = false
     ) -> RowContent {
         RowContent(
             text, after: state.entry?.content, and: state.newer, name: random(RowContent.nameLength), begins: begins,
-            isEdited: isEdited, removals: removals.count, clock: rows.facts.clock)
+            isEdited: isEdited, isEnd: isEnd, removals: removals.count, clock: rows.facts.clock)
     }
 
     // MARK: Emptying

@@ -60,6 +60,29 @@ private let slot = Hosts.slot
         #expect(try await two.text() == "ended")
     }
 
+    @Test func `what a host received, and another one did not know of when the session ended, is presented next`()
+        async throws
+    {
+        let (one, two) = try await pair()
+        _ = try await one.take()
+        _ = try await one.requestBound(slot)
+        hosts.advance(by: .seconds(3_661))
+        _ = try await two.take(left: .zero)
+        #expect(await two.proofOfEnd(slot) != nil)
+        try await two.store("ended", as: .end)
+        try await one.store("second", as: .result)
+        #expect(try await one.text() == "second")
+        _ = await one.tend()
+        await two.look(at: [hosts.row?.key])
+        #expect(try await two.text() == "second")
+        #expect(try await two.take() == .granted())
+        // It is refused: this time the end stays.
+        try await two.store("ended", as: .end)
+        await one.look(at: [hosts.row?.key])
+        #expect(try await one.text() == "ended")
+        #expect(hosts.row?.version == 4)
+    }
+
     @Test func `a row that is gone proves no end before it is there again`() async throws {
         let (one, _) = try await pair()
         _ = try await one.take()

@@ -131,8 +131,8 @@ extension SessionManager {
     /// True if an earlier change in the lane (a second factor, a change of the user) or another host has already brought
     /// another valid token, so that the refresh is not needed.
     func hasOther(than seen: Secret?, _ key: TokenKey, _ id: LaneID) -> Bool {
-        guard key == .own, let seen, lockError == nil, let session = lane(id)?.state.visible,
-            session.unvalidated == nil, let token = session.tokens[.own]
+        guard key != .own || seen != nil, lockError == nil, let session = lane(id)?.state.visible,
+            session.unvalidated == nil, let token = session.tokens[key]
         else { return false }
         return token.value != seen && token.isValid(at: clock.bootInstant)
     }

@@ -64,7 +64,8 @@ extension SlotState {
         }
         let unheard = row.openAttempts.filter { $0.id != attempt?.id }
         guard !unheard.contains(where: { $0.host != host && $0.age < SharedVault.attemptDoubt }) else { return nil }
-        let last = unheard.min { $0.age < $1.age }
+        // What began before the tokens of the head came explains nothing.
+        let last = unheard.filter { $0.parentVersion >= row.version - edits }.min { $0.age < $1.age }
         return EndProof(unheard: last.map { EndProof.UnheardRequest(host: $0.host, age: $0.age) })
     }
 }

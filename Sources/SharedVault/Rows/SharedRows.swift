@@ -74,7 +74,7 @@ public struct SharedRow: Sendable, Equatable {
     public var sealed: [UInt8]
     /// Nil if no host holds the row, or its lease is over.
     public var lease: Lease?
-    /// Attempts whose outcome nobody has reported, newest first, of the last hour or of this version.
+    /// Attempts whose outcome nobody has reported, newest first, of the last hour or of the last versions.
     public var openAttempts: [Attempt]
     /// What was received and never became a head's ancestor, newest first.
     public var candidates: [Candidate]

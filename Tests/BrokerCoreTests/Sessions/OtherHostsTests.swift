@@ -12,16 +12,15 @@ import Testing
     private static let slot = House.account().slot
 
     /// The session as another host has it after a refresh.
-    private func theirs(_ house: House, refreshToken: String = "theirs", accessToken: String = "their access")
-        async throws
-        -> Secret
-    {
+    private func theirs(
+        _ house: House, refreshToken: String = "theirs", accessToken: String = "their access", for key: TokenKey = .own
+    ) async throws -> Secret {
         var session = try #require(await house.broker.sessionManager.lanes[House.name]?.state.session)
         session.refreshToken = Secret(refreshToken)
         session.unvalidated = nil
         let expiry = Deadline(
             at: WallInstant(seconds: house.clock.now + 3_600), boot: house.clock.bootInstant + .seconds(3_600))
-        session.tokens[.own] = AccessToken(
+        session.tokens[key] = AccessToken(
             value: Secret(accessToken), type: "Bearer", scope: nil, expiry: expiry, lifetime: .seconds(3_600))
         return SessionRecord.encode(session, bootID: "this boot")
     }
@@ -60,6 +59,27 @@ import Testing
         await house.vault.change(Self.slot, to: try await theirs(house))
         await house.broker.sessionManager.changedElsewhere(Self.slot)
         for caller in callers { #expect(try await caller.value == "their access") }
+        #expect(house.refreshCount == 0)
+    }
+
+    @Test(arguments: [true, false])
+    func `a token for fewer scopes that another host got is served, and the provider is not asked`(
+        isWaitedFor: Bool
+    ) async throws {
+        let house = try await House()
+        try await house.signIn()
+        var query = SessionQuery()
+        query.key = TokenKey(scopes: ["email"])
+        let key = query.key
+        let theirs = try await theirs(house, accessToken: "their narrow access", for: key)
+        await house.vault.answer(isWaitedFor ? .wait(.seconds(1)) : .changed(VaultEntry(text: theirs)))
+        let caller = Task { [query] in try await house.broker.session(House.name, query).token.value.revealed() }
+        if isWaitedFor {
+            #expect(await eventually { await house.vault.answersLeft == 0 })
+            await house.vault.change(Self.slot, to: theirs)
+            await house.broker.sessionManager.changedElsewhere(Self.slot)
+        }
+        #expect(try await caller.value == "their narrow access")
         #expect(house.refreshCount == 0)
     }
 
