@@ -3,7 +3,8 @@
 import os
 import signal
 
-from hosts_outage import gate, release
+from hosts_network import Forwarder
+from hosts_outage import gate, refreshes, release
 from hosts_place import LOOPBACK, SESSION, STEP, Fleet
 from hosts_tap import ANSWERED
 from house import until
@@ -22,6 +23,7 @@ def dead(chosen, report):
     try:
         for is_processed in [False, True]:
             gone(fleet, report, rows, is_processed)
+        without_provider(fleet, report, rows)
     finally:
         fleet.close(chosen.keep)
     fleet = Fleet(chosen.bin, 2, through=(LOOPBACK,))
@@ -61,6 +63,7 @@ def gone(fleet, report, rows, is_processed):
     report.note(fleet.requests == sent, where, f"{fleet.requests - sent} requests while the access token lived")
     report.note(other.api("GET", SESSION)[0] == 200, where, "the access token is not served any more")
 
+    fleet.settle()
     fleet.clock.advance(STEP)
     status, answer = other.api("GET", f"{SESSION}?timeout=20")
     report.note(fleet.requests == sent + 1, where, f"{fleet.requests - sent} requests when it had ended")
@@ -69,6 +72,7 @@ def gone(fleet, report, rows, is_processed):
         report.note(other.held() == ("authenticated", "vault_unreachable"), where, f"the account is {other.held()}")
         # An hour later nobody waits for the first host any more.
         fleet.database.sql("update ringback.attempts set began_at = began_at - interval '61 minutes'")
+        fleet.settle()
         fleet.clock.advance(ASKED_AGAIN)
         until("the session to end on every host left", lambda: {
             each.held()[0] for each in [other, third] if each.api("GET", f"{SESSION}?timeout=5")} == {"unauthenticated"}, 60)
@@ -88,6 +92,23 @@ def gone(fleet, report, rows, is_processed):
     until("the same on every host", lambda: len({(each.token, each.held()[0]) for each in fleet.hosts}) == 1, 60)
     report.note(fleet.requests == sent, where, f"{fleet.requests - sent} requests when the host was back")
     report.note(bool(host.token) != is_processed, where, f"it has a session: {bool(host.token)}")
+
+
+def without_provider(fleet, report, rows):
+    """A host that does not reach the provider holds up nobody."""
+    where = "a host that does not reach the provider"
+    host, other = fleet.hosts[:2]
+    fleet.sign_in(other)
+    before, reused = fleet.requests, reuses(fleet)
+    host.forwarder.close()
+    status, answer = host.refresh()
+    report.note(status in (502, 503) and answer.get("code") == "provider_unreachable", where, f"{status} {answer}")
+    left = fleet.database.sql(OPEN), fleet.database.sql("select count(*) from ringback.rows where lease_id is not null")
+    report.note(left == ("", "0"), where, f"open attempts and leases: {left}")
+    refreshes(fleet, report, where, other)
+    host.forwarder = Forwarder(host.namespace, host.forwarder.port)
+    refreshes(fleet, report, where, host)
+    rows.append([where, fleet.requests - before, reuses(fleet) - reused])
 
 
 def stopped_before_sending(fleet, report, rows, is_taken_over):
@@ -110,6 +131,7 @@ def stopped_before_sending(fleet, report, rows, is_taken_over):
     report.note(len(attempt) == 32, where, f"open attempts: {attempt}")
     if is_taken_over:
         fleet.database.end_leases()
+        fleet.settle()
         fleet.clock.advance(STEP)
         status, answer = other.api("GET", f"{SESSION}?timeout=30")
         report.note(status == 200 and fleet.requests == before + 1, where, f"{status} {answer}, {fleet.requests - before} requests")

@@ -185,14 +185,17 @@ static int is_in_time(void *context, char *address, char *local, int port, int l
     (void)address, (void)local, (void)port, (void)local_port;
     struct timespec now;
     if (clock_gettime(CLOCK_BOOTTIME, &now)) return CURL_PREREQFUNC_ABORT;
-    const int64_t end = *(const int64_t *)context;
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec > end ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+    struct ccurl_sending *sending = context;
+    if (now.tv_sec * INT64_C(1000000000) + now.tv_nsec > sending->end) return CURL_PREREQFUNC_ABORT;
+    sending->has_begun = true;
+    return CURL_PREREQFUNC_OK;
 }
 
-CURLcode ccurl_send_within(CURL *easy, int64_t nanoseconds, int64_t *place) {
+CURLcode ccurl_send_within(CURL *easy, int64_t nanoseconds, struct ccurl_sending *place) {
     struct timespec now;
     if (clock_gettime(CLOCK_BOOTTIME, &now)) return CURLE_FAILED_INIT;
-    *place = now.tv_sec * INT64_C(1000000000) + now.tv_nsec + nanoseconds;
+    place->has_begun = false;
+    place->end = now.tv_sec * INT64_C(1000000000) + now.tv_nsec + nanoseconds;
     const CURLcode set = curl.easy_setopt(easy, CURLOPT_PREREQFUNCTION, is_in_time);
     return set ? set : curl.easy_setopt(easy, CURLOPT_PREREQDATA, place);
 }

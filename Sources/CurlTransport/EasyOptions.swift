@@ -45,7 +45,7 @@ internal import Secrets
     }
 
     /// The request is not sent when so much time has passed, suspended time included. The place must outlive the transfer.
-    mutating func sendWithin(_ limit: Duration, _ place: UnsafeMutablePointer<Int64>) {
+    mutating func sendWithin(_ limit: Duration, _ place: UnsafeMutablePointer<ccurl_sending>) {
         note(unsafe ccurl_send_within(easy, Int64(limit / .nanoseconds(1)), place))
     }
 

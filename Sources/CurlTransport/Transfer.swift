@@ -19,8 +19,9 @@ internal import Secrets
     private var body: [UInt8] = []
     private let maxBody: Int
     private var isTooLarge = false
-    /// When the request must be sent at the latest, if there is such a limit.
-    private let sendingEnd: UnsafeMutablePointer<Int64>
+    /// When the request must be sent at the latest, and whether it was begun to be sent; nil if there is no such limit.
+    private let sending: UnsafeMutablePointer<ccurl_sending>?
+    private let unsentMark: UnsentMark?
     /// libcurl's own words about a failure, which hold what OpenSSL reported.
     private let words: UnsafeMutablePointer<CChar>
 
@@ -28,8 +29,14 @@ internal import Secrets
     init?(_ job: CurlLoop.Job, userAgent: String) {
         guard let easy = unsafe ccurl_easy_init() else { return nil }
         unsafe self.easy = easy
-        unsafe sendingEnd = .allocate(capacity: 1)
-        unsafe sendingEnd.initialize(to: 0)
+        if job.request.limits.sendsWithin != nil {
+            let place = UnsafeMutablePointer<ccurl_sending>.allocate(capacity: 1)
+            unsafe place.initialize(to: ccurl_sending())
+            unsafe sending = place
+        } else {
+            unsafe sending = nil
+        }
+        unsentMark = job.request.unsentMark
         unsafe words = .allocate(capacity: Int(CURL_ERROR_SIZE))
         unsafe words.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
         host = job.host
@@ -56,7 +63,9 @@ internal import Secrets
             unsafe options.setPlaces(placeList)
         }
         options.setTrust(job.request.trust)
-        if let limit = job.request.limits.sendsWithin { unsafe options.sendWithin(limit, sendingEnd) }
+        if let limit = job.request.limits.sendsWithin, let sending = unsafe sending {
+            unsafe options.sendWithin(limit, sending)
+        }
         if let age = job.authoritiesAge { options.setAuthoritiesAge(age) }
         options.setMethod(job.request.method, body: job.request.body)
         options.set(CURLOPT_USERAGENT, userAgent)
@@ -71,7 +80,7 @@ internal import Secrets
         unsafe ccurl_slist_free_all(fieldList)
         unsafe ccurl_slist_free_all(placeList)
         unsafe words.deallocate()
-        unsafe sendingEnd.deallocate()
+        unsafe sending?.deallocate()
     }
 
     /// The outcome for the caller after libcurl has finished.
@@ -86,6 +95,7 @@ internal import Secrets
                 HTTPResponse(
                     status: status, fields: head.fields, body: Secret(bytes: body), peer: peer, address: address))
         }
+        if let sending = unsafe sending, unsafe !sending.pointee.has_begun { unsentMark?.note() }
         guard keepsPartialBody, result.breaksOff, head.isComplete, !body.isEmpty, let status,
             (200..<300).contains(status)
         else { return .failure(failure) }

@@ -24,6 +24,8 @@ public struct HTTPRequest: Sendable {
     /// Like ``refusesInsideAddresses``, and also do not connect to an address of a private network (RFC 1918, RFC 4193,
     /// RFC 6598).
     public var refusesPrivateAddresses = false
+    /// Noted if the request fails before it was sent. Only with ``HTTPLimits/sendsWithin`` is that known.
+    public var unsentMark: UnsentMark?
     /// Connect to this address (``HTTPResponse/address``) in place of those that the host's name has; nil to resolve the
     /// name. The certificate is verified for the name. Ignored where a proxy is used, which resolves names itself.
     public var address: String?

@@ -22,6 +22,8 @@ final class FakeProvider: Sendable {
     /// One answer that is not the honest one.
     enum Turn: Sendable {
         case fail(HTTPClientError)
+        /// There is no connection: nothing was sent.
+        case unsent
         case answer(Int, String, [(String, String)])
         /// The honest answer's object, changed.
         case change(@Sendable (JSON) throws -> JSON)
@@ -167,6 +169,9 @@ final class FakeProvider: Sendable {
         }
         switch turn {
         case .fail(let error): throw error
+        case .unsent:
+            request.unsentMark?.note()
+            throw .unreachable(host: "id.example", reason: "the connection was refused")
         case .answer(let status, let body, let fields):
             return HTTPResponse(status: status, fields: HTTPFields(fields), body: Secret(body))
         case nil, .change, .cut:

@@ -69,6 +69,19 @@ import Testing
         #expect(received.withLock { $0 } == 2)
     }
 
+    @Test func `a request that fails is known to be unsent only if there was no connection for it`() async throws {
+        let server = ScriptedServer { connection in _ = connection.readRequest() }
+        for (url, isUnsent) in [(server.url(), false), ("http://127.0.0.1:1/", true)] {
+            for limit in [Duration.seconds(60), nil] {
+                var request = HTTPRequest(url: url)
+                request.limits.sendsWithin = limit
+                request.unsentMark = UnsentMark()
+                #expect(await failure(request) != nil)
+                #expect(request.unsentMark?.isNoted == (isUnsent && limit != nil), "\(url)")
+            }
+        }
+    }
+
     @Test func `many transfers run at once`() async throws {
         // No answer before all have arrived.
         let awaited = DispatchGroup()

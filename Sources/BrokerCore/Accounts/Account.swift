@@ -1,4 +1,5 @@
 public import HTTPMessages
+internal import Synchronization
 
 /// The name of an account: `[a-z0-9][a-z0-9._-]{0,63}`.
 public struct AccountName: Hashable, Sendable, Comparable, CustomStringConvertible {
@@ -123,9 +124,12 @@ extension Account {
         request.refusesInsideAddresses = isStrange
         request.refusesPrivateAddresses = isPublic
         for (name, value) in headers { request.fields.set(name, value) }
-        if let bound = try await Account.requestGate?.bound() {
-            request.limits.timeout = min(request.limits.timeout, bound)
-            request.limits.sendsWithin = bound
+        if let gate = Account.requestGate {
+            if let bound = try await gate.bound() {
+                request.limits.timeout = min(request.limits.timeout, bound)
+                request.limits.sendsWithin = bound
+            }
+            request.unsentMark = gate.requests.begin()
         }
         do {
             return try await http.send(request)
@@ -145,4 +149,20 @@ extension Account {
 struct RequestGate: Sendable {
     /// Throws if the request must not be sent any more. Returns how long it may take at most; nil for no bound.
     let bound: @Sendable () async throws(BrokerError) -> Duration?
+    let requests = BegunRequests()
+}
+
+/// The requests that have passed a gate.
+final class BegunRequests: Sendable {
+    private let marks = Mutex<[UnsentMark]>([])
+
+    /// Of a request that is about to be sent.
+    func begin() -> UnsentMark {
+        let mark = UnsentMark()
+        marks.withLock { $0.append(mark) }
+        return mark
+    }
+
+    /// There were requests, and all of them failed before they were sent.
+    var areUnsent: Bool { marks.withLock { !$0.isEmpty && $0.allSatisfy(\.isNoted) } }
 }

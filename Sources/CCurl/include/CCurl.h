@@ -40,8 +40,13 @@ static const long ccurl_header_separate = CURLHEADER_SEPARATE;
 CURLcode ccurl_refuse_inside(CURL *easy);
 /// The same, and to no address of a private network.
 CURLcode ccurl_refuse_private(CURL *easy);
-/// The request is not sent when so much time has passed, suspended time included. The transfer keeps the number in `place`.
-CURLcode ccurl_send_within(CURL *easy, int64_t nanoseconds, int64_t *place);
+/// Until when a request may be sent, by the time since boot in nanoseconds, and whether sending it has begun.
+struct ccurl_sending {
+    int64_t end;
+    bool has_begun;
+};
+/// The request is not sent when so much time has passed, suspended time included. The transfer keeps that in `place`.
+CURLcode ccurl_send_within(CURL *easy, int64_t nanoseconds, struct ccurl_sending *place);
 /// The address of the server of the last transfer, or NULL; valid as long as the handle. With a proxy it is the proxy's.
 const char *ccurl_address(CURL *easy);
 /// Where the server of the last transfer is, one of the numbers below. With a proxy it is the proxy's place.

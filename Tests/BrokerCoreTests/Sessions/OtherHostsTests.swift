@@ -238,6 +238,17 @@ import Testing
         #expect(try await house.view.state == .unauthenticated)
     }
 
+    @Test func `other hosts need not wait for a request that was not sent`() async throws {
+        let house = try await House.expired()
+        house.provider.script(.token, .fail(.unreachable(host: "id.example", reason: "the connection broke")), .unsent)
+        _ = await house.failure()
+        #expect(await !house.vault.log.contains("settle"))
+        house.clock.advance(by: 600)
+        _ = await house.failure()
+        #expect(await house.vault.log.contains("settle"))
+        #expect(house.provider.presented == ["refresh-2", "refresh-2"])
+    }
+
     @Test func `an end is recorded with the host whose request nobody has the response of`() async throws {
         let house = try await House.expired()
         let unheard = EndProof.UnheardRequest(host: "laptop", age: .seconds(640))

@@ -96,6 +96,9 @@ final class FakeSupabase: HTTPClient {
         let turn = scripted ?? state.withLock { $0.nextTurn(read.kind) }
         switch turn {
         case .fail(let error): throw error
+        case .unsent:
+            request.unsentMark?.note()
+            throw .unreachable(host: "project.supabase.co", reason: "the connection was refused")
         case .answer(let status, let body, let fields):
             return HTTPResponse(status: status, fields: HTTPFields(fields), body: Secret(body))
         case nil, .change, .cut: break

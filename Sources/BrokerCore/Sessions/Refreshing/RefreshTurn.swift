@@ -71,6 +71,8 @@ struct RefreshTurn: Sendable {
             try await BrokerError.mapping { () throws(VaultError) in try await vault.requestBound(slot) }
         }
         let result = await Account.$requestGate.withValue(gate) { await Result(awaiting: send) }
+        // Other hosts need not wait for an outcome.
+        if case .failure = result, gate.requests.areUnsent { await settle(by: manager) }
         return try result.get()
     }
 
