@@ -58,8 +58,8 @@ public actor MemoryVault: Vault {
 
     public func retired() -> [RetiredEntry] { leaving }
 
-    public func sessionSlots(besides known: Set<VaultSlot>) -> [VaultSlot] {
-        texts.keys.filter { $0.kind == .session && !known.contains($0) }
+    public func slots(of kind: VaultSlot.Kind, besides known: Set<VaultSlot>) -> [VaultSlot] {
+        texts.keys.filter { $0.kind == kind && !known.contains($0) }
     }
 
     public func discard(_ id: String) { leaving.removeAll { $0.id == id } }

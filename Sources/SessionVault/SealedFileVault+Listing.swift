@@ -18,17 +18,17 @@ extension SealedFileVault {
         }
     }
 
-    public func sessionSlots(besides known: Set<VaultSlot>) async throws(VaultError) -> [VaultSlot] {
-        if let memory { return await memory.sessionSlots(besides: known) }
-        let vault = try opened()
+    public func slots(of kind: VaultSlot.Kind, besides known: Set<VaultSlot>) async throws(VaultError) -> [VaultSlot] {
+        if let memory { return await memory.slots(of: kind, besides: known) }
+        let (vault, kind) = (try opened(), SealedFile.Kind(kind))
         var skipped: Set<String> = []
         for slot in known { skipped.insert(try SlotFiles(slot).live) }
         let names = try onDisk { () throws(FileFailure) in try vault.directory.names() }
-        let others = names.filter { SlotFiles.kind(ofLive: $0) == .session && !skipped.contains($0) }
+        let others = names.filter { SlotFiles.kind(ofLive: $0) == kind && !skipped.contains($0) }
         return others.sorted().compactMap { name in
             guard let bytes = try? vault.directory.read(name, atMost: SealedFile.maximumSize),
-                case .file(let file) = try? SealedFile.read(bytes, .session, key: vault.key),
-                let slot = SlotFiles.slot(file.header, .session), (try? SlotFiles(slot))?.live == name
+                case .file(let file) = try? SealedFile.read(bytes, kind, key: vault.key),
+                let slot = SlotFiles.slot(file.header, kind), (try? SlotFiles(slot))?.live == name
             else { return nil }
             return slot
         }

@@ -61,8 +61,8 @@ public protocol Vault: Sendable {
     func keptMore() async -> Bool
     /// All retired texts that were not discarded, oldest first. Unreadable ones are left out.
     func retired() async throws(VaultError) -> [RetiredEntry]
-    /// The slots that hold a session, except the known ones. Files that cannot be read are left out.
-    func sessionSlots(besides known: Set<VaultSlot>) async throws(VaultError) -> [VaultSlot]
+    /// The slots of a kind that hold something, except the known ones. Files that cannot be read are left out.
+    func slots(of kind: VaultSlot.Kind, besides known: Set<VaultSlot>) async throws(VaultError) -> [VaultSlot]
     /// Deletes a retired text. An unknown identifier is no error.
     func discard(_ id: String) async throws(VaultError)
 

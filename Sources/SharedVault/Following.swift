@@ -2,11 +2,6 @@ internal import SessionVault
 
 /// What other hosts do is followed, and what the database does not have is sent when it is back.
 extension SharedVault {
-    /// How many rows are read at once.
-    private static let batch = 128
-    /// How many rows are copied before it is seen whether there is something to send.
-    private static let copies = 128
-
     /// Follows the rows' changes until it is cancelled.
     public func follow() async {
         let news = RowNews()
@@ -26,76 +21,103 @@ extension SharedVault {
         if isAll { outage.tryNow() }
         guard membership != nil else { return askToOpen() }
         let known = isAll ? slots.all : keys.compactMap { $0.flatMap { names[$0] } }
-        await look(at: known)
+        await Look().look(at: known, by: self)
         if isAll || known.contains(where: { slots[$0]?.isOverlooked == true }) { wakes.continuation.yield() }
     }
 
-    private func look(at known: [VaultSlot]) async {
-        let idle = known.filter { slots[$0]?.isLookedAt(at: now()) == true }
-        for start in stride(from: 0, to: idle.count, by: SharedVault.batch) {
-            let part = Array(idle[start..<min(start + SharedVault.batch, idle.count)])
-            let keys = part.compactMap { slots[$0]?.key }
-            guard let rows = try? await read(keys) else {
-                overlook(Array(idle[start...]))
+    /// Sends what the database does not have, and copies what the local vault does not have. Returns how long to wait before
+    /// the next attempt; nil if nothing is left.
+    public func tend() async -> Duration? { await Round().run(by: self) }
+}
+
+/// Rows that may have changed are read, and compared with what this host has.
+struct Look: Sendable {
+    /// How many rows are read at once.
+    private static let batch = 128
+
+    func look(at known: [VaultSlot], by vault: isolated SharedVault) async {
+        let idle = known.filter { vault.slots[$0]?.isLookedAt(at: vault.now()) == true }
+        for start in stride(from: 0, to: idle.count, by: Look.batch) {
+            let part = Array(idle[start..<min(start + Look.batch, idle.count)])
+            let keys = part.compactMap { vault.slots[$0]?.key }
+            guard let rows = try? await vault.read(keys) else {
+                overlook(Array(idle[start...]), by: vault)
                 break
             }
             for slot in part {
                 // A slot that is waited for, perhaps for seconds, delays no other one.
-                if turns.isTaken(slot) { lookLater(at: slot, rows) } else { await look(at: slot, rows) }
+                if vault.turns.isTaken(slot) {
+                    Task {
+                        await look(at: slot, rows, by: vault)
+                        vault.wakes.continuation.yield()
+                    }
+                } else {
+                    await look(at: slot, rows, by: vault)
+                }
             }
         }
-        overlook(known.filter { slots[$0]?.isLookedAt(at: now()) == false })
-    }
-
-    private func lookLater(at slot: VaultSlot, _ rows: [RowKey: SharedRow]) {
-        Task {
-            await look(at: slot, rows)
-            wakes.continuation.yield()
-        }
+        overlook(known.filter { vault.slots[$0]?.isLookedAt(at: vault.now()) == false }, by: vault)
     }
 
     /// They are looked at later.
-    private func overlook(_ known: [VaultSlot]) { for slot in known { slots[slot]?.isOverlooked = true } }
+    private func overlook(_ known: [VaultSlot], by vault: isolated SharedVault) {
+        for slot in known { vault.slots[slot]?.isOverlooked = true }
+    }
 
-    private func look(at slot: VaultSlot, _ rows: [RowKey: SharedRow]) async {
+    private func look(at slot: VaultSlot, _ rows: [RowKey: SharedRow], by vault: isolated SharedVault) async {
         do throws(VaultError) {
-            let isChanged = try await inTurn(slot) { vault throws(VaultError) -> Bool in
+            let isChanged = try await vault.inTurn(slot) { vault throws(VaultError) -> Bool in
                 guard let state = vault.slots[slot], state.isLookedAt(at: vault.now()) else {
-                    vault.overlook([slot])
+                    overlook([slot], by: vault)
                     return false
                 }
                 let isChanged = try await vault.compare(rows[state.key], with: slot)
                 return isChanged || vault.slots[slot]?.base != vault.slots[slot]?.entry?.content.name
             }
             guard isChanged else { return }
-            noteRemovals(in: slot)
-            othersChanges.continuation.yield(slot)
+            vault.noteRemovals(in: slot)
+            vault.othersChanges.continuation.yield(slot)
         } catch {
             // What the row has cannot be used, until it is written again.
-            if error != .unreachable(.olderRow), error != .unreachable(.foreignRow) { overlook([slot]) }
+            if error != .unreachable(.olderRow), error != .unreachable(.foreignRow) { overlook([slot], by: vault) }
         }
     }
+}
 
-    /// Sends what the database does not have, and copies what the local vault does not have. Returns how long to wait before
-    /// the next attempt; nil if nothing is left.
-    public func tend() async -> Duration? {
-        guard membership != nil else { return nil }
-        for (id, key) in settling { await settle(id, of: key, wakes: false) }
-        for slot in slots.unsent where (slots[slot]?.heldUntil ?? .zero) <= now() {
-            _ = try? await inTurn(slot) { vault throws(VaultError) in try await vault.sendAndTell(slot) }
+/// What is to be done once: what the database does not have is sent, what the local vault does not have is copied.
+struct Round: Sendable {
+    /// How many rows are copied before it is seen whether there is something to send.
+    private static let copies = 128
+
+    /// Returns how long to wait before the next one; nil if nothing is left.
+    func run(by vault: isolated SharedVault) async -> Duration? {
+        guard vault.membership != nil else { return nil }
+        await readUnread(by: vault)
+        for (id, key) in vault.settling { await vault.settle(id, of: key, wakes: false) }
+        for slot in vault.slots.unsent where (vault.slots[slot]?.heldUntil ?? .zero) <= vault.now() {
+            _ = try? await vault.inTurn(slot) { vault throws(VaultError) in try await vault.sendAndTell(slot) }
         }
-        let overlooked = slots.overlooked.filter { slots[$0]?.isBusy(at: self.now()) == false }
-        for slot in overlooked { slots[slot]?.isOverlooked = false }
-        await look(at: Array(overlooked))
+        let overlooked = vault.slots.overlooked.filter { vault.slots[$0]?.isBusy(at: vault.now()) == false }
+        for slot in overlooked { vault.slots[slot]?.isOverlooked = false }
+        await Look().look(at: Array(overlooked), by: vault)
         // Nothing else may be asked for hours, and the status would say that the database is away.
-        if outage.reason != nil, settling.isEmpty, slots.unsent.isEmpty { _ = try? await read([Membership.markRow]) }
+        if vault.outage.reason != nil, vault.settling.isEmpty, vault.slots.unsent.isEmpty {
+            _ = try? await vault.read([Membership.markRow])
+        }
         // A copy ends an announcement. So it is not made while a request may be under way, nor one that began meanwhile.
-        let idle = slots.uncopied.lazy.filter { self.slots[$0]?.isBusy(at: self.now()) == false }
-        for slot in idle.prefix(SharedVault.copies) {
-            await inTurn(slot) { vault in
+        let idle = vault.slots.uncopied.lazy.filter { vault.slots[$0]?.isBusy(at: vault.now()) == false }
+        for slot in idle.prefix(Round.copies) {
+            await vault.inTurn(slot) { vault in
                 if vault.slots[slot]?.isBusy(at: vault.now()) == false { await vault.copy(slot) }
             }
         }
-        return slots.pause(isSettling: !settling.isEmpty, outage: outage, at: now())
+        return vault.slots.pause(isSettling: !vault.settling.isEmpty, outage: vault.outage, at: vault.now())
+    }
+
+    private func readUnread(by vault: isolated SharedVault) async {
+        guard !vault.unread.isEmpty else { return }
+        _ = await vault.load(Array(vault.unread))
+        vault.unread = []
+        vault.show()
     }
 }

@@ -59,15 +59,22 @@ extension SharedVault {
         }
     }
 
+    /// Sessions are read when the vault is open. A client registration is used when a user signs in, perhaps never here.
+    func listUnread() async {
+        unread = Set((try? await local.slots(of: .registration, besides: [])) ?? [])
+        show()
+        if !unread.isEmpty { wakes.continuation.yield() }
+    }
+
     /// For the broker; nil if the slot is empty.
     func entry(of content: RowContent?, isInterrupted: Bool = false) -> VaultEntry? {
         guard let content, let text = content.text else { return nil }
         return VaultEntry(text: text, isInterrupted: isInterrupted, shift: content.shift(to: rows.facts.clock))
     }
 
-    public func sessionSlots(besides known: Set<VaultSlot>) async throws(VaultError) -> [VaultSlot] {
+    public func slots(of kind: VaultSlot.Kind, besides known: Set<VaultSlot>) async throws(VaultError) -> [VaultSlot] {
         var found: [VaultSlot] = []
-        for slot in try await local.sessionSlots(besides: known) {
+        for slot in try await local.slots(of: kind, besides: known) {
             // A slot that was emptied here while the database is away has a record that says so.
             if try await state(of: slot).entry?.content.text != nil { found.append(slot) }
         }

@@ -55,6 +55,8 @@ public actor SharedVault: Vault {
     private let tell: @Sendable (DatabaseTurn) -> Void
     /// Attempts that have ended without a response, and whose end the database does not know.
     var settling: [(id: LeaseID, key: RowKey)] = []
+    /// Slots that nobody may ask for soon, and whose content the database may not have.
+    var unread: Set<VaultSlot> = []
     /// The slot whose row has the record of removed hosts.
     let removalSlot: VaultSlot
     /// The record, by the name of its content.
@@ -107,6 +109,7 @@ public actor SharedVault: Vault {
         showLock(.locked(.locked))
         // The local vault has everything that the database does not have, if it could be written.
         slots.forgetWritten()
+        unread = []
     }
 
     public func rekey(to choice: KeySourceChoice, passphrase: Secret?) async throws(VaultError) {
@@ -165,7 +168,8 @@ public actor SharedVault: Vault {
 
     /// Shows in the status whether the database can be used.
     func show() {
-        if let turn = shown.withLock({ $0.note(outage, unsent: slots.unsent.count, at: now()) }) { tell(turn) }
+        let unsent = slots.unsent.count + unread.count
+        if let turn = shown.withLock({ $0.note(outage, unsent: unsent, at: now()) }) { tell(turn) }
     }
 
     // MARK: What is shared

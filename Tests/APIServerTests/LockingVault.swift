@@ -86,9 +86,9 @@ final class LockingVault: Vault {
         try check()
         return await memory.retired()
     }
-    func sessionSlots(besides known: Set<VaultSlot>) async throws(VaultError) -> [VaultSlot] {
+    func slots(of kind: VaultSlot.Kind, besides known: Set<VaultSlot>) async throws(VaultError) -> [VaultSlot] {
         try check()
-        return await memory.sessionSlots(besides: known)
+        return await memory.slots(of: kind, besides: known)
     }
     func discard(_ id: String) async throws(VaultError) {
         try check()

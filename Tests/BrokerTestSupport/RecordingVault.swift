@@ -194,9 +194,9 @@ actor RecordingVault: Vault {
         return leaving
     }
 
-    func sessionSlots(besides known: Set<VaultSlot>) async throws(VaultError) -> [VaultSlot] {
+    func slots(of kind: VaultSlot.Kind, besides known: Set<VaultSlot>) async throws(VaultError) -> [VaultSlot] {
         try await enter()
-        return texts.keys.filter { $0.kind == .session && !known.contains($0) }
+        return texts.keys.filter { $0.kind == kind && !known.contains($0) }
     }
 
     func discard(_ id: String) async throws(VaultError) {

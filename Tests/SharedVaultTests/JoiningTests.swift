@@ -44,6 +44,24 @@ import Testing
         #expect(owner.hosts["two"]?.password == before?.password && owner.hosts["two"]?.publicKey == before?.publicKey)
     }
 
+    @Test func `a client registration that the first host had is given to the database though nobody asks for it`()
+        async throws
+    {
+        let local = MemoryVault()
+        let slot = VaultSlot(account: "work", binding: "https://id.example ", kind: .registration)
+        await local.store(Secret("registration"), in: slot)
+        let one = owner.vault("one", local)
+        _ = try await one.join(as: nil, otherwise: "one", invitation: owner.hosts.invite("one").password)
+        try await one.open(passphrase: nil)
+        #expect(one.status.database?.unsent == 1)
+        _ = await one.tend()
+        #expect(one.status.database?.unsent == 0)
+        let (two, code) = try await owner.second()
+        _ = try await one.share(with: code)
+        try await two.open(passphrase: nil)
+        #expect(try await two.text(slot) == "registration")
+    }
+
     @Test func `a hint makes the daemon try again at once`() async throws {
         let one = try await owner.first()
         let (two, code) = try await owner.second()

@@ -22,7 +22,7 @@ private let slot = Hosts.slot
         // The other host's response comes to late.
         try await two.store("second", as: .result)
         #expect(try await two.text() == nil)
-        #expect(try await one.sessionSlots(besides: []) == [])
+        #expect(try await one.slots(of: .session, besides: []) == [])
     }
 
     @Test func `a sign-out while the database is away holds when it is back`() async throws {

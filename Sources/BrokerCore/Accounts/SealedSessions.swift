@@ -130,7 +130,7 @@ public struct SealedSessions: Sendable {
         let known = Set(await broker.sessionManager.lanes.values.map(\.account.slot))
         var found: [Entry] = []
         do throws(VaultError) {
-            let slots = try await broker.vault.sessionSlots(besides: known)
+            let slots = try await broker.vault.slots(of: .session, besides: known)
             for (slot, entry) in zip(slots, await broker.vault.load(slots)) {
                 guard let text = try entry.get()?.text else { continue }
                 found += [Entry(slot, retirement: nil, text, self)].compactMap { $0 }

@@ -10,6 +10,7 @@ struct Opening: Sendable {
     func run() async throws(VaultError) {
         do throws(VaultError) {
             try await vault.inTurn(vault.joining.slot) { @Sendable _ throws(VaultError) in try await becomeMember() }
+            await vault.listUnread()
             await vault.showLock(nil)
         } catch {
             await vault.showLock(error)

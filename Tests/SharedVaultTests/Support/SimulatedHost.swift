@@ -125,8 +125,8 @@ final class Spool: Vault {
         return await memory.keep(text, retiredFrom: slot)
     }
     func retired() async throws(VaultError) -> [RetiredEntry] { await memory.retired() }
-    func sessionSlots(besides known: Set<VaultSlot>) async throws(VaultError) -> [VaultSlot] {
-        await memory.sessionSlots(besides: known)
+    func slots(of kind: VaultSlot.Kind, besides known: Set<VaultSlot>) async throws(VaultError) -> [VaultSlot] {
+        await memory.slots(of: kind, besides: known)
     }
     func discard(_ id: String) async throws(VaultError) { await memory.discard(id) }
     var status: VaultStatus { memory.status }
