@@ -15,7 +15,9 @@ SECONDS = 30
 OTHER = "other"
 # The calls at which it is killed in the short form, and more than it makes.
 MOVE_STRIDE, SHORT_MOVE, MOST_CALLS = 4, 12, 300
-COUNT = "select count(*) from ringback.rows join ringback.owners using (owner) where name = '{}'"
+# Rows of an owner, but for the one that has the mark of the hosts' key.
+COUNT = """select count(*) from ringback.rows join ringback.owners using (owner)
+    where name = '{}' and key <> decode(repeat('00', 32), 'hex')"""
 
 
 def attempt(host, work):
