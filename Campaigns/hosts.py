@@ -45,7 +45,8 @@ from shim import NoCompiler  # noqa: E402
 from stage import Trouble  # noqa: E402
 
 PARTS = {"compose": compose, "commands": commands, "herd": herd, "pooler": pooler, "sign-out": sign_out, "crash": crash,
-         "points": points, "outage": outage, "dead": dead, "loss": loss, "rows": rows, "failover": failover, "standby": standby, "cost": cost, "crowd": crowd, "move": move}
+         "points": points, "outage": outage, "dead": dead, "loss": loss, "rows": rows, "failover": failover,
+         "standby": standby, "cost": cost, "crowd": crowd, "move": move}
 
 
 def main():
