@@ -127,7 +127,7 @@ test-rows: ## the rows that hosts share, in a real PostgreSQL and through pgboun
 
 test-hosts: ## daemons in networks of their own share a vault on a real PostgreSQL: expiries, crashes, outages, failover, 10,000 accounts; needs root; SHORT=1; ONLY=PART,PART
 	@Scripts/needs hosts
-	@Scripts/needs compose
+	@Scripts/needs hosts-tools
 	@Scripts/release >/dev/null
 	@Campaigns/hosts.py --bin "$(RELEASE)" $(if $(SHORT),--short) $(if $(ONLY),--only "$(ONLY)")
 
