@@ -11,6 +11,9 @@ internal import StrictJSON
 struct StatusResource: Resource {
     let api: SocketAPI
 
+    /// How long the status waits for the sessions of accounts that are not configured.
+    private static let patience: Duration = .seconds(2)
+
     static let routes: [Route] = [
         Route(.getStatus, "The daemon", .json(.status), StatusResource.status),
         Route(
@@ -45,7 +48,7 @@ struct StatusResource: Resource {
                     JSONObject(pending.sorted { $0.key < $1.key }.map { .init($0.key.rawValue, .integer($0.value)) }))),
         ])
         object["file_warnings"] = .array(api.fileTroubles().map { .string($0) })
-        let sealed = await SealedSessions(of: broker).list()
+        let sealed = await SealedSessions(of: broker).list(atMost: StatusResource.patience)
         object["sealed_sessions"] = sealed.map { .array($0.map { .object($0.members) }) }
         return ServerResponse(json: .object(object))
     }
@@ -100,7 +103,9 @@ extension Component {
             .required("file_warnings", .array(.string), "What is wrong with the kept files"),
             .required("pending_revocations", .integer),
             .required("pending_revocations_by_account", .map(.integer)),
-            .optional("sealed_sessions", .array(.component(.sealedSession)), "Not there while the vault is locked"),
+            .optional(
+                "sealed_sessions", .array(.component(.sealedSession)),
+                "Not there while the vault is locked, or the database that hosts share does not answer"),
         ])
 
     private static let operations = RingbackAPI.Operation.allCases.map(\.rawValue).sorted()

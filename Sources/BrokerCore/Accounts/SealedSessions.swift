@@ -62,8 +62,12 @@ public struct SealedSessions: Sendable {
         self.restoring = restoring
     }
 
-    /// The sessions, by account and time. Nil while the vault is locked.
-    public func list() async -> [SealedSession]? { try? await entries().map(\.shown) }
+    /// The sessions, by account and time. Nil while the vault is locked, and if it takes longer than the bound to read them:
+    /// the database that hosts share may not answer.
+    public func list(atMost bound: Duration) async -> [SealedSession]? {
+        let reading = broker.work.attempt { () throws(BrokerError) in try await entries().map(\.shown) }
+        return try? await reading.get(atMost: bound)
+    }
 
     /// The accounts of those that are in a slot which fulfils the condition, sorted; none while the vault is locked.
     public func accounts(where isWanted: EverySession.Condition) async -> [String] {

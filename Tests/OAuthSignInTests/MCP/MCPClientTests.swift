@@ -82,7 +82,7 @@ import Testing
         try await house.signIn()
         await house.broker.configure([])
         let sealed = SealedSessions(of: house.broker)
-        #expect(await sealed.list()?.map(\.isRevocable) == [true])
+        #expect(await sealed.list(atMost: .seconds(30))?.map(\.isRevocable) == [true])
         let removed = try await sealed.remove(of: House.name, revokes: true)
         #expect(removed.map(\.revocation) == [.revoked], "\(removed.map(\.error))")
         let revocations = house.provider.requests.filter { $0.endpoint == .revocation }
