@@ -24,7 +24,7 @@ public final class PostgresListener: Sendable {
         public var values: [PostgresValue]
         public var intervalWhileListening: Duration = .seconds(30)
         public var intervalWithoutNotifications: Duration = .seconds(5)
-        /// A notification after which the channel is asked for again.
+        /// A notification after which the channel is asked for at once. It is asked for before each question, too.
         public var renewal = "*"
 
         public init(channel: String, question: String, values: [PostgresValue]) {
@@ -79,7 +79,8 @@ public final class PostgresListener: Sendable {
 
     /// Reports until it is stopped. Throws when the connection ends.
     private func serve(_ session: Session, _ wake: Wake, _ noteSuccess: () -> Void) throws(PostgresFailure) {
-        let listens = try listen(session)
+        var channel: String?
+        let listens = try listen(session, from: &channel)
         noteSuccess()
         client.noteSuccess()
         report(.connected(listens: listens))
@@ -91,12 +92,13 @@ public final class PostgresListener: Sendable {
             if isStopped.withLock({ $0 }) { return }
             // Also when it is called: the network may be another one, and the connection dead.
             if event != .readable {
+                if listens { _ = try listen(session, from: &channel) }
                 try ask(session)
                 next = .now + interval
             }
             // Also after a statement, which reads notifications too.
             for payload in try session.notifications() {
-                if payload == plan.renewal { _ = try listen(session) }
+                if payload == plan.renewal { _ = try listen(session, from: &channel) }
                 report(.notified(payload))
             }
         }
@@ -106,9 +108,10 @@ public final class PostgresListener: Sendable {
         report(.asked(try session.run(plan.question, plan.values, until: .now + Self.limit)))
     }
 
-    /// Listens at the channel as it is named now. False if there is a pooler between: the process of the server is then
-    /// another one than was told when the connection was made, and may be a third one for the next statement.
-    private func listen(_ session: Session) throws(PostgresFailure) -> Bool {
+    /// Listens at the channel as it is named now, no longer at the former one. False if there is a pooler between: the
+    /// process of the server is then another one than was told when the connection was made, and may be a third one for the
+    /// next statement.
+    private func listen(_ session: Session, from former: inout String?) throws(PostgresFailure) -> Bool {
         let deadline = ContinuousClock.now + Self.limit
         let answer = try session.run("SELECT pg_catalog.pg_backend_pid()", [], until: deadline)
         guard answer.count == 1 else { throw .malformed }
@@ -120,7 +123,9 @@ public final class PostgresListener: Sendable {
             (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte) || byte == UInt8(ascii: "_")
         }
         guard isName, (1...63).contains(channel.utf8.count) else { throw .malformed }
+        guard channel != former else { return true }
         try session.run(script: "UNLISTEN *; LISTEN \"\(channel)\"", until: deadline)
+        former = channel
         return true
     }
 }

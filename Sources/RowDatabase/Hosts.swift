@@ -44,6 +44,7 @@ extension RowDatabase {
         let verifier = try await verifier(of: password, role: "")
         let rows = try await ask(
             "SELECT ringback.invite($1, $2, $3)", [.text(verifier), .integer(Int64(lasting / .seconds(1)))])
+        await dropRemoved(nil)
         return try read { () throws(PostgresFailure) in
             guard rows.count == 1 else { throw .malformed }
             return Invitation(role: try rows[0].text(0), password: password)
@@ -55,10 +56,19 @@ extension RowDatabase {
         try await flag("SELECT ringback.give_key($1, $2, $3)", [.text(role), .bytes(wrapped)])
     }
 
-    /// Removes a host: its connections end, its role cannot log in and is dropped. What it had read it still has. False
-    /// if the owner has no such host.
+    /// Removes a host: its connections end, its role cannot log in and is dropped, if that is possible now. What it had read
+    /// it still has. False if the owner has no such host.
     public func remove(host role: String) async throws(HostFailure) -> Bool {
-        try await flag("SELECT ringback.remove_host($1, $2)", [.text(role)])
+        guard try await flag("SELECT ringback.remove_host($1, $2)", [.text(role)]) else { return false }
+        await dropRemoved(role)
+        await dropRemoved(nil)
+        return true
+    }
+
+    /// Drops the role of a removed host; nil: one of those that could not be dropped before. It is tried again with the next
+    /// host that comes or goes.
+    private func dropRemoved(_ role: String?) async {
+        _ = try? await flag("SELECT ringback.drop_removed($1, $2)", [role.map { .text($0) } ?? .null])
     }
 
     private func flag(_ statement: String, _ values: [PostgresValue]) async throws(HostFailure) -> Bool {

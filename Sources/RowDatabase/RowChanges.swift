@@ -4,12 +4,19 @@ internal import Synchronization
 
 /// Passes on which rows changed, to any number of listeners.
 final class RowChanges: Sendable {
+    /// What is asked for now and then.
+    struct Pulse: Sendable, Equatable {
+        /// One of them is another after any change.
+        var numbers: [[UInt8]?]
+        /// How many changes were not told.
+        var untold: [UInt8]?
+    }
+
     private struct State {
         var listeners: [Int: AsyncStream<RowKey?>.Continuation] = [:]
         var next = 0
         var slots: [String: RowKey] = [:]
-        /// What the question returned last.
-        var pulse: [[UInt8]?]?
+        var pulse: Pulse?
         var isListening = false
         /// There is a connection for changes.
         var isConnected = false
@@ -63,15 +70,14 @@ final class RowChanges: Sendable {
         tell(key)
     }
 
-    /// The numbers of which one is another after any change.
-    func notePulse(_ numbers: [[UInt8]?]) {
+    func note(_ pulse: Pulse) {
         let isChanged = state.withLock { state in
             defer {
-                state.pulse = numbers
+                state.pulse = pulse
                 state.wasNotified = false
             }
-            guard let last = state.pulse, last != numbers else { return false }
-            return !(state.isListening && state.wasNotified)
+            guard let last = state.pulse, last != pulse else { return false }
+            return last.untold != pulse.untold || !(state.isListening && state.wasNotified)
         }
         if isChanged { tell(nil) }
     }

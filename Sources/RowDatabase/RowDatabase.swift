@@ -101,9 +101,9 @@ public final class RowDatabase: SharedRows {
             notices.noteConnection(listens: listens)
         case .notified(let payload): notices.noteNotification(payload)
         case .asked(let rows):
-            guard rows.count == 1, let standby = try? rows[0].flag(3) else { return }
+            guard rows.count == 1, let standby = try? rows[0].flag(4) else { return }
             state.withLock { $0.status.facts.hasSynchronousStandby = standby }
-            notices.notePulse(Array(rows[0].values.prefix(3)))
+            notices.note(RowChanges.Pulse(numbers: Array(rows[0].values.prefix(3)), untold: rows[0].values[3]))
         case .lost(let failure):
             state.withLock { state in
                 if case .away(let since, _) = state.status.reach {
@@ -208,8 +208,10 @@ public final class RowDatabase: SharedRows {
     private func parts(
         _ function: String, _ values: [PostgresValue], within limit: Duration
     ) async throws(RowError) -> RowParts {
+        // Nothing of the schema public is used, where everybody may be allowed to create an operator that fits better.
         let statement = """
-            SELECT p.*, t.clock FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock) t
+            SELECT p.*, t.clock FROM (SELECT (extract(epoch FROM pg_catalog.clock_timestamp())
+                OPERATOR(pg_catalog.*) 1000::numeric)::bigint AS clock) t
             LEFT JOIN \(function) p ON true
             """
         let begin = now?()

@@ -74,6 +74,63 @@ struct `Changes of rows` {
         mine.shutdown()
     }
 
+    @Test func `while others flood the queue, changes and a new channel are noticed by asking`() async throws {
+        let house = try await VaultHouse(try await onThread { try PostgresServer() })
+        let owner = Fresh.owner()
+        let members = [
+            try await house.host("mine", of: owner), try await house.host("theirs", of: owner),
+            try await house.host("lost", of: owner),
+        ]
+        let (mine, theirs) = (members[0].rows, members[1].rows)
+        var iterator = mine.changes.makeAsyncIterator()
+        mine.start()
+        #expect(await first(&iterator) { $0 == nil })
+        // The first answer, with which the next ones are compared.
+        while mine.facts.hasSynchronousStandby == nil { await Task.yield() }
+        let administrator = try house.client("postgres")
+        try await administrator.run(
+            script: """
+                SET LOCAL allow_system_table_mods = on;
+                ALTER FUNCTION pg_catalog.pg_notification_queue_usage() RENAME TO real_usage;
+                CREATE FUNCTION pg_catalog.pg_notification_queue_usage() RETURNS double precision LANGUAGE sql
+                    AS 'SELECT 1::double precision'
+                """, within: .seconds(20))
+        _ = try await theirs.put([1], in: key, version: 0, lease: nil, overrides: false)
+        mine.tryAgain()
+        #expect(await first(&iterator) { $0 == nil })
+        #expect(try await mine.read([key])[key]?.version == 1)
+        #expect(try await mine.remove(host: members[2].role))
+
+        try await administrator.run(
+            script: """
+                SET LOCAL allow_system_table_mods = on;
+                DROP FUNCTION pg_catalog.pg_notification_queue_usage();
+                ALTER FUNCTION pg_catalog.real_usage() RENAME TO pg_notification_queue_usage
+                """, within: .seconds(20))
+        mine.tryAgain()
+        #expect(await first(&iterator) { $0 == nil })
+        _ = try await theirs.take(key, version: 1, id: Fresh.lease(), intent: [], lasting: .seconds(60))
+        #expect(await first(&iterator) { $0 == key })
+        mine.shutdown()
+    }
+
+    @Test func `a change that was not told is noticed although another one was told`() async {
+        let changes = RowChanges()
+        let stream = changes.listen()
+        changes.noteConnection(listens: true)
+        let pulse = RowChanges.Pulse(numbers: [[1]], untold: [0])
+        changes.note(pulse)
+        // Told: nothing more is to be looked at.
+        changes.noteNotification("a")
+        changes.note(RowChanges.Pulse(numbers: [[2]], untold: [0]))
+        changes.noteNotification("a")
+        changes.note(RowChanges.Pulse(numbers: [[3]], untold: [1]))
+        changes.finish()
+        var count = 0
+        for await change in stream where change == nil { count += 1 }
+        #expect(count == 4)
+    }
+
     @Test func `commits wait as this transaction says, whatever the role's setting is`() async throws {
         let house = try await VaultHouse()
         let member = try await house.host("mine", of: Fresh.owner())

@@ -105,6 +105,29 @@ struct `Hosts of an owner` {
         #expect(try await laptop.rows.hosts().map(\.name) == ["laptop"])
     }
 
+    @Test func `a lost host that holds locks and has made many objects is removed all the same`() async throws {
+        let house = try await VaultHouse("vault")
+        let laptop = try await house.host("laptop", of: Fresh.owner())
+        let lost = try await house.join("lost", try await laptop.rows.invite(lasting: .seconds(600)))
+        let client = try house.client(lost.role, lost.password)
+        // More than the server has room for locks.
+        try await client.run(script: "SELECT count(lo_create(0)) FROM generate_series(1, 100000)", within: limit)
+        let verifier = try await client.verifier(of: Secret("password"), user: lost.role, within: limit)
+        try await client.run(
+            script: "BEGIN; ALTER ROLE \(lost.role) SET statement_timeout = 0; "
+                + "SELECT ringback.invite(1, '\(verifier)', 600); "
+                + "SELECT ringback.accept(1, '\(verifier)', 'lost', 'lost')", within: limit)
+        #expect(try await laptop.rows.remove(host: lost.role))
+        await #expect(throws: (any Error).self) { try await client.run("SELECT 1", within: limit) }
+        await #expect(throws: (any Error).self) {
+            try await house.client(lost.role, lost.password).run("SELECT 1", within: limit)
+        }
+        #expect(try await laptop.rows.hosts().map(\.name) == ["laptop"])
+        // The role that is left over is in nobody's way.
+        let another = try await laptop.rows.invite(lasting: .seconds(600))
+        #expect(try await laptop.rows.remove(host: another.role))
+    }
+
     @Test func `hosts of another owner cannot be listed, given a key or removed`() async throws {
         let house = try await VaultHouse("vault")
         let ada = try await house.host("laptop", of: Fresh.owner())

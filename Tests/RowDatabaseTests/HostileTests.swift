@@ -75,7 +75,8 @@ struct `Two people in one database` {
             "ALTER FUNCTION ringback.owner() OWNER TO \(member.role)",
             "ALTER DEFAULT PRIVILEGES FOR ROLE ringback_owner GRANT ALL ON TABLES TO PUBLIC",
             "SELECT ringback.owner()", "SELECT ringback.enter(1)", "SELECT * FROM ringback.parts(1, '{}')",
-            "SELECT ringback.tell(1, 'x')", "SELECT ringback.drop_role('\(ada.role)')",
+            "SELECT ringback.tell(1, 'x')", "SELECT ringback.end_role('\(ada.role)')",
+            "SELECT ringback.end_connections('\(ada.role)'::regrole)",
             "SELECT ringback.make_role(1, '', 1)",
             "SELECT ringback.admit(1, 'x', '', 1)", "SELECT ringback.check_administrator(1)",
             "SELECT * FROM ringback.list_facts(1)",
@@ -141,6 +142,52 @@ struct `Two people in one database` {
         #expect(try await eve.run(question, [.text(channel)], within: limit)[0].integer(0) == 0)
         #expect(try await eve.run("SELECT pg_listening_channels()", within: limit).count == 0)
         ada.shutdown()
+    }
+
+    @Test func `what another owner puts into the schema public is not used by hosts and administrators`() async throws {
+        let house = try await VaultHouse(try await onThread { try PostgresServer() })
+        let (ada, member) = try await two(in: house, hostileFirst: true)
+        let administrator = try house.client("postgres")
+        // As it is up to version 14, and in databases that come from there.
+        try await administrator.run(
+            script: "GRANT CREATE ON SCHEMA public TO PUBLIC; ALTER ROLE \(ada.role) RESET search_path", within: limit)
+        let eve = try house.client(member.role)
+        let types = ["numeric, int4", "oid, regrole", "numeric, numeric", "text, text", "bigint, int4", "name, text"]
+        for (number, type) in types.enumerated() {
+            let sides = type.split(separator: ", ")
+            for sign in ["*", "=", "<>", "+"] {
+                try await eve.run(
+                    script: """
+                        CREATE OR REPLACE FUNCTION public.f\(number)(\(type)) RETURNS numeric LANGUAGE plpgsql
+                            AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'EV001'; END $$;
+                        CREATE OPERATOR public.\(sign) (
+                            LEFTARG = \(sides[0]), RIGHTARG = \(sides[1]), FUNCTION = public.f\(number))
+                        """, within: limit)
+            }
+        }
+        let tried = try house.client(ada.role)
+        #expect(await state(tried, "SELECT 2::numeric * 3") == "EV001")
+
+        // A host that was not removed is not dropped.
+        let dropped = try await eve.run("SELECT ringback.drop_removed(1, $1)", [.text(ada.role)], within: limit)
+        #expect(try !dropped[0].flag(0))
+        let key = Fresh.key()
+        let rows = try house.connect(ada.role, ada.password)
+        _ = try await rows.put([1], in: key, version: 0, lease: nil, overrides: false)
+        let id = Fresh.lease()
+        _ = try await rows.take(key, version: 1, id: id, intent: [], lasting: .seconds(60))
+        try await rows.settle(key, attempt: id)
+        #expect(try await rows.read([key])[key]?.sealed == [1])
+        #expect(try await rows.hosts().count == 1)
+        var changes = rows.changes.makeAsyncIterator()
+        rows.start()
+        #expect(await changes.next() == .some(nil))
+        #expect(rows.facts.listens == true)
+        rows.shutdown()
+        let administration = try house.administration
+        try await administration.prepare()
+        #expect(try await administration.facts().content?.owners == 2)
+        _ = try await administration.admit(owner: Fresh.owner(), lasting: .seconds(600))
     }
 
     @Test func `objects of one's own do not get into the functions`() async throws {

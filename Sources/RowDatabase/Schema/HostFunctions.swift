@@ -36,7 +36,7 @@ enum HostFunctions {
             FOR gone IN SELECT role_name FROM ringback.hosts WHERE owner = p_owner AND joined_at IS NULL
                 AND invited_until < clock_timestamp()
             LOOP
-                PERFORM ringback.drop_role(gone);
+                PERFORM ringback.end_role(gone::name);
             END LOOP;
             -- One invitation at a time, so that the count holds.
             PERFORM FROM ringback.owners WHERE owner = p_owner FOR UPDATE;
@@ -52,6 +52,8 @@ enum HostFunctions {
             EXECUTE format('GRANT %I TO %I', ringback.group_of(p_owner), new_role);
             EXECUTE format('ALTER ROLE %I SET statement_timeout = %L', new_role, '30s');
             EXECUTE format('ALTER ROLE %I SET idle_in_transaction_session_timeout = %L', new_role, '30s');
+            -- Where everybody may create in the schema public, what is there must not get into what a host asks.
+            EXECUTE format('ALTER ROLE %I SET search_path = pg_catalog, pg_temp', new_role);
             INSERT INTO ringback.hosts (role, role_name, owner, invited_until)
                 SELECT oid, rolname, p_owner, ends FROM pg_catalog.pg_roles WHERE rolname = new_role;
             INSERT INTO ringback.logins (role, owner, is_joined)
@@ -113,8 +115,7 @@ enum HostFunctions {
             UPDATE ringback.hosts SET name = p_name, public_key = p_public_key, joined_at = clock_timestamp(),
                 seen_at = clock_timestamp() WHERE role = h.role;
             UPDATE ringback.logins SET is_joined = true WHERE role = h.role;
-            PERFORM pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity
-                WHERE usesysid = h.role AND pid <> pg_backend_pid();
+            PERFORM ringback.end_connections(h.role);
         END $$;
 
         -- What a host knows of itself: the identity of its owner and the data key for it, once another has given it.
@@ -174,54 +175,71 @@ enum HostFunctions {
         """#
 
     private static let removing = #"""
-        -- Ends a host: its role cannot log in, belongs to nobody and is dropped, and its connections end.
-        CREATE OR REPLACE FUNCTION ringback.drop_role(p_role text) RETURNS void
+        CREATE OR REPLACE FUNCTION ringback.end_connections(p_role oid) RETURNS void
+            LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+        BEGIN
+            PERFORM pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity
+                WHERE usesysid = p_role AND pid <> pg_backend_pid();
+        END $$;
+
+        -- Ends a host: its connections end, its role cannot log in and belongs to nobody. The role is dropped later, in another
+        -- transaction: whatever the host has made keeps nobody from ending it.
+        CREATE OR REPLACE FUNCTION ringback.end_role(p_role name) RETURNS void
             LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
         DECLARE
-            left_over text;
+            number oid := (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = p_role);
             former_owner bigint;
         BEGIN
+            -- A transaction of the host that is open may have locked its role, or rows of its owner.
+            PERFORM ringback.end_connections(number);
             DELETE FROM ringback.hosts WHERE role_name = p_role RETURNING owner INTO former_owner;
+            IF number IS NULL THEN RETURN; END IF;
             EXECUTE format('ALTER ROLE %I NOLOGIN PASSWORD NULL', p_role);
             IF former_owner IS NOT NULL THEN
                 EXECUTE format('REVOKE %I FROM %I', ringback.group_of(former_owner), p_role);
             END IF;
-            PERFORM pg_terminate_backend(a.pid) FROM pg_catalog.pg_stat_activity a
-                JOIN pg_catalog.pg_roles r ON r.oid = a.usesysid
-                WHERE r.rolname = p_role AND a.pid <> pg_backend_pid();
+            PERFORM ringback.end_connections(number);
             INSERT INTO ringback.removed_roles VALUES (p_role) ON CONFLICT DO NOTHING;
-            -- What it owns in this database is dropped with it. In another one it may keep the role from being dropped.
-            -- Whoever holds a lock on a role that is left over must not hold this up.
+        END $$;
+
+        -- Drops the role of a removed host, or one of these if none is named. What it owns in this database is dropped with it.
+        -- What it owns in another one, or a lock, may keep it from being dropped: then it is tried again later.
+        CREATE OR REPLACE FUNCTION ringback.drop_removed(p_schema bigint, p_role text) RETURNS boolean
+            LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+        DECLARE
+            left_over text;
+        BEGIN
+            PERFORM ringback.enter(p_schema);
             PERFORM set_config('lock_timeout', '100ms', true);
-            FOR left_over IN SELECT role_name FROM ringback.removed_roles ORDER BY role_name <> p_role, random() LIMIT 16
-            LOOP
-                BEGIN
-                    EXECUTE format('DROP OWNED BY %I CASCADE', left_over);
-                    EXECUTE format('DROP ROLE %I', left_over);
-                    DELETE FROM ringback.removed_roles WHERE role_name = left_over;
-                EXCEPTION
-                    WHEN undefined_object THEN
-                        DELETE FROM ringback.removed_roles WHERE role_name = left_over;
-                    WHEN dependent_objects_still_exist OR object_in_use OR lock_not_available THEN NULL;
-                END;
-            END LOOP;
-            PERFORM set_config('lock_timeout', '3s', true);
+            SELECT role_name INTO left_over FROM ringback.removed_roles
+                WHERE p_role IS NULL OR role_name = p_role ORDER BY random() LIMIT 1;
+            IF NOT FOUND THEN RETURN false; END IF;
+            BEGIN
+                EXECUTE format('DROP OWNED BY %I CASCADE', left_over);
+                EXECUTE format('DROP ROLE %I', left_over);
+            EXCEPTION
+                WHEN undefined_object THEN NULL;
+                WHEN OTHERS THEN RETURN false;
+            END;
+            DELETE FROM ringback.removed_roles WHERE role_name = left_over;
+            RETURN true;
         END $$;
 
         CREATE OR REPLACE FUNCTION ringback.remove_host(p_schema bigint, p_role text) RETURNS boolean
             LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         DECLARE
             o bigint := ringback.enter(p_schema);
-            old_channel text := (SELECT channel FROM ringback.owners WHERE owner = o);
         BEGIN
+            -- It may have locked what is asked for next.
+            PERFORM ringback.end_connections(role) FROM ringback.hosts WHERE owner = o AND role_name = p_role;
             -- Of several that remove it at once, one does.
             PERFORM FROM ringback.hosts WHERE owner = o AND role_name = p_role FOR UPDATE;
             IF NOT FOUND THEN RETURN false; END IF;
-            PERFORM ringback.drop_role(p_role);
-            -- The host knows the channel. The others ask for the new one.
+            PERFORM ringback.end_role(p_role::name);
+            -- The host knows the channel. The others ask for the new one, also now and then without being told.
+            PERFORM ringback.tell(o, '*');
             UPDATE ringback.owners SET channel = 'ringback_' || replace(gen_random_uuid()::text, '-', '')
                 WHERE owner = o;
-            IF pg_notification_queue_usage() < 0.5 THEN PERFORM pg_notify(old_channel, '*'); END IF;
             RETURN true;
         END $$;
 

@@ -37,13 +37,15 @@ enum RowFunctions {
             RETURN found_owner;
         END $$;
 
-        -- Tells the owner's hosts that a row changed. Without that others are flooding the queue: if it were full,
-        -- the transaction would fail.
+        -- Tells the owner's hosts that a row changed. If others are flooding the queue, it is counted instead: if the queue
+        -- were full, the transaction would fail.
         CREATE OR REPLACE FUNCTION ringback.tell(p_owner bigint, p_slot text) RETURNS void LANGUAGE plpgsql
             SET search_path = pg_catalog, pg_temp AS $$
         BEGIN
             IF pg_notification_queue_usage() < 0.5 THEN
                 PERFORM pg_notify((SELECT channel FROM ringback.owners WHERE owner = p_owner), p_slot);
+            ELSE
+                UPDATE ringback.owners SET untold = untold + 1 WHERE owner = p_owner;
             END IF;
         END $$;
 
@@ -91,9 +93,10 @@ enum RowFunctions {
             RETURN (SELECT channel FROM ringback.owners WHERE owner = o);
         END $$;
 
-        -- Numbers of which one is another after any change of any row, and whether commits wait for a standby.
+        -- Numbers of which one is another after any change of any row, how many changes were not told, and whether commits
+        -- wait for a standby.
         CREATE OR REPLACE FUNCTION ringback.pulse(p_schema bigint, OUT versions bigint, OUT epochs bigint,
-            OUT leases bigint, OUT has_standby boolean)
+            OUT leases bigint, OUT untold bigint, OUT has_standby boolean)
             LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         DECLARE
             o bigint := ringback.enter(p_schema);
@@ -103,6 +106,7 @@ enum RowFunctions {
             has_standby := current_setting('synchronous_standby_names') <> '';
             SELECT coalesce(sum(r.version), 0), coalesce(sum(r.epoch), 0), count(r.lease_id)
                 INTO versions, epochs, leases FROM ringback.rows r WHERE r.owner = o;
+            untold := (SELECT w.untold FROM ringback.owners w WHERE w.owner = o);
         END $$;
 
         """#

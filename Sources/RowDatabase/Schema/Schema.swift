@@ -11,7 +11,7 @@ enum Schema {
     /// What a host may call. It has no right to any table.
     private static let forHosts = [
         "read", "channel", "pulse", "take", "release", "append", "put", "restore", "invite", "accept", "me", "give_key",
-        "list_hosts", "remove_host",
+        "list_hosts", "remove_host", "drop_removed",
     ]
 
     /// Removes the functions, but for those that the policies of the tables ask. A function cannot be replaced by one that
@@ -34,6 +34,8 @@ enum Schema {
     static let foundation = #"""
         DO $$
         BEGIN
+            -- Where everybody may create in the schema public, what is there must not get into what follows.
+            PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
             IF current_setting('server_version_num')::int < 140000 THEN
                 RAISE EXCEPTION USING ERRCODE = '0A000', MESSAGE = 'PostgreSQL 14 or later is needed';
             END IF;

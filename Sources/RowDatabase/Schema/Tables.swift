@@ -16,6 +16,8 @@ enum Tables {
             name text NOT NULL UNIQUE CHECK (octet_length(name) BETWEEN 1 AND 64),
             identity bytea NOT NULL UNIQUE DEFAULT uuid_send(gen_random_uuid()),
             channel text NOT NULL DEFAULT 'ringback_' || replace(gen_random_uuid()::text, '-', ''),
+            -- How many changes could not be told there.
+            untold bigint NOT NULL DEFAULT 0,
             most_hosts bigint NOT NULL DEFAULT 64,
             created_at timestamptz NOT NULL DEFAULT clock_timestamp()
         );
@@ -41,7 +43,7 @@ enum Tables {
             is_joined boolean NOT NULL
         );
 
-        -- Roles of removed hosts that could not be dropped yet. They cannot log in.
+        -- Roles of removed hosts that are not dropped yet. They cannot log in.
         CREATE TABLE ringback.removed_roles (role_name name PRIMARY KEY);
 
         CREATE TABLE ringback.rows (
