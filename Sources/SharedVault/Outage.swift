@@ -44,8 +44,11 @@ struct Outage: Sendable {
     private(set) var isOfChanges = false
     private var retryAt: Duration = .zero
     private var failures = 0
+    /// Until when sessions are loaded without their rows.
+    private var loadsAt: Duration = .zero
 
     private static let longestPause: Duration = .seconds(15)
+    private static let pauseOfLoading: Duration = .seconds(5)
 
     /// Why it is not asked now; nil if it may be.
     func refusal(at now: Duration) -> RowReason? { now < retryAt ? reason : nil }
@@ -67,7 +70,12 @@ struct Outage: Sendable {
     mutating func ended() { self = Outage() }
 
     /// It may be back.
-    mutating func tryNow() { retryAt = .zero }
+    mutating func tryNow() { (retryAt, loadsAt) = (.zero, .zero) }
+
+    /// Rows could not be read for sessions that are loaded.
+    mutating func noteLoading(at now: Duration) { loadsAt = now + Outage.pauseOfLoading }
+
+    func delaysLoading(at now: Duration) -> Bool { now < loadsAt }
 
     /// When it is to be asked again.
     func pause(at now: Duration) -> Duration { max(retryAt - now, .milliseconds(250)) }

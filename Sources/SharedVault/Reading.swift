@@ -25,7 +25,11 @@ extension SharedVault {
     private func read(_ slots: [VaultSlot]) async -> [RowKey: SharedRow]? {
         let keys = slots.compactMap { try? sealing?.key(of: $0) }
         guard !keys.isEmpty else { return [:] }
-        return try? await read(keys)
+        // A start loads thousands, some at a time. It does not wait for the database each time.
+        guard !outage.delaysLoading(at: now()) else { return nil }
+        let rows = try? await read(keys)
+        if rows == nil { outage.noteLoading(at: now()) }
+        return rows
     }
 
     private func load(
@@ -59,9 +63,10 @@ extension SharedVault {
         }
     }
 
-    /// Sessions are read when the vault is open. A client registration is used when a user signs in, perhaps never here.
+    /// Sessions are loaded when the vault is open. A client registration is used when a user signs in, perhaps never here.
     func listUnread() async {
         unread = Set((try? await local.slots(of: .registration, besides: [])) ?? [])
+        unloaded = Set((try? await local.slots(of: .session, besides: Set(slots.all))) ?? [])
         show()
         if !unread.isEmpty { wakes.continuation.yield() }
     }

@@ -28,6 +28,7 @@ extension SharedVault {
             wakes.continuation.yield()
         }
         slots[slot]?.entry?.isSent = true
+        show()
         if try await compare(row, with: slot) { othersChanges.continuation.yield(slot) }
         // A removed slot needs no record here once the row has it.
         if let entry = slots[slot]?.entry, entry.isHead, entry.content.text == nil { try? await local.remove(slot) }

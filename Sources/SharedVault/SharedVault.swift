@@ -57,6 +57,8 @@ public actor SharedVault: Vault {
     var settling: [(id: LeaseID, key: RowKey)] = []
     /// Slots that nobody may ask for soon, and whose content the database may not have.
     var unread: Set<VaultSlot> = []
+    /// Slots of sessions that are not loaded yet, and whose content the database may not have.
+    var unloaded: Set<VaultSlot> = []
     /// The slot whose row has the record of removed hosts.
     let removalSlot: VaultSlot
     /// The record, by the name of its content.
@@ -109,7 +111,7 @@ public actor SharedVault: Vault {
         showLock(.locked(.locked))
         // The local vault has everything that the database does not have, if it could be written.
         slots.forgetWritten()
-        unread = []
+        (unread, unloaded) = ([], [])
     }
 
     public func rekey(to choice: KeySourceChoice, passphrase: Secret?) async throws(VaultError) {
@@ -168,7 +170,7 @@ public actor SharedVault: Vault {
 
     /// Shows in the status whether the database can be used.
     func show() {
-        let unsent = slots.unsent.count + unread.count
+        let unsent = slots.unsent.count + unread.count + unloaded.count
         if let turn = shown.withLock({ $0.note(outage, unsent: unsent, at: now()) }) { tell(turn) }
     }
 
@@ -190,6 +192,7 @@ public actor SharedVault: Vault {
         let state = SlotState(key: try opened().key(of: slot), stored: text, name: random(RowContent.nameLength))
         slots[slot] = state
         names[state.key] = slot
+        if unloaded.remove(slot) != nil, unloaded.isEmpty { show() }
         return state
     }
 

@@ -62,6 +62,27 @@ import Testing
         #expect(try await two.text(slot) == "registration")
     }
 
+    @Test func `sessions that the first host had count as unsent until they are loaded and sent`() async throws {
+        let local = MemoryVault()
+        let slots = ["work", "gone"].map { VaultSlot(account: $0, binding: "https://id.example ringback") }
+        for slot in slots { await local.store(Secret(slot.account), in: slot) }
+        let one = owner.vault("one", local)
+        _ = try await one.join(as: nil, otherwise: "one", invitation: owner.hosts.invite("one").password)
+        try await one.open(passphrase: nil)
+        #expect(one.status.database?.unsent == 2)
+        #expect(try await one.load(slots[0])?.text == Secret("work"))
+        #expect(one.status.database?.unsent == 1)
+        // Its account is not configured.
+        #expect(try await one.slots(of: .session, besides: [slots[0]]) == [slots[1]])
+        #expect(one.status.database?.unsent == 1)
+        _ = await one.tend()
+        #expect(one.status.database?.unsent == 0)
+        let (two, code) = try await owner.second()
+        _ = try await one.share(with: code)
+        try await two.open(passphrase: nil)
+        #expect(try await two.text(slots[1]) == "gone")
+    }
+
     @Test func `a hint makes the daemon try again at once`() async throws {
         let one = try await owner.first()
         let (two, code) = try await owner.second()

@@ -129,6 +129,24 @@ private let slot = Hosts.slot
         #expect(outage.refusal(at: .seconds(2) + .milliseconds(499)) == .timedOut)
     }
 
+    @Test func `a start that loads many sessions does not wait for the database each time`() async throws {
+        let (wire, local) = (Wire(), MemoryVault())
+        let slots = (0..<9).map { VaultSlot(account: "work\($0)", binding: "https://id.example ringback") }
+        for slot in slots { await local.store(Secret(slot.account), in: slot) }
+        let one = try await hosts.host("one", local: local, fault: wire.fault)
+        wire.set(.notReached)
+        for slot in slots {
+            #expect(try await one.load([slot])[0].get()?.text == Secret(slot.account))
+            // More than the first pause after a failure.
+            hosts.advance(by: .milliseconds(500))
+        }
+        #expect(wire.count(of: "read") == 1)
+        wire.set(.none)
+        hosts.advance(by: .seconds(1))
+        _ = await one.load(slots)
+        #expect(wire.count(of: "read") > 1)
+    }
+
     @Test func `what was to be done when the vault was locked is done when it is open again`() async throws {
         let (wire, local) = (Wire(), RecordingVault())
         try await local.open(passphrase: nil)

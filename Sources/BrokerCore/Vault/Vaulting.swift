@@ -138,7 +138,17 @@ extension SessionManager {
         for (name, lane) in lanes {
             if tails[name] == nil { together.append(lane.id) } else { load(name, isAfterReload: false) }
         }
-        enqueue(inAll: together.map(\.account)) { [together] in await $0.loadInTurn(together, isAfterReload: false) }
+        enqueue(inAll: together.map(\.account)) { [together] in
+            await $0.loadInTurn(together, isAfterReload: false)
+            $0.listTheRest()
+        }
+    }
+
+    /// A vault that hosts share gives the database also the sessions of accounts that are not configured, once it is asked
+    /// for them.
+    private func listTheRest() {
+        let known = Set(lanes.values.map(\.account.slot))
+        work.start { [vault] in _ = try? await vault.slots(of: .session, besides: known) }
     }
 
     func load(_ name: AccountName, isAfterReload: Bool) {
