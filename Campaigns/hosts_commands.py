@@ -8,6 +8,8 @@ import subprocess
 from hosts_place import OWNER, Fleet, Host
 from house import until
 
+# How a role's password is given to the server: what it is checked with, without the password.
+VERIFIER = "SCRAM-SHA-256$"
 COMMANDS = ["init", "join", "move", "invite", "share", "hosts", "remove-host", "status", "migrate"]
 
 
@@ -20,16 +22,29 @@ def commands(chosen, report):
         typed.add(what.split()[0])
         report.note(is_right, f"vault {what}", why)
 
+    def keep_from_log(passwords, what, former):
+        """The server logs each statement: a verifier that was not there before is in its log, and no password is. Returns how
+        many verifiers there are."""
+        log = fleet.database.log()
+        count = log.count(VERIFIER)
+        expect(count > former, what, "no new verifier is in the server's log: the search would not find a password")
+        expect(not any(password in log for password in passwords), what, "the password is in the server's log")
+        return count
+
     try:
         database = fleet.database.administrator()
         first = fleet.hosts[0]
         # The fleet was made by init and join.
         typed |= {"init", "join"}
+        fleet.database.log_statements()
+        verifiers = fleet.database.log().count(VERIFIER)
         said = fleet.administrate("init", database, "--owner", "eve", "--host-url", fleet.database.url("10.77.0.1"))
         password = re.search(r"^The invitation's password, for 60 min: (\S{40,})$", said, re.M)
-        store = re.search(r'^\[vault\]\nstore = "(postgresql://ringback_[0-9a-f]{20}@10.77.0.1/vault\?sslrootcert=\S+)"$', said, re.M)
+        store = re.search(r'^\[vault\]\nstore = "(postgresql://ringback_[0-9a-f]{20}@10.77.0.1/vault\?sslrootcert=\S+)"$', said,
+                          re.M)
         expect(password and store, "init", said)
-        expect(password and password.group(1) not in fleet.database.log(), "init", "the password is in the server's log")
+        passwords = [password.group(1)] if password else []
+        verifiers = keep_from_log(passwords, "init", verifiers)
         said = fleet.administrate("migrate", database)
         expect(said == "", "migrate", said)
         said = fleet.administrate("status", database, status=1)
@@ -45,6 +60,8 @@ def commands(chosen, report):
         said = first.type("vault", "invite")
         password = re.search(r"^The invitation's password, for \S.*: (\S{40,})$", said, re.M).group(1)
         typed.add("invite")
+        passwords.append(password)
+        verifiers = keep_from_log(passwords, "invite", verifiers)
         late = Host(fleet, "late")
         late.configure(store=re.search(r'^store = "(.+)"$', said, re.M).group(1))
         late.start()
@@ -63,17 +80,23 @@ def commands(chosen, report):
         out, err = waits.communicate(timeout=60)
         expect(waits.returncode == 0 and "The vault is open" in out, "join", f"{waits.returncode} {out} {err}")
         until("the session on the second host", lambda: late.token and late.token == first.token)
+        # A host that joins takes a password of its own, which it tells nobody; the invitation's ends.
+        keep_from_log(passwords, "join", verifiers)
 
         said = first.type("vault", "hosts")
         expect(f"{first.name} (this one)" in said and "late" in said, "hosts", said)
-        role = next(host["role"] for host in json.loads(first.type("vault", "hosts", "--json"))["hosts"] if host["name"] == "late")
+        hosts = json.loads(first.type("vault", "hosts", "--json"))["hosts"]
+        role = next(host["role"] for host in hosts if host["name"] == "late")
         before, token = fleet.requests, late.token
         said = first.type("vault", "remove-host", "late")
-        expect("late was removed" in said and fleet.requests == before + 1, "remove-host", f"{said}, {fleet.requests - before} refreshes")
+        expect("late was removed" in said and fleet.requests == before + 1, "remove-host",
+               f"{said}, {fleet.requests - before} refreshes")
         expect(fleet.is_honoured(first.token) and first.token != token, "remove-host", "the session was not refreshed")
-        expect(fleet.database.sql(f"select count(*) from pg_roles where rolname = '{role}'") == "0", "remove-host", "its role is there")
+        expect(fleet.database.sql(f"select count(*) from pg_roles where rolname = '{role}'") == "0", "remove-host",
+               "its role is there")
         status, answer = late.refresh()
-        expect(status != 200 and fleet.is_honoured(first.token), "remove-host", f"a removed host's refresh answered {status} {answer}")
+        expect(status != 200 and fleet.is_honoured(first.token), "remove-host",
+               f"a removed host's refresh answered {status} {answer}")
         expect("late" not in first.type("vault", "hosts"), "hosts", "the removed host is listed")
         missing = sorted(set(COMMANDS) - typed)
         report.note(not missing, "commands", f"not typed: {missing}")

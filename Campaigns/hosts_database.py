@@ -2,6 +2,7 @@
 
 import glob
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -82,7 +83,8 @@ class Database:
             "umask 077; openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=authority -keyout ca.key -out ca.pem"
             f" && openssl req -newkey rsa:2048 -nodes -subj /CN={PRIMARY} -keyout server.key -out server.csr"
             f" && printf 'subjectAltName={names}' >names"
-            " && openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names -out server.pem"
+            " && openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names"
+            " -out server.pem"
             " && chmod 644 ca.pem")
         self.run([*self.user, "sh", "-c", script])
 
@@ -121,15 +123,22 @@ class Database:
         until("PostgreSQL", lambda: subprocess.run(ready, env=self.environment).returncode == 0
               or self.servers[address].poll() is not None, 60)
         if self.servers[address].poll() is not None:
-            raise Trouble("PostgreSQL did not start: " + self.log())
+            raise Trouble("PostgreSQL did not start: " + self.log()[-800:])
 
     def settings(self, address):
         return [f"listen_addresses={address}", "ssl=on", f"ssl_cert_file={self.directory}/server.pem",
                 f"ssl_key_file={self.directory}/server.key"]
 
     def log(self):
+        """All that the servers have written into their log."""
         with open(os.path.join(self.directory, "log"), errors="replace") as file:
-            return file.read()[-800:]
+            return file.read()
+
+    def log_statements(self, address=PRIMARY):
+        """Each statement is in its log from now on, with its parameters."""
+        self.sql("alter system set log_statement = 'all'", address=address)
+        self.sql("select pg_reload_conf()", address=address)
+        until("the server to log statements", lambda: self.sql("show log_statement", address=address) == "all")
 
     def processes(self, address=PRIMARY):
         first = self.servers[address].pid
@@ -152,8 +161,8 @@ class Database:
     def sql(self, text, database=DATABASE, address=PRIMARY):
         """What a superuser reads or changes."""
         done = subprocess.run(
-            [os.path.join(self.programs, "psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-h", self.socket(address), "-U", "postgres",
-             "-d", database], env=self.environment, input=text, capture_output=True, text=True, timeout=120)
+            [os.path.join(self.programs, "psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-h", self.socket(address),
+             "-U", "postgres", "-d", database], env=self.environment, input=text, capture_output=True, text=True, timeout=120)
         if done.returncode:
             raise Trouble(f"psql: {done.stderr[:400]}")
         return done.stdout.strip()
@@ -163,7 +172,7 @@ class Database:
         self.sql("update ringback.rows set lease_until = clock_timestamp() where lease_until is not null", address=address)
 
     def search(self, texts, address=PRIMARY):
-        """In which of the server's files each of these texts is, and how many bytes were searched."""
+        """In which of the server's files each of these texts (or patterns of bytes) is, and how many bytes were searched."""
         self.sql("checkpoint", address=address)
         found, size = {text: [] for text in texts}, 0
         paths = [os.path.join(place, name) for place, _, names in os.walk(self.place(address)) for name in names]
@@ -175,7 +184,7 @@ class Database:
                 continue
             size += len(content)
             for text in texts:
-                if text.encode() in content:
+                if text.search(content) if isinstance(text, re.Pattern) else text.encode() in content:
                     found[text].append(os.path.basename(path))
         return found, size
 
@@ -251,7 +260,8 @@ class Database:
         self.pooler = subprocess.Popen([*self.hub.prefix, *self.user, pooler(), "-q", settings], cwd=directory,
                                        env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                        stderr=subprocess.DEVNULL)
-        until("pgbouncer", lambda: os.path.exists(os.path.join(directory, f".s.PGSQL.{PORT}")) or self.pooler.poll() is not None)
+        until("pgbouncer", lambda: os.path.exists(os.path.join(directory, f".s.PGSQL.{PORT}"))
+              or self.pooler.poll() is not None)
         if self.pooler.poll() is not None:
             with open(os.path.join(directory, "log"), errors="replace") as file:
                 raise Trouble("pgbouncer ended: " + file.read()[-500:])

@@ -6,8 +6,11 @@ from hosts_place import SESSION, STEP, Fleet, measured
 from house import until
 from report import table
 
-# A caller's own bound, in seconds, and some more for the answer to come.
-BOUND, MORE = 5, 3
+# A caller's own bound, in seconds, and some more for the answer to come. A longer bound than anything that a host waits for.
+BOUND, MORE, LONG_BOUND = 5, 3, 30
+# Bounds, in seconds, on what a host does without the database, which it waits five seconds for, and on what it does when the
+# database is back.
+ALONE, BACK = 15, 60
 HOUR = 3_600
 
 
@@ -38,14 +41,22 @@ def serves(fleet, report, where):
         report.note(status == 200 and took < BOUND, where, f"{host.name} answered {status} after {took:.1f} s")
 
 
-def asks_in_vain(fleet, report, where):
-    """An expired session that cannot be refreshed now: an answer within the caller's bound, and no request."""
+def asks_in_vain(fleet, report, where, is_silent=False):
+    """An expired session that cannot be refreshed now: no request, the account keeps its session, and the caller gets 503
+    `vault_unreachable` within its bound, as docs/many-hosts.md promises. Where the database `is_silent`, a host waits for it,
+    and a caller whose own bound is over before that gets 504 `timeout` (docs/api.md): then one with a longer bound asks."""
     before = fleet.requests
     for host in fleet.hosts:
-        (status, answer), took = measured(lambda host=host: host.api("GET", f"{SESSION}?timeout={BOUND}"))
-        report.note(status != 200 and took < BOUND + MORE, where,
-                    f"{host.name} answered {status} {answer.get('code')} after {took:.1f} s")
-        report.note(host.held()[0] not in ("signed_out", "expired"), where, f"{host.name}: {host.held()}")
+        for bound in [BOUND, LONG_BOUND]:
+            (status, answer), took = measured(lambda host=host, bound=bound: host.api("GET", f"{SESSION}?timeout={bound}"))
+            given = status, answer.get("code")
+            is_over = is_silent and bound == BOUND and given == (504, "timeout") and took > BOUND - 1
+            report.note((is_over or given == (503, "vault_unreachable")) and took < bound + MORE, where,
+                        f"{host.name} answered {given} after {took:.1f} s of {bound}")
+            held = host.held()
+            report.note(held[0] in ("authenticated", "refreshing"), where, f"{host.name}: the account is {held}")
+            if not is_over:
+                break
     report.note(fleet.requests == before, where, f"{fleet.requests - before} refresh requests without the database")
 
 
@@ -74,25 +85,86 @@ def killed(fleet, report, rows):
     report.note(not any(known), where, f"the status says that it is reachable: {known}")
     fleet.database.start()
     before = fleet.requests
-    _, took = measured(lambda: until("the hosts to refresh again", lambda: all(host.token for host in fleet.hosts), 60))
-    rows.append(["killed, until every host had a token again", f"{took:.1f} s"])
-    report.note(fleet.requests == before + 1, where, f"{fleet.requests - before} refresh requests when it was back")
+    rows.append(["killed, until every host had a token again", f"{refreshed_again(fleet, report, where, before):.1f} s"])
     refreshes(fleet, report, where)
+
+
+def refreshed_again(fleet, report, where, before):
+    """The database is back, and the session expired meanwhile: one refresh, and all hosts have its token. `before` is how many
+    refresh requests there were when it came back. Returns the seconds until every host had a token."""
+    _, took = measured(lambda: until("the hosts to refresh again", lambda: all(host.token for host in fleet.hosts), BACK))
+    until("the hosts to agree", fleet.agreed, BACK)
+    report.note(fleet.requests == before + 1, where, f"{fleet.requests - before} refresh requests when it was back")
+    return took
 
 
 def frozen(fleet, report, rows):
     """Its processes are stopped: connections stay, and nothing is answered."""
     where = "the database frozen"
+    former = fleet.agreed()
     fleet.database.signal(signal.SIGSTOP)
     serves(fleet, report, where)
+    # A host starts without it, and serves what it has.
+    host = fleet.hosts[0]
+    _, took = measured(lambda: (host.restart(), until("the session after a start", lambda: host.token, ALONE)))
+    report.note(former and host.token == former, where, "a host that was started does not serve its session")
+    report.note(took < ALONE, where, f"a host that was started served its session after {took:.1f} s")
+    rows.append(["frozen, until a host that was started served its session", f"{took:.1f} s"])
     fleet.clock.advance(STEP)
-    asks_in_vain(fleet, report, where)
+    asks_in_vain(fleet, report, where, is_silent=True)
     serves_status = [measured(lambda host=host: host.api("GET", "/v1/status"))[1] for host in fleet.hosts]
     report.note(max(serves_status) < BOUND, where, f"a status took {max(serves_status):.1f} s")
+    before = fleet.requests
     fleet.database.signal(signal.SIGCONT)
-    _, took = measured(lambda: until("the hosts to refresh again", lambda: all(host.token for host in fleet.hosts), 60))
-    rows.append(["frozen, until every host had a token again", f"{took:.1f} s"])
+    rows.append(["frozen, until every host had a token again", f"{refreshed_again(fleet, report, where, before):.1f} s"])
     refreshes(fleet, report, where)
+
+
+def frozen_changes(fleet, report, rows):
+    """A sign-out, a sign-in, and both, made while the database is frozen: they are answered, and the other hosts have them when
+    it is back."""
+    first, second, third = fleet.hosts
+    for by, into in [(second, None), (None, third), (second, third), (first, first)]:
+        where = " and ".join(f"a sign-{way} on {host.name}" for way, host in [("out", by), ("in", into)] if host)
+        where += " while the database is frozen"
+        former, before = fleet.agreed(), fleet.requests
+        fleet.database.signal(signal.SIGSTOP)
+        spans = []
+        if by:
+            (status, answer), took = measured(lambda by=by: by.api("DELETE", SESSION))
+            spans.append(took)
+            report.note((status, answer.get("state"), answer.get("had_session")) == (200, "unauthenticated", True), where,
+                        f"the sign-out answered {status} {answer}")
+            report.note(by.token is None, where, "it is still served there")
+        token = None
+        if into:
+            spans.append(measured(into.sign_in)[1])
+            token = into.token
+            report.note(token not in (None, former), where, "the new session is not served there")
+        report.note(max(spans) < ALONE, where, f"it was answered after {max(spans):.1f} s")
+        others = [host.token for host in fleet.hosts if host not in (by, into)]
+        report.note(set(others) == {former}, where, "another host knows of it already: the database is not frozen")
+        fleet.database.signal(signal.SIGCONT)
+        _, took = measured(lambda token=token: reach_all(fleet, token))
+        what = f"frozen, sign-{'out and sign-in' if by and into else 'out' if by else 'in'}"
+        rows += [[f"{what}, until it was answered", f"{max(spans):.1f} s"], [f"{what}, back until all had it", f"{took:.1f} s"]]
+        states = [host.held() for host in fleet.hosts]
+        wanted = ("authenticated" if token else "unauthenticated", None)
+        report.note(set(states) == {wanted}, where, f"the accounts are {states}")
+        report.note(fleet.requests == before, where, f"{fleet.requests - before} refresh requests")
+        if token:
+            report.note(fleet.is_honoured(token), where, "the provider does not honour the new session's token")
+        else:
+            until("the provider to be told of the sign-out", lambda former=former: not fleet.is_honoured(former), BACK)
+    refreshes(fleet, report, "after changes while the database was frozen")
+
+
+def reach_all(fleet, token):
+    """Until the database has what each host has changed, and all hosts serve this token; without one, until none serves any."""
+    for host in fleet.hosts:
+        until_sent(fleet, host)
+    until("a change that was made without the database to reach every host",
+          lambda: all(host.token == token for host in fleet.hosts), BACK)
 
 
 def cut_off(fleet, report, rows):
@@ -177,7 +249,7 @@ def outage(chosen, report):
     rows = []
     try:
         fleet.sign_in()
-        for step in [killed, frozen, cut_off, stopped, clocks]:
+        for step in [killed, frozen, frozen_changes, cut_off, stopped, clocks]:
             step(fleet, report, rows)
             if not fleet.is_honoured(fleet.hosts[0].token):
                 fleet.sign_in()

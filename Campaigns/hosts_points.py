@@ -15,7 +15,6 @@ from hosts_tap import COMMITTED, EXECUTED, HOWS, is_stopped
 from house import Died, until
 from report import progress, table
 from shim import STOP
-from stage import Trouble
 
 SHORT_STRIDE = 11
 # The statements of the short form: the row is taken; the first content is appended.

@@ -159,8 +159,8 @@ def gone(fleet, report, rows):
     report.note(status == 200, where, f"the refresh that was on its way answered {status}")
     serves(fleet, report, where)
     fleet.clock.advance(STEP)
-    asks_in_vain(fleet, report, where)
-    asks_in_vain(fleet, report, where)
+    asks_in_vain(fleet, report, where, is_silent=True)
+    asks_in_vain(fleet, report, where, is_silent=True)
     left = fleet.database.sql(backends)
     fleet.database.signal(signal.SIGCONT, STANDBY)
     before = fleet.requests
