@@ -92,7 +92,10 @@ public final class PostgresListener: Sendable {
             if isStopped.withLock({ $0 }) { return }
             // Also when it is called: the network may be another one, and the connection dead.
             if event != .readable {
+                let former = channel
                 if listens { _ = try listen(session, from: &channel) }
+                // What was told there before is not known.
+                if channel != former { report(.notified(plan.renewal)) }
                 try ask(session)
                 next = .now + interval
             }
@@ -116,16 +119,18 @@ public final class PostgresListener: Sendable {
         let answer = try session.run("SELECT pg_catalog.pg_backend_pid()", [], until: deadline)
         guard answer.count == 1 else { throw .malformed }
         guard try answer[0].integer(0) == session.backend else { return false }
-        let named = try session.run(plan.channel, plan.values, until: deadline)
-        guard named.count == 1 else { throw .malformed }
-        let channel = try named[0].text(0)
-        let isName = channel.utf8.allSatisfy { byte in
-            (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte) || byte == UInt8(ascii: "_")
+        while true {
+            let named = try session.run(plan.channel, plan.values, until: deadline)
+            guard named.count == 1 else { throw .malformed }
+            let channel = try named[0].text(0)
+            let isName = channel.utf8.allSatisfy { byte in
+                (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte) || byte == UInt8(ascii: "_")
+            }
+            guard isName, (1...63).contains(channel.utf8.count) else { throw .malformed }
+            // Otherwise it may have another name again by now.
+            guard channel != former else { return true }
+            try session.run(script: "UNLISTEN *; LISTEN \"\(channel)\"", until: deadline)
+            former = channel
         }
-        guard isName, (1...63).contains(channel.utf8.count) else { throw .malformed }
-        guard channel != former else { return true }
-        try session.run(script: "UNLISTEN *; LISTEN \"\(channel)\"", until: deadline)
-        former = channel
-        return true
     }
 }

@@ -28,7 +28,7 @@ extension SharedVault {
         // A start loads thousands, some at a time. It does not wait for the database each time.
         guard !outage.delaysLoading(at: now()) else { return nil }
         let rows = try? await read(keys)
-        if rows == nil { outage.noteLoading(at: now()) }
+        if rows == nil, outage.reason != nil { outage.noteLoading(at: now()) }
         return rows
     }
 
@@ -45,6 +45,10 @@ extension SharedVault {
             let stored = try? found.get()
             let state = try vault.note(stored?.text, in: slot)
             let name = state.entry?.content.name
+            if rows == nil {
+                vault.slots[slot]?.isOverlooked = true
+                vault.wakes.continuation.yield()
+            }
             if let rows {
                 do throws(VaultError) {
                     if try await !vault.send(slot) { try await vault.compare(rows[state.key], with: slot) }

@@ -98,6 +98,7 @@ extension SharedVault {
             // There is nothing to remove.
             slots[slot]?.entry = nil
             slots[slot]?.base = nil
+            show()
             return try await local.remove(slot)
         }
         if case .put = entry.origin {

@@ -193,6 +193,7 @@ public actor SharedVault: Vault {
         slots[slot] = state
         names[state.key] = slot
         if unloaded.remove(slot) != nil, unloaded.isEmpty { show() }
+        if state.entry?.isSent == false { wakes.continuation.yield() }
         return state
     }
 

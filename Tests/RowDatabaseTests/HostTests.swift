@@ -128,6 +128,24 @@ struct `Hosts of an owner` {
         #expect(try await laptop.rows.remove(host: another.role))
     }
 
+    @Test func `two hosts that lock each other's lines are removed all the same`() async throws {
+        let house = try await VaultHouse("vault")
+        let laptop = try await house.host("laptop", of: Fresh.owner())
+        var lost: [Member] = []
+        for name in ["one", "two"] {
+            lost.append(try await house.join(name, try await laptop.rows.invite(lasting: .seconds(600))))
+        }
+        let clients = try lost.map { try house.client($0.role, $0.password) }
+        for (client, other) in zip(clients, lost.reversed()) {
+            try await client.run(script: "BEGIN; SELECT ringback.give_key(1, '\(other.role)', '\\x00')", within: limit)
+        }
+        for host in lost { #expect(try await laptop.rows.remove(host: host.role)) }
+        for client in clients {
+            await #expect(throws: (any Error).self) { try await client.run("SELECT 1", within: limit) }
+        }
+        #expect(try await laptop.rows.hosts().map(\.name) == ["laptop"])
+    }
+
     @Test func `hosts of another owner cannot be listed, given a key or removed`() async throws {
         let house = try await VaultHouse("vault")
         let ada = try await house.host("laptop", of: Fresh.owner())

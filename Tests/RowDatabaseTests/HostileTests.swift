@@ -76,7 +76,7 @@ struct `Two people in one database` {
             "ALTER DEFAULT PRIVILEGES FOR ROLE ringback_owner GRANT ALL ON TABLES TO PUBLIC",
             "SELECT ringback.owner()", "SELECT ringback.enter(1)", "SELECT * FROM ringback.parts(1, '{}')",
             "SELECT ringback.tell(1, 'x')", "SELECT ringback.end_role('\(ada.role)')",
-            "SELECT ringback.end_connections('\(ada.role)'::regrole)",
+            "SELECT ringback.end_connections('\(ada.role)'::regrole)", "SELECT ringback.lock_host(1, '\(ada.role)')",
             "SELECT ringback.make_role(1, '', 1)",
             "SELECT ringback.admit(1, 'x', '', 1)", "SELECT ringback.check_administrator(1)",
             "SELECT * FROM ringback.list_facts(1)",

@@ -141,6 +141,8 @@ private let slot = Hosts.slot
             hosts.advance(by: .milliseconds(500))
         }
         #expect(wire.count(of: "read") == 1)
+        // What was loaded without its row is looked at when the database is back.
+        #expect(await one.slots.overlooked.isSuperset(of: slots))
         wire.set(.none)
         hosts.advance(by: .seconds(1))
         _ = await one.load(slots)

@@ -178,6 +178,8 @@ enum HostFunctions {
         CREATE OR REPLACE FUNCTION ringback.end_connections(p_role oid) RETURNS void
             LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
         BEGIN
+            -- A transaction sees the connections of the time when it first looked.
+            PERFORM pg_stat_clear_snapshot();
             PERFORM pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity
                 WHERE usesysid = p_role AND pid <> pg_backend_pid();
         END $$;
@@ -214,6 +216,8 @@ enum HostFunctions {
             SELECT role_name INTO left_over FROM ringback.removed_roles
                 WHERE p_role IS NULL OR role_name = p_role ORDER BY random() LIMIT 1;
             IF NOT FOUND THEN RETURN false; END IF;
+            -- It cannot log in any more. It may have done so while it was removed.
+            PERFORM ringback.end_connections((SELECT oid FROM pg_catalog.pg_roles WHERE rolname = left_over));
             BEGIN
                 EXECUTE format('DROP OWNED BY %I CASCADE', left_over);
                 EXECUTE format('DROP ROLE %I', left_over);
@@ -225,6 +229,13 @@ enum HostFunctions {
             RETURN true;
         END $$;
 
+        CREATE OR REPLACE FUNCTION ringback.lock_host(p_owner bigint, p_role text) RETURNS void
+            LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+        BEGIN
+            PERFORM FROM ringback.owners WHERE owner = p_owner FOR UPDATE;
+            PERFORM FROM ringback.hosts WHERE owner = p_owner AND role_name = p_role FOR UPDATE;
+        END $$;
+
         CREATE OR REPLACE FUNCTION ringback.remove_host(p_schema bigint, p_role text) RETURNS boolean
             LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         DECLARE
@@ -232,9 +243,19 @@ enum HostFunctions {
         BEGIN
             -- It may have locked what is asked for next.
             PERFORM ringback.end_connections(role) FROM ringback.hosts WHERE owner = o AND role_name = p_role;
-            -- Of several that remove it at once, one does.
-            PERFORM FROM ringback.hosts WHERE owner = o AND role_name = p_role FOR UPDATE;
             IF NOT FOUND THEN RETURN false; END IF;
+            BEGIN
+                PERFORM set_config('lock_timeout', '1s', true);
+                PERFORM ringback.lock_host(o, p_role);
+            EXCEPTION WHEN lock_not_available THEN
+                -- So may another host of this owner, to protect it. The others connect again.
+                PERFORM ringback.end_connections(role) FROM ringback.hosts
+                    WHERE owner = o AND role <> ringback.login();
+                PERFORM ringback.lock_host(o, p_role);
+            END;
+            PERFORM set_config('lock_timeout', '3s', true);
+            -- Of several that remove it at once, one does.
+            IF NOT EXISTS (SELECT FROM ringback.hosts WHERE owner = o AND role_name = p_role) THEN RETURN false; END IF;
             PERFORM ringback.end_role(p_role::name);
             -- The host knows the channel. The others ask for the new one, also now and then without being told.
             PERFORM ringback.tell(o, '*');
