@@ -103,7 +103,9 @@ class Chromium(Browser):
     def click(self, tab, css):
         session = self.session(tab.handle)
         self.call("Target.activateTarget", targetId=tab.handle)
-        where = self.run(tab.handle, f"(() => {{ let e = document.querySelector({json.dumps(css)}); e.scrollIntoView(); "
+        # A page gets no click of the mouse before it has been drawn.
+        where = self.run(tab.handle, "(async () => { for (let n = 0; n < 2; n++) await new Promise(requestAnimationFrame); "
+                                     f"let e = document.querySelector({json.dumps(css)}); e.scrollIntoView(); "
                                      "let r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2] })()")
         for kind in ["mousePressed", "mouseReleased"]:
             self.call("Input.dispatchMouseEvent", session, type=kind, x=where[0], y=where[1], button="left", clickCount=1)
