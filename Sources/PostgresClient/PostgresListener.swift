@@ -94,7 +94,7 @@ public final class PostgresListener: Sendable {
             if event != .readable {
                 let former = channel
                 if listens { _ = try listen(session, from: &channel) }
-                // What was told there before is not known.
+                // Notifications at the new channel were missed until now.
                 if channel != former { report(.notified(plan.renewal)) }
                 try ask(session)
                 next = .now + interval
@@ -127,7 +127,7 @@ public final class PostgresListener: Sendable {
                 (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte) || byte == UInt8(ascii: "_")
             }
             guard isName, (1...63).contains(channel.utf8.count) else { throw .malformed }
-            // Otherwise it may have another name again by now.
+            // The name may have changed again before LISTEN took effect: it is asked for until it is the one listened at.
             guard channel != former else { return true }
             try session.run(script: "UNLISTEN *; LISTEN \"\(channel)\"", until: deadline)
             former = channel

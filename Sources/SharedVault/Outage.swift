@@ -75,6 +75,7 @@ struct Outage: Sendable {
     /// Rows could not be read for sessions that are loaded.
     mutating func noteLoading(at now: Duration) { loadsAt = now + Outage.pauseOfLoading }
 
+    /// True for five seconds after that.
     func delaysLoading(at now: Duration) -> Bool { now < loadsAt }
 
     /// When it is to be asked again.

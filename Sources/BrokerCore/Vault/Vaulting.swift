@@ -144,8 +144,8 @@ extension SessionManager {
         }
     }
 
-    /// A vault that hosts share gives the database also the sessions of accounts that are not configured, once it is asked
-    /// for them.
+    /// Asks the vault for the sessions of accounts that are not configured. A vault that hosts share gives a session to the
+    /// database only after it was asked for it.
     private func listTheRest() {
         let known = Set(lanes.values.map(\.account.slot))
         work.start { [vault] in _ = try? await vault.slots(of: .session, besides: known) }

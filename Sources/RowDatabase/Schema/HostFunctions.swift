@@ -178,7 +178,7 @@ enum HostFunctions {
         CREATE OR REPLACE FUNCTION ringback.end_connections(p_role oid) RETURNS void
             LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
         BEGIN
-            -- A transaction sees the connections of the time when it first looked.
+            -- Without this, a transaction that looks again sees the connections of the first time.
             PERFORM pg_stat_clear_snapshot();
             PERFORM pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity
                 WHERE usesysid = p_role AND pid <> pg_backend_pid();
@@ -216,7 +216,7 @@ enum HostFunctions {
             SELECT role_name INTO left_over FROM ringback.removed_roles
                 WHERE p_role IS NULL OR role_name = p_role ORDER BY random() LIMIT 1;
             IF NOT FOUND THEN RETURN false; END IF;
-            -- It cannot log in any more. It may have done so while it was removed.
+            -- The role cannot log in any more, but may have connected just before.
             PERFORM ringback.end_connections((SELECT oid FROM pg_catalog.pg_roles WHERE rolname = left_over));
             BEGIN
                 EXECUTE format('DROP OWNED BY %I CASCADE', left_over);
@@ -241,14 +241,15 @@ enum HostFunctions {
         DECLARE
             o bigint := ringback.enter(p_schema);
         BEGIN
-            -- It may have locked what is asked for next.
+            -- The host that is removed may hold locks that are needed here. They end with its connections.
             PERFORM ringback.end_connections(role) FROM ringback.hosts WHERE owner = o AND role_name = p_role;
             IF NOT FOUND THEN RETURN false; END IF;
             BEGIN
                 PERFORM set_config('lock_timeout', '1s', true);
                 PERFORM ringback.lock_host(o, p_role);
             EXCEPTION WHEN lock_not_available THEN
-                -- So may another host of this owner, to protect it. The others connect again.
+                -- Another host of this owner holds the lock, perhaps on purpose. The connections of all of them end; they
+                -- connect again.
                 PERFORM ringback.end_connections(role) FROM ringback.hosts
                     WHERE owner = o AND role <> ringback.login();
                 PERFORM ringback.lock_host(o, p_role);
