@@ -82,11 +82,7 @@ private let layers: [Set<String>] = [
     ],
 ]
 
-private let mostFiles = 25
 private let mostLines = (type: 600, actor: 800)
-/// So many files of a folder may begin with the first word of its name before that is a family of repeated names.
-private let mostNamesakes = 3
-private let fewestWords = 3  // A string of so many is a sentence or a part of one.
 
 @Suite struct `The layout of the sources` {
     private let tree: SourceTree
@@ -169,85 +165,11 @@ private let fewestWords = 3  // A string of so many is a sentence or a part of o
         #expect(starters.map(\.name) == ["Work"])
     }
 
-    /// Errors and findings of the broker and the vault are facts: their sentences are in `APIServer/Sentences`.
-    @Test func `the broker, the kinds of account and the vault have no sentences`() {
-        let files = ["BrokerCore", "KeptFiles", "OAuthSignIn", "SessionVault", "SupabaseSignIn"].flatMap {
-            tree.files(of: $0)
-        }
-        let sentences = files.map { file in
-            (file.path, file.source.strings.count { $0.split(separator: " ").count >= fewestWords })
-        }
-        expect(
-            Dictionary(uniqueKeysWithValues: sentences.filter { $0.1 > 0 }), isWithin: LayoutDebts.sentences,
-            "LayoutDebts.sentences")
-    }
-
-    // MARK: Sizes and names
-
-    @Test(arguments: ["Sources", "Tests"]) func `a file has at most 300 lines`(folder: String) throws {
-        for (path, text) in try SourceTree.texts(below: SourceTree.folder(folder)) {
-            let lines = text.split(separator: "\n", omittingEmptySubsequences: false).count
-            #expect(lines <= 301, "\(folder)/\(path) has \(lines) lines")
-        }
-    }
-
-    @Test func `a folder has at most 25 files`() {
-        expect(
-            tree.folders.mapValues(\.count).filter { $0.value > mostFiles }, isWithin: LayoutDebts.folders,
-            "LayoutDebts.folders")
-    }
+    // MARK: Sizes
 
     @Test func `a type has at most 600 lines of code over all its extensions, an actor 800`() {
         let sizes = tree.types.filter { $0.value.lines > ($0.value.isActor ? mostLines.actor : mostLines.type) }
         expect(sizes.mapValues(\.lines), isWithin: LayoutDebts.types, "LayoutDebts.types")
-    }
-
-    @Test func `a file does not repeat the name of its folder`() {
-        let repeated = tree.folders.compactMapValues { files -> Int? in
-            let count = namesakes(files).count
-            return count == 0 ? nil : count
-        }
-        expect(repeated, isWithin: LayoutDebts.prefixes, "LayoutDebts.prefixes")
-    }
-
-    /// The files whose names begin with the name of their folder and go on. The first word of a target's name may begin a
-    /// few of its files: `HTTPFields` of `HTTPMessages` has to be told from other fields elsewhere. A file that is named
-    /// after a type it declares keeps that name, since the type is looked for by it: but not two folders below its target,
-    /// where it repeats the name of none of them.
-    private func namesakes(_ files: [SourceTree.File]) -> [SourceTree.File] {
-        guard let folder = files.first?.folder, let name = folder.split(separator: "/").last else { return [] }
-        let path = folder.split(separator: "/")
-        if path.count > 2 {
-            return files.filter { file in path.dropFirst().contains { goesOn(file.name, singular($0)) } }
-        }
-        let whole = singular(name)
-        let first = firstWord(name)
-        let isNamesake = { (file: SourceTree.File, prefix: Substring) in
-            goesOn(file.name, prefix)
-                && !file.source.parts.contains { $0.keyword != "extension" && $0.name == file.name }
-        }
-        let isTarget = !folder.contains("/")
-        let family = files.filter { isNamesake($0, first) }
-        if family.count > (isTarget && first != whole ? mostNamesakes : 0) { return family }
-        return files.filter { isNamesake($0, whole) }
-    }
-
-    private func goesOn(_ name: String, _ prefix: Substring) -> Bool {
-        name.hasPrefix(prefix) && name.dropFirst(prefix.count).first?.isUppercase == true
-    }
-
-    private func singular(_ name: Substring) -> Substring { name.hasSuffix("s") ? name.dropLast() : name }
-
-    /// `Callback` of `CallbackListener`, `HTTP` of `HTTPMessages`.
-    private func firstWord(_ name: Substring) -> Substring {
-        let letters = Array(name)
-        for index in letters.indices.dropFirst() where letters[index].isUppercase {
-            let endsWord = !letters[index - 1].isUppercase
-            let beginsNext = index + 1 < letters.count && !letters[index + 1].isUppercase
-            // The O of OAuth is no word.
-            if index > 1, endsWord || beginsNext { return name.prefix(index) }
-        }
-        return name
     }
 
     /// Nothing breaks a rule but the debts, by no more than they say; and a debt that is paid, or for a tenth, is taken off.

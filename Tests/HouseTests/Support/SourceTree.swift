@@ -10,8 +10,6 @@ struct SourceTree {
         let source: SourceText
 
         var target: String { String(path.split(separator: "/")[0]) }
-        /// Below Sources.
-        var folder: String { path.split(separator: "/").dropLast().joined(separator: "/") }
         /// Without `.swift`.
         var name: String { String(path.split(separator: "/").last?.dropLast(6) ?? "") }
     }
@@ -43,9 +41,6 @@ struct SourceTree {
     var targets: Set<String> { Set(files.map(\.target)) }
 
     func files(of target: String) -> [File] { files.filter { $0.target == target } }
-
-    /// The files that are in each folder, not those in folders below it.
-    var folders: [String: [File]] { Dictionary(grouping: files, by: \.folder) }
 
     struct TypeSize {
         var lines = 0
