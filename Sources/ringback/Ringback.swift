@@ -25,7 +25,7 @@ struct Ringback: ParsableCommand {
             CommandGroup(
                 name: "Begin",
                 subcommands: [
-                    Demo.self, AccountVerbs.self, Import.self, Use.self, ConfigVerbs.self, ClientMetadata.self,
+                    Demo.self, AccountVerbs.self, Use.self, ConfigVerbs.self, ClientMetadata.self,
                     Install.self,
                 ]),
             CommandGroup(

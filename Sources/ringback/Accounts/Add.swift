@@ -69,17 +69,12 @@ struct AccountAdd: ParsableCommand {
     }
 
     mutating func run() throws {
-        try add(isSessionTakenOver: false)
+        let hasShownURIs = try readMissing()
+        try write(showsURIs: !hasShownURIs, showsNext: !login)
         guard login else { return }
         let words = [name] + (daemon.socket.map { ["--socket", $0] } ?? []) + (json.isWanted ? ["--json"] : [])
         let verb = try Login.parse(words + (replace ? ["--again"] : []))
         try verb.run()
-    }
-
-    /// Adds the account. The next command is not shown if a session is taken over afterwards.
-    mutating func add(isSessionTakenOver: Bool) throws {
-        let hasShownURIs = try readMissing()
-        try write(showsURIs: !hasShownURIs, showsNext: !login && !isSessionTakenOver)
     }
 
     /// Reads the secret, and asks for what is missing. True if it has shown the redirect URIs to enter at the provider.

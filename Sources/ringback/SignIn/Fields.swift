@@ -45,7 +45,10 @@ extension SignInOptions {
         case .idToken where fromAccount != nil || upstream == nil: break
         case .idToken: try SignInOptions.addIDToken(to: &fields, tokens, input)
         case .session:
-            fields["access_token"] = .string(try input.read("access token", from: accessTokenDescriptor))
+            // An account of OAuth needs the refresh token alone. The daemon says where both are needed.
+            if accessTokenDescriptor != nil || refreshTokenDescriptor == nil {
+                fields["access_token"] = .string(try input.read("access token", from: accessTokenDescriptor))
+            }
             fields["refresh_token"] = .string(try input.read("refresh token", from: refreshTokenDescriptor))
         }
     }

@@ -49,7 +49,6 @@ public struct FuzzTarget: Sendable {
         FuzzTarget(name: "line-configuration", check: LineConfigurationLaw.check),
         FuzzTarget(name: "ai-tool-list", check: AIToolListLaw.check),
         FuzzTarget(name: "oidc-token", check: OIDCTokenLaw.check),
-        FuzzTarget(name: "foreign-account", check: ForeignAccountLaw.check),
         FuzzTarget(name: "kept-files", check: KeptFilesLaw.check),
         FuzzTarget(name: "setup", check: SetupLaw.check),
         FuzzTarget(name: "mcp-server", check: MCPServerLaw.check),
