@@ -90,7 +90,7 @@ let package = Package(
         library("SchemeRegistration", ["HTTPMessages"]),
         library("Records", ["CLinux", "Encodings", "StrictJSON"]),
         library("NetworkWatch", ["CLinux"]),
-        library("Adapters", ["Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
+        library("Adapters", ["Encodings", "HTTPMessages", "StrictJSON"]),
         // Level 2
         library("MCPBridge", ["RingbackClient", "HTTPMessages", "Encodings", "StrictJSON"]),
         library("OAuth", ["Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
@@ -130,7 +130,6 @@ let package = Package(
                 "StrictJSON",
             ]
         ),
-        library("CloudCredentials", ["BrokerCore", "Adapters", "Cryptography", "HTTPMessages", "Secrets"]),
         library(
             "OAuthSignIn",
             ["BrokerCore", "OAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]
@@ -146,7 +145,7 @@ let package = Package(
         library(
             "APIServer",
             [
-                "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "KeptFiles", "CloudCredentials", "Adapters",
+                "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "KeptFiles",
                 "MCPBridge", "SupabaseAuth", "Records", "RingbackAPI", "LocalHTTP", "SessionVault", "SharedVault",
                 "Encodings", "FilePaths", "HTTPMessages", "Secrets", "StrictJSON",
             ]
@@ -155,7 +154,7 @@ let package = Package(
         .executableTarget(
             name: "ringbackd",
             dependencies: [
-                "Adapters", "APIServer", "BrokerCore", "CallbackListener", "CErasedHeap", "CLinux", "CloudCredentials",
+                "Adapters", "APIServer", "BrokerCore", "CallbackListener", "CErasedHeap", "CLinux",
                 "Configuration",
                 "CurlTransport", "DeepLinks", "DesktopBus", "DesktopNotices", "FilePaths", "KeptFiles", "Launcher",
                 "OAuthSignIn", "SupabaseSignIn", "Cryptography", "PostgresClient", "RowDatabase", "SharedVault",
@@ -229,13 +228,6 @@ let package = Package(
             ]
         ),
         tests("DesktopNoticesTests", ["DesktopNotices", "BrokerCore", "OAuthSignIn", "DesktopBus", "HTTPMessages"]),
-        tests(
-            "CloudCredentialsTests",
-            [
-                "BrokerTestSupport", "CloudCredentials", "Adapters", "BrokerCore", "Encodings", "HTTPMessages",
-                "Secrets",
-            ]
-        ),
         tests("RecordsTests", ["Records", "StrictJSON", "CLinux"]),
         tests("NetworkWatchTests", ["NetworkWatch", "CLinux"]),
         tests(

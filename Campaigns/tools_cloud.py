@@ -46,9 +46,6 @@ class Clouds:
             found = re.search(r"Running on (http://127\.0\.0\.1:\d+)", file.read())
         return found and found[1]
 
-    def configuration(self):
-        return f'[accounts.work.aws]\nrole_arn = "{ROLE}"\nendpoint = "{self.place}/"\nsession_name = "grace"\n'
-
     def close(self):
         stop(self.moto)
         self.log.close()
@@ -71,30 +68,11 @@ class Clouds:
         self.rows.append(["google-auth", self.packages.version("google-auth")])
 
     def try_aws(self):
-        """moto takes any token; what is shown is that boto3 reads the kept file and sends it, and that it runs what
-        `ringback setup aws` wrote."""
+        """moto takes any token; what is shown is that boto3 reads the kept file and sends it."""
         status, said = self.packages.python(
             "aws", AWS, AWS_WEB_IDENTITY_TOKEN_FILE=self.packages.token_file, AWS_ENDPOINT_URL=self.place,
             AWS_ROLE_ARN=ROLE, AWS_ROLE_SESSION_NAME="ada")
         self.packages.note(status == 0 and "assumed-role/work/ada" in said, "boto3 assumes a role with the kept file", said)
-        former = "# mine\n[profile other]\nregion = eu-central-1\n"
-        configuration = self.packages.write("aws-config", former)
-        environment = {"AWS_CONFIG_FILE": configuration}
-        program = os.path.join(self.house.binaries, "ringback")
-        status, said = self.tools.run(program, "setup", "aws", "--yes", **environment)
-        self.packages.note(status == 0, "ringback setup aws", said)
-        for _ in range(2):
-            status, said = self.packages.python(
-                "aws", AWS, AWS_PROFILE="work", AWS_ENDPOINT_URL=self.place, **environment)
-            self.packages.note(status == 0 and "assumed-role/work/grace" in said, "boto3 runs the credential_process", said)
-        with open(self.log.name) as log:
-            exchanges = log.read().count("POST / HTTP/1.1")
-        # One of the kept file, one of the daemon for both programs, and each program's own question who it is.
-        self.packages.note(exchanges == 5, "both programs have credentials of one exchange", f"{exchanges} requests")
-        self.tools.run(program, "setup", "aws", "--undo", "--yes", **environment)
-        with open(configuration) as file:
-            left = file.read()
-        self.packages.note(left == former, "ringback setup aws --undo", left)
         self.rows.append(["boto3", self.packages.version("boto3")])
 
     def try_azure(self):

@@ -50,7 +50,7 @@ let package = Package(
         library("SchemeRegistration", ["HTTPMessages"]),
         library("SignInPage", ["Cryptography", "Encodings", "HTTPMessages", "Secrets"]),
         library("MCPBridge", ["RingbackClient", "HTTPMessages", "Encodings", "StrictJSON"]),
-        library("Adapters", ["Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
+        library("Adapters", ["Encodings", "HTTPMessages", "StrictJSON"]),
         // Only the record: what writes the files needs the whole broker.
         library("KeptFiles", ["Encodings", "StrictJSON"]),
         library("PostgresClient", ["CPostgres", "CLinux", "Secrets"]),

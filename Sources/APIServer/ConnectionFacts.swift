@@ -105,7 +105,7 @@ extension SocketAPI {
         guard let records, let caller = call.facts.caller else { return }
         switch call.route.endpoint.operation {
         case .signIn, .signOut, .deliverCallback, .deepLink, .manage: break
-        case .token, .idToken, .awsCredentials: return
+        case .token, .idToken: return
         default: guard caller.uid == 0, caller.uid != owner else { return }
         }
         let account = call.parameters["account"].flatMap { AccountName($0)?.rawValue }
@@ -123,7 +123,6 @@ extension RingbackAPI.Operation {
         case .token: .token
         case .idToken: .idToken
         case .providerToken: .providerToken
-        case .awsCredentials: .awsCredentials
         case .signIn: .signIn
         case .signOut: .signOut
         case .user: .user

@@ -1,5 +1,4 @@
 public import BrokerCore
-public import CloudCredentials
 public import DeepLinks
 internal import Glibc
 public import HTTPMessages
@@ -48,8 +47,6 @@ public struct SocketAPI: Sendable {
         public var origins: OriginRegistry?
         /// The files in which tokens are kept.
         public var keptFiles: @Sendable () -> [KeptFileView] = { [] }
-        /// The credentials of AWS roles. If this is nil there are none.
-        public var roles: RoleKeeper?
         /// The hosts that share the vault. If this is nil it is not shared.
         public var vaultHosts: (any VaultHosts)?
         public var exposedAt: @Sendable (ExposedSocket) -> ExposedPlace? = { _ in nil }

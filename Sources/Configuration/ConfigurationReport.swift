@@ -18,8 +18,6 @@ public struct ConfigurationReport: Sendable, Equatable {
         public let registration: String
         /// Hints for the user, one sentence each.
         public let notes: [String]
-        /// The AWS role whose credentials a token of the account is exchanged for; nil if there is none.
-        public let awsRole: String?
     }
 
     /// A restricted socket.
@@ -88,7 +86,7 @@ public struct ConfigurationReport: Sendable, Equatable {
             Account(
                 name: account.name, provider: account.provider.word, source: account.source,
                 redirectURI: account.redirectURIsToRegister.joined(separator: " "),
-                registration: account.registration, notes: account.notes, awsRole: account.aws?.roleARN
+                registration: account.registration, notes: account.notes
             )
         }
         let exposes = configuration.exposes.map { expose in
@@ -116,23 +114,18 @@ public struct ConfigurationReport: Sendable, Equatable {
         self.files = files
     }
 
-    /// `{"valid","accounts":[{"name","provider","source","redirect_uri","registration","notes","aws_role"?}],
-    /// "errors":[…]}`,
-    /// with the tables of schemes as `"schemes":[{"name","source","command"?,"notes"}]`, those of restricted sockets as
+    /// `{"valid","accounts":[{"name","provider","source","redirect_uri","registration","notes"}],
+    /// "errors":[…]}`, with the tables of schemes as `"schemes":[{"name","source","command"?,"notes"}]`, those of restricted sockets as
     /// `"exposes":[{"name","accounts","mcp"?,"source","notes"}]`, the table of origins as `"origins":[{"url","account",
     /// "kind","headers","source"…}]`, and the kept files as `"kept_files":[{"path","account","format","source"}]`. Each
     /// `source` is `{"file","line"}`.
     public var json: String {
         let accounts = accounts.map { account -> JSON in
-            var object = JSONObject([
-                .init("name", .string(account.name)), .init("provider", .string(account.provider)),
-                .init("source", account.source.json),
-                .init("redirect_uri", .string(account.redirectURI)),
-                .init("registration", .string(account.registration)),
-                .init("notes", .array(account.notes.map { .string($0) })),
-            ])
-            object["aws_role"] = account.awsRole.map { .string($0) }
-            return .object(object)
+            [
+                "name": .string(account.name), "provider": .string(account.provider), "source": account.source.json,
+                "redirect_uri": .string(account.redirectURI), "registration": .string(account.registration),
+                "notes": .array(account.notes.map { .string($0) }),
+            ]
         }
         let schemes = schemes.map { scheme -> JSON in
             var object = JSONObject([

@@ -4,7 +4,6 @@ public enum Operation: String, Sendable, CaseIterable {
     case token
     case idToken = "id_token"
     case providerToken = "provider_token"
-    case awsCredentials = "aws_credentials"
     case signIn = "sign_in"
     case signOut = "sign_out"
     case user
@@ -18,7 +17,6 @@ public enum Operation: String, Sendable, CaseIterable {
 public enum Endpoint: String, Sendable, CaseIterable {
     case listAccounts
     case getAccount
-    case getAWSCredentials
     case listFactors
     case enrollFactor
     case removeFactor
@@ -103,7 +101,6 @@ public enum Endpoint: String, Sendable, CaseIterable {
         switch self {
         case .listAccounts: (.get, "/v1/accounts", .readState)
         case .getAccount: (.get, "/v1/accounts/{account}", .readState)
-        case .getAWSCredentials: (.post, "/v1/accounts/{account}/aws-credentials", .awsCredentials)
         case .listFactors: (.get, "/v1/accounts/{account}/factors", .user)
         case .enrollFactor: (.post, "/v1/accounts/{account}/factors", .user)
         case .removeFactor: (.delete, "/v1/accounts/{account}/factors/{id}", .user)

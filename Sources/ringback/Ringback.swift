@@ -50,7 +50,7 @@ struct Ringback: ParsableCommand {
                 subcommands: [
                     MCPVerb.self, GitCredentialVerb.self, KubectlCredentialVerb.self, DockerCredentialVerb.self,
                     CargoCredentialVerb.self, GoAuthVerb.self, BazelCredentialVerb.self, TerraformCredentialVerb.self,
-                    KeyringVerb.self, GoogleCredentialVerb.self, AWSCredentialsVerb.self, OIDCTokenVerb.self,
+                    KeyringVerb.self, GoogleCredentialVerb.self, OIDCTokenVerb.self,
                 ]),
             CommandGroup(name: "Links of apps", subcommands: [SchemeVerbs.self, Links.self, Open.self]),
             CommandGroup(

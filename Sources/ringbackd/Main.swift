@@ -3,7 +3,6 @@ import BrokerCore
 import CErasedHeap
 import CLinux
 import CallbackListener
-import CloudCredentials
 import Configuration
 import CurlTransport
 import DeepLinks
@@ -60,7 +59,6 @@ enum Main {
         let work = Work()
         let notices = Notices()
         let keptFiles = KeptFiles()
-        let roles = OnceBox<RoleKeeper>()
         let activity = Activity()
         let broker = Broker(
             vault: vault, http: http, callbackReceiver: CallbackReceiver(listener, peers: peers), work: work,
@@ -69,13 +67,11 @@ enum Main {
             records.note(fact)
             notices.note(fact)
             keptFiles.note(fact)
-            roles.value?.note(fact)
             activity.note()
         }
         arrivals.connect(broker)
         daemonVault.connect(broker)
         notices.connect(broker, helper, logger)
-        roles.set(RoleKeeper(broker))
         keptFiles.connect(broker, state: places.state, records, logger)
         let links = DeepLinkRegistry(broker, helper: helper, work: work, record: records.note, logger: logger)
         let reloader = Reloader(
@@ -83,7 +79,6 @@ enum Main {
             credentials: credentials, links: links, logger: logger)
         reloader.notices.set(notices)
         reloader.keptFiles.set(keptFiles)
-        if let keeper = roles.value { reloader.roles.set(keeper) }
         await reloader.apply(configuration)
         await keptFiles.begin()
 
@@ -106,7 +101,6 @@ enum Main {
         daemon.exposedSockets = exposedSockets
         daemon.origins = reloader.origins
         daemon.keptFiles = keptFiles.views
-        daemon.roles = roles.value
         daemon.vaultHosts = daemonVault.hosts
         daemon.exposedAt = exposed.places.place
         daemon.tellOfCallback = notices.tell

@@ -1,6 +1,4 @@
-import Adapters
 import BrokerCore
-import CloudCredentials
 import Configuration
 import HTTPMessages
 import Secrets
@@ -19,17 +17,5 @@ extension Origin {
             origin.rule, account: name, kind: origin.kind == .idToken ? .idToken : .accessToken,
             key: TokenKey(scopes: origin.scopes, audience: origin.audience, resource: origin.resource),
             username: origin.username, headers: headers)
-    }
-}
-
-extension AssumedRole {
-    /// The role of an account (`[accounts.NAME.aws]`). Nil without one, and for a name that the configuration would have
-    /// refused.
-    init?(_ account: AccountConfiguration) {
-        guard let aws = account.aws, let name = AccountName(account.name) else { return nil }
-        self.init(
-            account: name, service: aws.service,
-            exchange: RoleExchange(roleARN: aws.roleARN, sessionName: aws.sessionName, seconds: aws.duration),
-            kind: aws.kind == .idToken ? .idToken : .accessToken)
     }
 }

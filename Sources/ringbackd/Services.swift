@@ -1,6 +1,5 @@
 import APIServer
 import BrokerCore
-import CloudCredentials
 import Configuration
 import CurlTransport
 import DeepLinks
@@ -36,7 +35,6 @@ final class Reloader: Sendable {
     let exposedSockets = OnceBox<ExposedSocketRegistry>()
     let notices = OnceBox<Notices>()
     let keptFiles = OnceBox<KeptFiles>()
-    let roles = OnceBox<RoleKeeper>()
 
     init(
         place: ConfigurationPlace, readAt: WallInstant, broker: Broker, http: CurlClient, helper: HelperConnection,
@@ -133,7 +131,6 @@ final class Reloader: Sendable {
         await exposedSockets.value?.configure(configuration)
         notices.value?.configure(configuration)
         keptFiles.value?.configure(configuration)
-        roles.value?.configure(configuration.accounts.compactMap(AssumedRole.init))
     }
 
     /// The accounts whose settings are what they were before.

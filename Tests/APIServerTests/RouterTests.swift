@@ -90,7 +90,7 @@ import Testing
 
     @Test func `operations have the names that clients know`() {
         let words = [
-            "read_state", "token", "id_token", "provider_token", "aws_credentials", "sign_in", "sign_out", "user",
+            "read_state", "token", "id_token", "provider_token", "sign_in", "sign_out", "user",
             "deliver_callback", "deep_link", "manage",
         ]
         #expect(Operation.allCases.map(\.rawValue) == words)

@@ -95,6 +95,6 @@ extension Router {
         CallbackResource.self, SessionResource.self, UserResource.self, IdentityResource.self, FactorResource.self,
         PasskeyResource.self, EventResource.self, DeepLinkResource.self, RecordResource.self, VaultResource.self,
         RegistrationResource.self, SealedSessionResource.self, DiagnosticsResource.self, ExposedSocketResource.self,
-        KeptFileResource.self, HostResource.self, LookupResource.self, MCPServerResource.self, RoleResource.self,
+        KeptFileResource.self, HostResource.self, LookupResource.self, MCPServerResource.self,
     ])
 }

@@ -22,7 +22,6 @@ public struct SetupEntries: Sendable, Equatable {
     }
 
     public mutating func add(registry: String, of file: String) { lines.insert(SetupEntries.line(registry, file)) }
-    public mutating func add(line: String, of file: String) { lines.insert(SetupEntries.line(line: line, file)) }
     public mutating func add(link: String) { lines.insert("link \(link)") }
 
     /// - Returns: false for an entry that is not in the list.
@@ -30,18 +29,8 @@ public struct SetupEntries: Sendable, Equatable {
         lines.remove(SetupEntries.line(registry, file)) != nil
     }
 
-    /// - Returns: false for a line that is not in the list.
-    public mutating func remove(line: String, of file: String) -> Bool {
-        lines.remove(SetupEntries.line(line: line, file)) != nil
-    }
-
-    /// True if a line is in the list, of any file.
-    public func has(line: String) -> Bool { lines.contains { $0.hasPrefix("line \(line) ") } }
-
     /// - Returns: false for a link that is not in the list.
     public mutating func remove(link: String) -> Bool { lines.remove("link \(link)") != nil }
 
     private static func line(_ registry: String, _ file: String) -> String { "credHelpers \(registry) \(file)" }
-
-    private static func line(line: String, _ file: String) -> String { "line \(line) \(file)" }
 }

@@ -13,8 +13,7 @@ public struct PolicyPeer: Sendable, Hashable {
 
 /// What a program asks to do.
 public enum PolicyOperation: Sendable, CaseIterable {
-    case readState, token, idToken, providerToken, awsCredentials, signIn, signOut, user, deliverCallback, deepLink,
-        manage
+    case readState, token, idToken, providerToken, signIn, signOut, user, deliverCallback, deepLink, manage
 
     /// An exposed socket serves state and access tokens, and nothing else.
     var isServedByExposedSockets: Bool { self == .readState || self == .token }

@@ -22,8 +22,6 @@ public struct AccountConfiguration: Sendable, Equatable {
     public let scopes: [String]
     /// How a service account gets tokens without a user; nil for accounts with sign-in.
     public let service: ServiceConfiguration?
-    /// The AWS role whose credentials a token of the account is exchanged for; nil if there is none.
-    public let aws: AWSConfiguration?
     /// Where the provider sends the authorization response.
     public let redirect: RedirectTarget
     /// As written in the configuration; nil for the default.

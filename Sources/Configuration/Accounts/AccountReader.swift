@@ -18,7 +18,6 @@ struct AccountReader {
         let provider = readProvider()
         let client = ClientReader.read(&account, of: provider)
         let service = ServiceReader.read(&account, of: client, at: provider)
-        let aws = AWSReader.read(&account, of: provider)
         let redirect = readRedirect(of: provider)
         let trust = readTrust()
         let route = readRoute()
@@ -31,7 +30,7 @@ struct AccountReader {
                 clientAuthentication: client.authentication,
                 clientSecret: client.secret, clientKeyFile: client.keyFile,
                 clientKeyCredential: client.keyCredential, clientKeyID: client.keyID, scopes: scopes, service: service,
-                aws: aws, redirect: redirect,
+                redirect: redirect,
                 redirectURI: table.string("redirect_uri"), postLogoutRedirectURI: readPostLogoutRedirect(),
                 responseMode: readResponseMode(redirect, of: provider),
                 requiresIssuerInResponse: readIssuerInResponse(of: provider),

@@ -13,8 +13,6 @@ struct Key {
         case endpoints
         /// `[accounts.NAME.profile]`
         case profile
-        /// `[accounts.NAME.aws]`
-        case aws
         /// `[vault]`
         case vault
         /// `[network]`
@@ -169,19 +167,9 @@ struct Key {
         Key(.account, "pinned_public_keys", .strings, "sha256//BASE64 of the keys the server may have"),
         Key(.account, "headers", .stringTable, "further header fields of requests to the provider"),
         Key(.account, "policy", .word(["same-uid"]), "who may use the account"),
-        Key(
-            .account, "aws", .section(.aws), "the AWS role whose credentials a token is exchanged for",
-            isForDropIns: false),
 
         Key(.profile, "table", .string, "the table"),
         Key(.profile, "key", .string, "its column with the user's id; the default is id"),
-
-        Key(.aws, "role_arn", .string, "the role: arn:aws:iam::NUMBER:role/NAME"),
-        Key(.aws, "region", .string, "the region of AWS's token service"),
-        Key(.aws, "endpoint", .string, "the URL of another token service, instead of region"),
-        Key(.aws, "session_name", .string, "the name in AWS's logs; the default is ringback"),
-        Key(.aws, "duration", .span, "how long the credentials are valid; seconds, or as \"1h\""),
-        Key(.aws, "kind", .word(AWSConfiguration.Kind.allCases.map(\.rawValue)), "which token is exchanged"),
 
         Key(.notifications, "enabled", .boolean, "show desktop notifications; the default is true"),
 

@@ -1,24 +1,21 @@
 import RingbackClient
 
-/// A name by which a tool starts `ringback`: a link in `~/.local/bin`, or where the tool looks.
+/// A name by which a tool starts `ringback`: a link in `~/.local/bin`.
 struct HelperLink {
     let home: String
-    private let folder: String
     private let name: String
     private let target: String
 
-    /// - Parameter folder: in the home directory.
-    init(named name: String, in folder: String = ".local/bin", target: String) throws(RingbackError) {
+    init(named name: String, target: String) throws(RingbackError) {
         guard let home = SocketPlace.variable("HOME"), home.hasPrefix("/") else {
             throw RingbackError("no_place", "HOME is not the absolute path of a directory.")
         }
         self.home = home
-        self.folder = folder
         self.name = name
         self.target = target
     }
 
-    var path: String { "\(home)/\(folder)/\(name)" }
+    var path: String { "\(home)/.local/bin/\(name)" }
 
     /// True if the tool finds this program by the name.
     var isFound: Bool { isFound(in: .own) }
@@ -29,13 +26,8 @@ struct HelperLink {
     /// Makes the link, unless the name is found or the link is there.
     ///
     /// - Throws: `place_taken` if something else has its place.
-    func change() throws(RingbackError) -> [SetupStep] { isFound ? [] : try making() }
-
-    /// Makes the link for a tool that is told its path, unless it is there.
-    ///
-    /// - Throws: `place_taken` if something else has its place.
-    func making() throws(RingbackError) -> [SetupStep] {
-        guard !Programs.isSelf(path) else { return [] }
+    func change() throws(RingbackError) -> [SetupStep] {
+        guard !isFound, !Programs.isSelf(path) else { return [] }
         guard !HomeFile.exists(path) else {
             throw RingbackError(
                 "place_taken", "\(path) is no link to this program. Nothing was changed. Move it away.")

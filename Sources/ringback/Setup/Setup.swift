@@ -11,9 +11,8 @@ struct Setup: ParsableCommand {
         commandName: "setup", abstract: "Make \(ToolName.list) ask Ringback for tokens.",
         discussion: """
             Without a tool it lists for which servers each tool asks Ringback. The [[origin]] tables of the configuration \
-            say for which servers a tool is set up (ringback origin add URL --account ACCOUNT), and [accounts.NAME.aws] for \
-            which profiles of AWS. The change is shown, and made after a question. --undo removes what this command wrote, \
-            as far as it is unchanged.
+            say for which servers a tool is set up (ringback origin add URL --account ACCOUNT). The change is shown, and \
+            made after a question. --undo removes what this command wrote, as far as it is unchanged.
             """)
 
     @Argument(help: "\(ToolName.list).")
@@ -21,7 +20,7 @@ struct Setup: ParsableCommand {
 
     @Option(
         help:
-            "Only the origins or the role of this account. For kubectl: always this account's token, whatever the server.",
+            "Only the origins of this account. For kubectl: always this account's token, whatever the server.",
         completion: Completions.accounts)
     var account: String?
 

@@ -35,20 +35,16 @@ protocol ToolSetup {
 /// What the configuration has that a tool can ask for.
 struct SetupTargets {
     var origins: [OriginEntry]
-    /// The accounts with an AWS role.
-    var roles: [String]
 
     /// Of a report of the configuration.
     init(in report: JSON) {
         origins = OriginEntry.all(in: report)
-        roles = (report["accounts"]?.array ?? []).filter { $0["aws_role"] != nil }.compactMap { $0["name"]?.string }
     }
 
     /// Only those of an account.
     func of(_ account: String) -> SetupTargets {
         var part = self
         part.origins = origins.filter { $0.account == account }
-        part.roles = roles.filter { $0 == account }
         return part
     }
 }
@@ -108,23 +104,17 @@ struct ToolStanding {
 
 /// The tools that can be set up.
 enum ToolName: String, CaseIterable {
-    case git, kubectl, docker, cargo, go, bazel, terraform, tofu, pnpm, aws
+    case git, kubectl, docker, go
 
     /// The names, as a part of a sentence.
-    static let list = "git, kubectl, docker, cargo, go, bazel, terraform, tofu, pnpm or aws"
+    static let list = "git, kubectl, docker or go"
 
     func setup() throws(RingbackError) -> any ToolSetup {
         switch self {
         case .git: try GitSetup()
         case .kubectl: try KubectlSetup()
         case .docker: try DockerSetup()
-        case .cargo: try CargoSetup()
         case .go: try GoSetup()
-        case .bazel: try LineSetup.bazel()
-        case .terraform: try LineSetup.terraform()
-        case .tofu: try LineSetup.tofu()
-        case .pnpm: try LineSetup.pnpm()
-        case .aws: try AWSSetup()
         }
     }
 
@@ -151,11 +141,6 @@ extension ToolSetup {
             throw RingbackError("no_place", "HOME is not the absolute path of a directory.")
         }
         return home
-    }
-
-    /// The first of these variables that names a file.
-    static func variable(_ names: String...) -> String? {
-        names.lazy.compactMap { SocketPlace.variable($0) }.first { $0.hasPrefix("/") }
     }
 
     /// This program, as the configuration of a tool names it: a stable path without a version, if there is one.

@@ -23,7 +23,7 @@ private let programs: Set = [
 ]
 /// The parts whose texts reach the socket API.
 private let speakers: Set = [
-    "APIServer", "BrokerCore", "CallbackListener", "CloudCredentials", "CurlTransport", "DeepLinks", "KeptFiles",
+    "APIServer", "BrokerCore", "CallbackListener", "CurlTransport", "DeepLinks", "KeptFiles",
     "OAuth",
     "OAuthSignIn", "SessionVault", "SupabaseAuth", "SupabaseSignIn",
 ]

@@ -5,7 +5,7 @@ import Testing
 private let allowed: [String: Set<String>] = [
     "Secrets": [], "StrictJSON": [], "Encodings": [], "FilePaths": [], "HTTPMessages": ["Encodings", "Secrets"],
     "RingbackAPI": ["StrictJSON"], "Terminal": [],
-    "SchemeRegistration": ["HTTPMessages"], "Adapters": ["Encodings", "HTTPMessages", "Secrets", "StrictJSON"],
+    "SchemeRegistration": ["HTTPMessages"], "Adapters": ["Encodings", "HTTPMessages", "StrictJSON"],
     "Cryptography": ["COpenSSL", "Encodings", "Secrets"],
     "CurlTransport": ["CCurl", "HTTPMessages", "Secrets"],
     "LocalHTTP": ["CLinux", "HTTPMessages", "ServiceLifecycle"],
@@ -41,9 +41,8 @@ private let allowed: [String: Set<String>] = [
     "KeptFiles": [
         "BrokerCore", "SessionVault", "Adapters", "CLinux", "Cryptography", "Encodings", "Secrets", "StrictJSON",
     ],
-    "CloudCredentials": ["BrokerCore", "Adapters", "Cryptography", "HTTPMessages", "Secrets"],
     "APIServer": [
-        "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "KeptFiles", "CloudCredentials", "Adapters",
+        "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "KeptFiles",
         "MCPBridge", "SupabaseAuth", "Records", "RingbackAPI", "LocalHTTP", "SessionVault", "SharedVault", "Encodings",
         "FilePaths", "HTTPMessages", "Secrets", "StrictJSON",
     ],
@@ -68,7 +67,7 @@ private let layers: [Set<String>] = [
     ["ringbackd", "ringback", "ringback-relay", "ringback-sandbox"],
     ["APIServer"],
     ["OAuthSignIn", "SupabaseSignIn"],
-    ["CloudCredentials", "DeepLinks", "DesktopNotices", "KeptFiles"],
+    ["DeepLinks", "DesktopNotices", "KeptFiles"],
     ["BrokerCore", "Configuration", "RowDatabase"],
     ["SharedVault"],
     ["OAuth", "SupabaseAuth", "SessionVault", "Records", "Sandbox", "MCPBridge"],

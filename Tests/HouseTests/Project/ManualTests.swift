@@ -90,7 +90,7 @@ import Testing
         let tables = [
             "vault": "vault", "network": "network", "notifications": "notifications", "schemes": "scheme",
             "expose": "expose", "origin": "origin", "file": "keptFile", "accounts": "account", "profile": "profile",
-            "endpoints": "endpoints", "aws": "aws",
+            "endpoints": "endpoints",
         ]
         var documented: [String: Set<String>] = [:]
         for row in rows {
@@ -127,7 +127,7 @@ import Testing
         try await Stage.play("", startsDaemon: false) { stage in
             let tables = [
                 "file": "", "account": "[accounts.a]\n", "endpoints": "[accounts.b.endpoints]\n",
-                "profile": "[accounts.c.profile]\n", "aws": "[accounts.e.aws]\n", "vault": "[vault]\n",
+                "profile": "[accounts.c.profile]\n", "vault": "[vault]\n",
                 "scheme": "[schemes.d]\n",
                 "notifications": "[notifications]\n", "network": "[network]\n", "expose": "[[expose]]\n",
                 "origin": "[[origin]]\n", "keptFile": "[[file]]\n",
