@@ -203,7 +203,7 @@ let package = Package(
         tests("HTTPMessagesTests", ["HTTPMessages", "Secrets"]),
         tests("RingbackAPITests", ["RingbackAPI", "StrictJSON"]),
         tests("CryptographyTests", ["TestSupport", "Cryptography", "Encodings", "Secrets"]),
-        tests("CurlTransportTests", ["TestSupport", "CurlTransport", "HTTPMessages", "Secrets"]),
+        tests("CurlTransportTests", ["TestSupport", "CurlTransport", "Encodings", "HTTPMessages", "Secrets"]),
         tests(
             "LocalHTTPTests",
             ["TestSupport", "LocalHTTP", "HTTPMessages", "CLinux", lifecycle, log] + pinned

@@ -46,6 +46,7 @@ bool ccurl_load(void) {
     if (curl.name == NULL) return false;
     FUNCTIONS(LOAD)
 #undef LOAD
+    ccurl_load_decoders();
     return curl.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
 }
 

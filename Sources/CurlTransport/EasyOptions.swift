@@ -31,7 +31,7 @@ internal import Secrets
         set(CURLOPT_NETRC, Int(CURL_NETRC_IGNORED.rawValue))
         set(CURLOPT_HTTP09_ALLOWED, 0)
         // HTTP/1.1 has one request at a time on a connection, so libcurl does not repeat a request that got no
-        // response. Without an Accept-Encoding option there is no compression and therefore no decompression bomb.
+        // response. Without an Accept-Encoding option it decodes nothing, see `ContentDecoder`.
         set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         set(CURLOPT_TIMEOUT_MS, EasyOptions.milliseconds(limits.timeout))
         set(CURLOPT_CONNECTTIMEOUT_MS, EasyOptions.milliseconds(min(limits.timeout, .seconds(10))))

@@ -28,6 +28,8 @@ public import HTTPMessages
     private var head = ResponseHead()
     private var sending = StreamBuffer()
     private var received = StreamBuffer()
+    /// Nil for a body without a content coding.
+    private var decoder: ContentDecoder?
     private var unsent: Int
     private var isReceivingPaused = false
     private var isSendingPaused = false
@@ -114,6 +116,7 @@ public import HTTPMessages
     }
 
     private func resumeReceiving() {
+        decode()
         guard isReceivingPaused, received.count <= StreamTransfer.window / 2, outcome == nil else { return }
         isReceivingPaused = false
         goOn()
@@ -131,6 +134,7 @@ public import HTTPMessages
     func end(_ result: CURLcode) {
         guard result != CURLE_OK else {
             outcome = head.isComplete ? .whole : .broken(.malformed(host: host))
+            decode()
             return
         }
         let error = HTTPClientError(result, host: host, hasHead: head.isComplete)
@@ -148,16 +152,40 @@ public import HTTPMessages
     // MARK: Callbacks of libcurl
 
     fileprivate func takeHead(_ line: UnsafeRawBufferPointer) -> Int {
-        unsafe head.take(line.bytes) ? line.count : 0
+        guard unsafe head.take(line.bytes) else { return 0 }
+        if head.isComplete, decoder == nil { decoder = ContentDecoder(head.fields) }
+        return line.count
     }
 
     fileprivate func takeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
+        if let decoder {
+            guard received.count < StreamTransfer.window else {
+                isReceivingPaused = true
+                return ccurl_paused
+            }
+            unsafe decoder.give(bytes)
+            decode()
+            return decoder.hasFailed ? 0 : bytes.count
+        }
         guard received.isEmpty || received.count + bytes.count <= StreamTransfer.window else {
             isReceivingPaused = true
             return ccurl_paused
         }
         unsafe received.append(bytes)
         return bytes.count
+    }
+
+    /// Decodes as much as there is room for. What is left waits in the decoder, until the owner has taken something.
+    private func decode() {
+        guard let decoder else { return }
+        while received.count < StreamTransfer.window {
+            let bytes = decoder.take(atMost: StreamTransfer.window - received.count)
+            guard !bytes.isEmpty else {
+                if case .whole? = outcome, !decoder.isWhole { outcome = .broken(.malformed(host: host)) }
+                return
+            }
+            received.append(bytes)
+        }
     }
 
     fileprivate func giveBody(_ room: UnsafeMutableRawBufferPointer) -> Int {

@@ -91,17 +91,41 @@ internal import Secrets
             if !isSecure, status == 400, CurlFailure.asksForTLS(body) {
                 return .failure(.wrongScheme(host: host, speaksTLS: true))
             }
-            return .success(
-                HTTPResponse(
-                    status: status, fields: head.fields, body: Secret(bytes: body), peer: peer, address: address))
+            return decoded(status, nil)
         }
         if let sending = unsafe sending, unsafe !sending.pointee.has_begun { unsentMark?.note() }
         guard keepsPartialBody, result.breaksOff, head.isComplete, !body.isEmpty, let status,
             (200..<300).contains(status)
         else { return .failure(failure) }
-        return .success(
-            HTTPResponse(
-                status: status, fields: head.fields, body: Secret(bytes: body), truncation: failure, peer: peer))
+        return decoded(status, failure)
+    }
+
+    /// The response with a decoded body; `failure` is why it is not complete.
+    private func decoded(_ status: Int, _ failure: HTTPClientError?) -> Reply.Outcome {
+        var response = HTTPResponse(status: status, fields: head.fields, truncation: failure, peer: peer)
+        if failure == nil { response.address = address }
+        let mayBreakOff = keepsPartialBody && (200..<300).contains(status)
+        switch ContentDecoder.decode(body, head.fields, limit: maxBody) {
+        case .asItCame:
+            response.body = Secret(bytes: body)
+            return .success(response)
+        case .whole(let bytes): response.body = Secret(bytes: bytes)
+        case .beginning(let bytes) where mayBreakOff:
+            response.body = Secret(bytes: bytes)
+            response.truncation = failure ?? .malformed(host: host)
+        // An error's status counts, even if its text cannot be read.
+        case .beginning where status >= 300:
+            response.body = Secret(bytes: body)
+            return .success(response)
+        case .beginning: return .failure(failure ?? .malformed(host: host))
+        case .tooLarge(let bytes) where mayBreakOff:
+            response.body = Secret(bytes: bytes)
+            response.truncation = .tooLarge(host: host)
+        case .tooLarge: return .failure(.tooLarge(host: host))
+        }
+        response.fields.remove("Content-Encoding")
+        response.fields.remove("Content-Length")
+        return .success(response)
     }
 
     /// Why the response is not complete; nil if it is.

@@ -21,9 +21,12 @@ public struct HTTPFields: Sendable {
 
     /// Replaces all lines with this name by one.
     public mutating func set(_ name: String, _ value: String) {
-        lines.removeAll { HTTPFields.isSame($0.name, name) }
+        remove(name)
         append(name, value)
     }
+
+    /// Removes all lines with this name.
+    public mutating func remove(_ name: String) { lines.removeAll { HTTPFields.isSame($0.name, name) } }
 
     /// Every value of the name, in order.
     public subscript(all name: String) -> [String] {

@@ -84,8 +84,11 @@ struct ScriptedConnection: Sendable {
 
     /// Sends; false if the client has gone.
     @discardableResult
-    func write(_ text: String) -> Bool {
-        var bytes = Array(text.utf8)[...]
+    func write(_ text: String) -> Bool { write(Array(text.utf8)) }
+
+    @discardableResult
+    func write(_ message: [UInt8]) -> Bool {
+        var bytes = message[...]
         while !bytes.isEmpty {
             let count = unsafe bytes.withUnsafeBytes {
                 unsafe send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))

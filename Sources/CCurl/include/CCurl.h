@@ -57,6 +57,27 @@ static const int ccurl_peer_private = 2;
 static const int ccurl_peer_inside = 3;
 CURLcode ccurl_get_long(CURL *easy, CURLINFO info, long *value);
 
+/// Content codings (RFC 9110 section 8.4.1). `deflate` is zlib's format; many servers send it without zlib's header.
+static const int ccurl_gzip = 0;
+static const int ccurl_zlib = 1;
+static const int ccurl_deflate = 2;
+static const int ccurl_brotli = 3;
+static const int ccurl_zstd = 4;
+/// True if libcurl was built with a library that decodes this.
+bool ccurl_decodes(int coding);
+struct ccurl_decoder;
+/// NULL if there is no such library or no memory.
+struct ccurl_decoder *ccurl_decoder_new(int coding);
+void ccurl_decoder_free(struct ccurl_decoder *decoder);
+static const int ccurl_decoding_goes_on = 0;
+static const int ccurl_decoding_ended = 1;
+static const int ccurl_decoding_failed = 2;
+/// Decodes some bytes. The counts are how many there are and how much room there is; afterwards how many were read and
+/// written. If none were written, more input is needed.
+int ccurl_decode(struct ccurl_decoder *decoder, const uint8_t *in, size_t *in_count, uint8_t *out, size_t *out_count);
+/// Called by `ccurl_load`.
+void ccurl_load_decoders(void);
+
 struct curl_slist *ccurl_slist_append(struct curl_slist *list, const char *text);
 void ccurl_slist_free_all(struct curl_slist *list);
 
