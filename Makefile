@@ -62,7 +62,7 @@ test-keyring: ## the vault's key in a real gnome-keyring, on a private bus: lock
 
 bench: ## measure beside a bare epoll server in C and, if installed, oidc-agent; targets and verdicts; ONLY="load idle"
 	@Scripts/needs bench
-	@Scripts/release engine-server >/dev/null
+	@Scripts/release >/dev/null
 	@Benchmarks/run --bin "$(RELEASE)" $(foreach part,$(ONLY),--only $(part))
 
 test-sessions: ## bits flipped, key sources, clocks that jump, 500 clients at 200 expiries: what sessions survive
