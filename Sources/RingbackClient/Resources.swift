@@ -153,6 +153,8 @@ public struct Flow: Sendable, Equatable {
         public static let link: Method = "link"
         /// A change of the signed-in user.
         public static let userUpdate: Method = "update_user"
+        /// Signing in a user who forgot the password.
+        public static let recovery: Method = "recovery"
     }
 
     /// What a pending sign-in waits for. Open, since the daemon may be newer than the app.
@@ -208,7 +210,8 @@ public struct Flow: Sendable, Equatable {
     public var resendAfter: WallInstant?
     /// The addresses and numbers (with their plus sign) whose codes are awaited, if there is more than one message.
     public var awaiting: [String]
-    /// What to tell the user while the flow is pending, such as to check their mail. Usually nil.
+    /// What to tell the user while the flow is pending, such as to check their mail; or what is left to do when it is
+    /// completed, such as to choose a new password. Usually nil.
     public var userMessage: String?
     public var error: RingbackError?
     package var redirectURI: String?
@@ -257,7 +260,7 @@ public struct Flow: Sendable, Equatable {
         expiresAt = WallInstant(json["expires_at"])
         resendAfter = WallInstant(json["resend_after"])
         awaiting = json["awaiting"]?.array?.compactMap { $0["email"]?.string ?? $0["phone"]?.string } ?? []
-        userMessage = status == "pending" ? json["user_message"]?.string : nil
+        userMessage = ["pending", "completed"].contains(status) ? json["user_message"]?.string : nil
         error = RingbackError(reading: json["error"])
         redirectURI = json["redirect_uri"]?.string
     }

@@ -63,7 +63,11 @@ enum Callback {
             if flow.status == .pending { Sanitizer.line(flow.userMessage ?? "Another confirmation is awaited.") } else {
                 isChange ? Verify.confirmed(flow.account, account) : SignInRun.result(flow.account, account)
             }
-        if !isJSON { Output.line(result) }
+        if !isJSON {
+            Output.line(result)
+            if let hint = Assurance.hint(flow.account, account) { Output.note(hint) }
+            if flow.method == .recovery { Output.note(SupabaseResetPassword.later(flow.account)) }
+        }
         let isTold = !wantsNotice || answer["notified"]?.bool == true || Console.Stream.output.isTerminal
         if !isTold { Output.note(result) }
     }

@@ -50,6 +50,7 @@ struct Verify: ParsableCommand {
             let isChange = flow.method == .userUpdate
             Output.line(isChange ? Verify.confirmed(flow.account, account) : SignInRun.result(flow.account, account))
             if let hint = Assurance.hint(flow.account, account) { Output.note(hint) }
+            if flow.method == .recovery { Output.note(SupabaseResetPassword.later(flow.account)) }
         }
     }
 

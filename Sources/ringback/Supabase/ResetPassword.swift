@@ -9,8 +9,9 @@ struct SupabaseResetPassword: ParsableCommand {
         commandName: "reset-password", abstract: "Choose a new password if the current one is forgotten.",
         discussion: """
             A mail with a code is sent to an address that the project knows. The code is read as with login, then the \
-            new password: asked for twice on the terminal, otherwise the next line of standard input, if there is one. \
-            Without a new password the user is signed in, and “supabase update-user --password” sets one later.
+            code of the second factor, if the user has one, then the new password: asked for twice on the terminal, \
+            otherwise the next line of standard input, if there is one. Without a new password the user is signed in, \
+            and “supabase update-user --password” sets one later.
             """)
 
     @Argument(help: "The account.", completion: Completions.accounts)
@@ -50,20 +51,106 @@ struct SupabaseResetPassword: ParsableCommand {
             }
             run.codeDescriptor = codeDescriptor
             run.began = { [json] _, document in if json.isWanted { Output.json(document) } }
-            let recovered = try run.finish(calls)
-            guard let password = try newPassword(input) else {
-                if json.isWanted { return Output.json(recovered) }
-                Output.line(SignInRun.result(account, recovered))
-                return Output.note("To choose a password: ringback supabase update-user \(account) --password")
-            }
-            let body = JSONObject([.init("password", .string(password))])
-            let answer: JSON
+            var recovered = try run.finish(calls)
             do throws(RingbackError) {
-                answer = try calls.project(.updateUser, account, body: body)
+                recovered = try verifyFactor(recovered, calls, input)
+                if let answer = try setPassword(calls, input) {
+                    if json.isWanted { return Output.json(answer) }
+                    return Output.line("The password of \(account) was changed.")
+                }
             } catch {
-                throw SupabaseUpdateUser.explained(error, account)
+                throw advised(error)
             }
-            if json.isWanted { Output.json(answer) } else { Output.line("The password of \(account) was changed.") }
+            if json.isWanted { return Output.json(recovered) }
+            Output.line(SignInRun.result(account, recovered))
+            if let hint = Assurance.hint(account, recovered) { Output.note(hint) }
+            Output.note(SupabaseResetPassword.later(account))
+        }
+    }
+
+    /// What to do after a recovery that ended without a new password.
+    static func later(_ account: String) -> String {
+        "To choose a password: ringback supabase update-user \(Sanitizer.line(account)) --password"
+    }
+
+    /// The user is signed in already, and another recovery would begin anew, also with the second factor.
+    private func advised(_ error: RingbackError) -> RingbackError {
+        let name = Sanitizer.line(account)
+        let needsFactor = error.problem?.extensions["provider_code"]?.string == "insufficient_aal"
+        var error = SupabaseUpdateUser.explained(error, account)
+        if needsFactor || error.advice == nil {
+            let factor = needsFactor ? "ringback supabase verify-factor \(name), then " : ""
+            error.advice = "To choose the password: \(factor)ringback supabase update-user \(name) --password"
+        }
+        return error
+    }
+
+    // MARK: The second factor
+
+    /// The project changes no password without the user's second factor. Returns the account's JSON at its new level,
+    /// or as it is if no code can be read.
+    private func verifyFactor(
+        _ recovered: JSON, _ calls: BrokerCalls, _ input: SecretInput
+    ) throws(RingbackError) -> JSON {
+        guard Assurance.hint(account, recovered) != nil else { return recovered }
+        let isAsking = SecretInput.asksUser(nil)
+        // Without a user to ask, no message is sent to a phone: its code could not be read.
+        let factors = try SupabaseFactors.read(try calls.project(.listFactors, account)).filter {
+            $0.isVerified && ($0.kind == .totp || $0.kind == .phone && isAsking)
+        }
+        guard let factor = try choose(among: factors, isAsking, input.interruption) else { return recovered }
+        let proof = FactorProof(
+            account: account, calls: calls, input: input, descriptor: nil, credentialDescriptor: nil,
+            isJSON: json.isWanted)
+        do throws(RingbackError) {
+            return try proof.give(factor, channel: nil)
+        } catch {
+            guard error.kind == .cancelled, !isAsking, !input.interruption.isInterrupted else {
+                let name = Sanitizer.line(account)
+                var error = error
+                error.advice =
+                    "To choose the password: ringback supabase verify-factor \(name), then ringback supabase "
+                    + "update-user \(name) --password"
+                throw error
+            }
+            return recovered
+        }
+    }
+
+    /// Nil if there is none.
+    private func choose(
+        among factors: [Factor], _ isAsking: Bool, _ interruption: Interruption
+    ) throws(RingbackError) -> Factor? {
+        guard factors.count > 1, isAsking else { return factors.first }
+        Output.note("The user has \(factors.count) second factors:")
+        for (index, factor) in factors.enumerated() {
+            let name = Sanitizer.line(factor.name ?? factor.phone ?? factor.id)
+            Output.note("  \(index + 1)  \(name) (\(factor.kind.rawValue))")
+        }
+        let questions = Questions(interruption: interruption, ending: "The factor was not verified.")
+        while true {
+            let answer = try questions.text("Number of the factor", default: "1")
+            if let number = Int(answer), factors.indices.contains(number - 1) { return factors[number - 1] }
+            Output.note("Type a number from 1 to \(factors.count).")
+        }
+    }
+
+    // MARK: The new password
+
+    /// Sets the new password; nil if none is given. A user is asked until the project accepts one.
+    private func setPassword(_ calls: BrokerCalls, _ input: SecretInput) throws(RingbackError) -> JSON? {
+        while true {
+            guard let password = try newPassword(input) else { return nil }
+            do throws(RingbackError) {
+                return try calls.project(
+                    .updateUser, account, body: JSONObject([.init("password", .string(password))]))
+            } catch {
+                guard SecretInput.asksUser(passwordDescriptor),
+                    [.weakPassword, "password_reset_failed", .validationFailed].contains(error.kind),
+                    error.recovery == .none
+                else { throw error }
+                Failure(error, account: account).show()
+            }
         }
     }
 

@@ -87,6 +87,89 @@ import Testing
         }
     }
 
+    /// A person with an authenticator app, signed out. Returns its secret.
+    private func withApp(_ stage: Stage) async throws -> String {
+        try await stage.signUp()
+        let path = "/v1/accounts/app/factors"
+        let factor = try await stage.api("POST", path, ["factor_type": "totp"])
+        let (id, secret) = (try #require(factor["id"]?.string), try #require(factor["totp"]?["secret"]?.string))
+        let challenge = try await stage.api("POST", "\(path)/\(id)/challenge", [:])
+        let proof: JSON = [
+            "challenge_id": challenge["id"] ?? .null,
+            "code": .string(Authenticator.code(secret)),
+        ]
+        #expect(try await stage.api("POST", "\(path)/\(id)/verify", proof).status == 200)
+        try await stage.ringback("logout", "app")
+        return secret
+    }
+
+    private func expectPassword(_ password: String, _ stage: Stage) async throws {
+        let login = try await stage.ringback(
+            "login", "app", "--again", "--method", "password", "--email", "mira@example.org", stdin: "\(password)\n")
+        #expect(login.status == 0, "\(login)")
+    }
+
+    @Test func `asks for the second factor before the new password, until both are right`() async throws {
+        try await Stage.playProject { stage in
+            let secret = try await withApp(stage)
+            let reset = try stage.terminal("supabase", "reset-password", "app", "--email", "mira@example.org")
+            try await reset.shows("sends another): ")
+            reset.type(try await stage.code())
+            try await reset.shows("Code that the app shows")
+            reset.type("000000")
+            try await reset.shows("Invalid code.")
+            reset.type(Authenticator.code(secret, steps: 1))
+            for password in ["secret12", "longer12"] {
+                for question in ["empty to choose it later): ", "Same again"] {
+                    try await reset.shows(question)
+                    reset.type(password)
+                }
+            }
+            let ended = try await reset.end()
+            #expect(ended.status == 0 && ended.text.contains("The password of app was changed."), "\(ended)")
+            try await expectPassword("longer12", stage)
+        }
+    }
+
+    @Test func `reads the second factor's code before the new password, or names the commands that finish`()
+        async throws
+    {
+        try await Stage.playProject(["mail_interval": 0]) { stage in
+            let secret = try await withApp(stage)
+            /// Begins without input, so that the code of the mail is known.
+            func reset(_ lines: String) async throws -> Output {
+                let begun = try await stage.ringback(
+                    "supabase", "reset-password", "app", "--email", "mira@example.org", stdin: "")
+                #expect(begun.status == 4, "\(begun)")
+                let code = try await stage.code()
+                return try await stage.ringback(
+                    "supabase", "reset-password", "app", "--email", "mira@example.org", stdin: "\(code)\n\(lines)")
+            }
+            let next = "ringback supabase verify-factor app, then ringback supabase update-user app --password"
+            let wrong = try await reset("longer12\n")
+            #expect(wrong.status == 64 && wrong.err.contains(next), "\(wrong)")
+            let none = try await reset("")
+            #expect(none.status == 0 && none.err.contains("verify-factor app"), "\(none)")
+            #expect(none.err.contains("ringback supabase update-user app --password"), "\(none)")
+            let done = try await reset("\(Authenticator.code(secret, steps: 1))\nlonger12\n")
+            #expect(done.status == 0 && done.out == "The password of app was changed.\n", "\(done)")
+            try await expectPassword("longer12", stage)
+        }
+    }
+
+    @Test func `verify says after a recovery how to choose the password`() async throws {
+        try await Stage.playProject { stage in
+            try await stage.signUp()
+            try await stage.ringback("logout", "app")
+            let reset = try await stage.ringback(
+                "supabase", "reset-password", "app", "--email", "mira@example.org", stdin: "")
+            #expect(reset.status == 4, "\(reset)")
+            let verified = try await stage.ringback("verify", "app", stdin: "\(try await stage.code())\n")
+            #expect(verified.status == 0 && verified.out.hasPrefix("Signed in to app"), "\(verified)")
+            #expect(verified.err.contains("ringback supabase update-user app --password"), "\(verified)")
+        }
+    }
+
     @Test func `adds a provider's account to the person, and takes it away`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
