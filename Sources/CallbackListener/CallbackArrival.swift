@@ -75,10 +75,13 @@ public struct CallbackOutcome: Sendable, Equatable {
     public let result: Result
     /// Nil if it is not known.
     public let signIn: SignInLabel?
+    /// The URL of the daemon's own page where the sign-in goes on; nil if it does not go on.
+    public let next: String?
 
-    public init(_ result: Result, of signIn: SignInLabel? = nil) {
+    public init(_ result: Result, of signIn: SignInLabel? = nil, next: String? = nil) {
         self.result = result
         self.signIn = signIn
+        self.next = next
     }
 
     /// What the page says; nil if it belongs to no flow.

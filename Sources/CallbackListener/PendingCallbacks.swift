@@ -129,7 +129,9 @@ final class PendingCallbacks: Sendable {
         case .refused(let status): return CallbackPages.refusal(status, in: language)
         case .page(let content): return CallbackPages.response(content, in: language)
         case .callback(let arrival):
-            if let content = await deliver(arrival).content { return see(content, at: port.number) }
+            let outcome = await deliver(arrival)
+            if let next = outcome.next { return CallbackPages.seePage(next) }
+            if let content = outcome.content { return see(content, at: port.number) }
             // Redirect even without a query: the fragment, which is not sent to a server, may hold a token.
             guard request.method == "GET" || request.query != nil else {
                 return CallbackPages.refusal(404, in: language)

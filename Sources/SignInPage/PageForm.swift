@@ -1,3 +1,4 @@
+internal import Cryptography
 internal import HTTPMessages
 public import Secrets
 
@@ -21,6 +22,8 @@ public struct PageForm: Sendable {
         case newPassword = "new_password"
         /// Leave a step out that is not needed for the sign-in.
         case skip
+        /// Let the user who has just signed in take the account over.
+        case switchUser = "switch_user"
 
         /// The fields that its form has, beside those of every form.
         var fields: Set<String> {
@@ -32,7 +35,7 @@ public struct PageForm: Sendable {
             case .factor: ["factor", "code"]
             case .challenge: ["factor"]
             case .newPassword: ["password"]
-            case .resend, .skip: []
+            case .resend, .skip, .switchUser: []
             }
         }
     }
@@ -46,6 +49,8 @@ public struct PageForm: Sendable {
     }
 
     public let action: Action
+    /// A digest of the form. Only a copy of the form has the same.
+    public let digest: [UInt8]
     public let token: Secret
     /// Without spaces around it; nil if nothing was typed.
     public let email: String?
@@ -53,6 +58,9 @@ public struct PageForm: Sendable {
     public let factor: String?
     public let password: Secret?
     public let code: Secret?
+
+    /// True if the user has typed something.
+    public var hasInput: Bool { email != nil || phone != nil || password != nil || code != nil }
 
     /// Reads the body of a POST request. Throws ``Failure``.
     public init(parsing body: [UInt8]) throws(Failure) {
@@ -73,6 +81,7 @@ public struct PageForm: Sendable {
             else { throw .field(allowed.contains(pair.name) ? pair.name : "unknown") }
         }
         self.action = action
+        digest = Digest.sha256(body)
         token = Secret(values["token"] ?? "")
         email = PageForm.typed(values["email"])
         phone = PageForm.typed(values["phone"])

@@ -15,6 +15,8 @@ public enum Screen: String, Sendable, CaseIterable {
     case factor = "/factor"
     case newPassword = "/new-password"
     case done = "/done"
+    /// Nothing is left to do, but what was typed last was not used.
+    case unused = "/unused"
     /// The sign-in has ended without a session.
     case ended = "/ended"
     /// For a browser that did not come by the start address.
@@ -24,7 +26,7 @@ public enum Screen: String, Sendable, CaseIterable {
     public var isFree: Bool {
         switch self {
         case .login, .signUp, .forgotten, .mail, .sms: true
-        case .code, .resend, .wait, .factor, .newPassword, .done, .ended, .elsewhere: false
+        case .code, .resend, .wait, .factor, .newPassword, .done, .unused, .ended, .elsewhere: false
         }
     }
 }
@@ -95,6 +97,8 @@ public struct ScreenContent: Sendable {
     public var offers = Offers()
     public var providers: [ProviderLink] = []
     public var complaint: Complaint?
+    /// Another user than the account's has signed in, and may take the account over.
+    public var offersSwitch = false
     /// What was typed before.
     public var email = ""
     public var phone = ""

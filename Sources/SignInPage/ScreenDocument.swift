@@ -21,7 +21,7 @@ public struct ScreenDocument: Sendable {
         case .wait: 1
         // What is typed would be lost, so only a screen without a field counts down.
         case .resend where content.secondsLeft > 0: min(content.secondsLeft, 5)
-        case .done, .ended, .elsewhere: nil
+        case .done, .unused, .ended, .elsewhere: nil
         default: max(0, content.lifetime) + 1
         }
     }
@@ -29,10 +29,13 @@ public struct ScreenDocument: Sendable {
     /// What the login screen says if somebody else signs in than the account's user.
     public static func otherUser(in language: PageLanguage) -> String { ScreenText.of(language).otherUser }
 
+    /// What a screen says if the form before it belonged to no step.
+    public static func unused(in language: PageLanguage) -> String { ScreenText.of(language).unusedAdvice }
+
     private var tone: HTMLPage.Tone {
         switch content.screen {
         case .done: .good
-        case .ended: .bad
+        case .unused, .ended: .bad
         default: .plain
         }
     }
@@ -50,6 +53,7 @@ public struct ScreenDocument: Sendable {
         case .factor: text.secondFactor
         case .newPassword: text.newPassword
         case .done: text.signedIn
+        case .unused: text.unused
         case .ended: text.ended
         case .elsewhere: text.elsewhere
         }
@@ -59,12 +63,13 @@ public struct ScreenDocument: Sendable {
     private var head: String {
         guard content.screen != .elsewhere else { return "" }
         var head = HTMLPage.facts([(text.account, content.account), (text.project, content.host)])
-        if ![.done, .ended].contains(content.screen) {
+        if ![.done, .unused, .ended].contains(content.screen) {
             head += "<p class=\"words\">\(text.words) <b>\(HTMLPage.escaped(content.words))</b></p>\n"
         }
         if let complaint = content.complaint, complaint.field == nil {
             head += "<p class=\"wrong\" role=\"alert\">\(HTMLPage.escaped(complaint.sentence))</p>\n"
         }
+        if content.offersSwitch { head += form(.switchUser, "", text.switchUser) }
         return head
     }
 
@@ -83,6 +88,7 @@ public struct ScreenDocument: Sendable {
         case .factor: factors
         case .newPassword: form(.newPassword, newPassword, text.savePassword) + skip(text.keepPassword)
         case .done: paragraph(text.doneAdvice)
+        case .unused: paragraph(text.unusedAdvice) + paragraph(text.doneAdvice)
         case .ended: paragraph(text.endedAdvice)
         case .elsewhere: paragraph(text.elsewhereAdvice)
         }

@@ -4,13 +4,13 @@
 struct ScreenText: Sendable {
     let account, project, words: String
     let signIn, signUp, forgotten, byMail, bySMS, enterCode, sendAgain, oneMoment, secondFactor, newPassword: String
-    let signedIn, ended, elsewhere: String
+    let signedIn, unused, ended, elsewhere: String
     let email, phone, emailOrPhone, password, code: String
     let createAccount, haveAccount, sendMail, sendSMS, confirm, savePassword, keepPassword, skipFactor: String
     let otherWay, continueWith: String
     let forgottenAdvice, mailAdvice, smsAdvice, linkSent, codeSent, mayResend, resendIn, seconds, asking: String
     let phoneFactor, phoneFactorSent, appFactor: String
-    let doneAdvice, endedAdvice, elsewhereAdvice, nothingOffered, otherUser: String
+    let doneAdvice, unusedAdvice, endedAdvice, elsewhereAdvice, nothingOffered, otherUser, switchUser: String
 
     static func of(_ language: PageLanguage) -> ScreenText {
         switch language {
@@ -25,7 +25,8 @@ struct ScreenText: Sendable {
         signIn: "Sign in", signUp: "Create an account", forgotten: "Forgotten password",
         byMail: "Sign in by mail", bySMS: "Sign in by SMS", enterCode: "Enter the code",
         sendAgain: "Send the message again", oneMoment: "One moment", secondFactor: "Second factor",
-        newPassword: "New password", signedIn: "Signed in", ended: "The sign-in has ended",
+        newPassword: "New password", signedIn: "Signed in", unused: "Your last entry was not used",
+        ended: "The sign-in has ended",
         elsewhere: "Not this browser",
         email: "E-mail address", phone: "Phone number with country code",
         emailOrPhone: "E-mail address, or phone number with country code", password: "Password",
@@ -44,6 +45,9 @@ struct ScreenText: Sendable {
         phoneFactorSent: "Enter the code that was sent to your phone.",
         appFactor: "Enter the code that your authenticator app shows.",
         doneAdvice: "You can close this tab and go back to the program that asked you to sign in.",
+        unusedAdvice:
+            "What you entered last was not used: its step was done already, or its sign-in has ended. A password that "
+            + "you entered there was not saved.",
         endedAdvice:
             "Nothing was changed. The program that asked you to sign in says what happened. You can start again "
             + "there.",
@@ -51,8 +55,9 @@ struct ScreenText: Sendable {
             + "program that asked you to sign in, and open the page from there.",
         nothingOffered: "The project offers no way to sign in here.",
         otherUser:
-            "The account is signed in as another user. Nothing was changed. Sign in as that user, or start again "
-            + "with --switch.")
+            "The account is signed in as another user. Nothing was changed. Sign in as that user, or replace that "
+            + "user.",
+        switchUser: "Replace the other user")
 
     static let russian = ScreenText(
         account: "Учётная запись", project: "Проект",
@@ -60,7 +65,8 @@ struct ScreenText: Sendable {
         signIn: "Войти", signUp: "Создать аккаунт", forgotten: "Забыли пароль?",
         byMail: "Войти по почте", bySMS: "Войти по SMS", enterCode: "Введите код",
         sendAgain: "Отправить ещё раз", oneMoment: "Один момент", secondFactor: "Второй фактор",
-        newPassword: "Новый пароль", signedIn: "Вход выполнен", ended: "Вход завершён без результата",
+        newPassword: "Новый пароль", signedIn: "Вход выполнен", unused: "Введённое не использовано",
+        ended: "Вход завершён без результата",
         elsewhere: "Не этот браузер",
         email: "Адрес почты", phone: "Номер телефона с кодом страны",
         emailOrPhone: "Адрес почты или номер телефона с кодом страны", password: "Пароль",
@@ -78,6 +84,9 @@ struct ScreenText: Sendable {
         phoneFactor: "Код можно отправить на ваш телефон.", phoneFactorSent: "Введите код, отправленный на телефон.",
         appFactor: "Введите код из приложения для подтверждения входа.",
         doneAdvice: "Эту вкладку можно закрыть. Вернитесь в программу, которая предложила вам войти.",
+        unusedAdvice:
+            "Введённое последним не использовано: этот шаг уже выполнен, или вход завершён. Введённый там пароль не "
+            + "сохранён.",
         endedAdvice:
             "Ничего не изменено. Программа, которая предложила вам войти, сообщает, что произошло. В ней можно "
             + "начать снова.",
@@ -85,7 +94,8 @@ struct ScreenText: Sendable {
             + "которая предложила вам войти, и откройте страницу из неё.",
         nothingOffered: "Проект не предлагает здесь способов входа.",
         otherUser: "В учётной записи уже выполнен вход другого пользователя. Ничего не изменено. Войдите как он или "
-            + "начните снова с --switch.")
+            + "замените его.",
+        switchUser: "Заменить другого пользователя")
 
     /// A provider's name as people write it.
     static func name(ofProvider provider: String) -> String {

@@ -38,6 +38,7 @@ public enum UserMessage: String, Sendable, CaseIterable {
     case oneConfirmed = "one_confirmed"
     case olderLink = "older_link"
     case messageSentAlready = "message_sent_already"
+    case choosePassword = "choose_password"
 
     /// The message as a sentence.
     public func text(in language: Language) -> String {
@@ -85,6 +86,7 @@ public enum UserMessage: String, Sendable, CaseIterable {
         case .oneConfirmed: "Confirmed. Now confirm at the other address, too."
         case .olderLink: "This link is from an older message. Please open the newest one."
         case .messageSentAlready: "A message was sent already. Please wait a minute before the next one."
+        case .choosePassword: "Now choose a new password."
         }
     }
 
@@ -126,6 +128,7 @@ public enum UserMessage: String, Sendable, CaseIterable {
         case .oneConfirmed: "Подтверждено. Теперь подтвердите и на другом адресе."
         case .olderLink: "Эта ссылка из старого письма. Откройте самое новое."
         case .messageSentAlready: "Сообщение уже отправлено. Подождите минуту перед следующим."
+        case .choosePassword: "Теперь выберите новый пароль."
         }
     }
 }

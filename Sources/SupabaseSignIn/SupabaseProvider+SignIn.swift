@@ -34,6 +34,14 @@ extension SupabaseProvider: SignInProvider {
     func redeem(
         _ proof: Proof, of flow: Flow, in context: SignInContext
     ) async throws(RedemptionFailure) -> Redemption {
+        let redemption = try await redemption(of: proof, flow, context)
+        guard let page = flow.firstAwaited as? PageFlow else { return redemption }
+        return try await page.session.admit(redemption, of: flow, in: context)
+    }
+
+    private func redemption(
+        of proof: Proof, _ flow: Flow, _ context: SignInContext
+    ) async throws(RedemptionFailure) -> Redemption {
         if case .own(let proof as PageProof) = proof {
             return try await PageRedeeming(provider: self, flow: flow, context: context).redeem(proof)
         }
@@ -58,7 +66,10 @@ extension SupabaseProvider: SignInProvider {
     func anotherPage(
         of flow: Flow, in context: SignInContext
     ) async throws(BrokerError) -> (any AwaitedSignIn)? {
-        if let page = flow.awaited as? PageFlow { return PageTicket(page.session.ticket(to: flow), of: page) }
+        if let page = flow.awaited as? PageFlow {
+            guard await page.session.goesOn(flow, in: context) else { return nil }
+            return PageTicket(page.session.ticket(to: flow), of: page)
+        }
         guard let awaited = flow.awaited as? SupabaseFlow, awaited.redirect?.keyPlace != SupabaseRedirect.KeyPlace.none
         else { return nil }
         return try await FlowStart(provider: self, context: context, request: flow.request).page()

@@ -116,7 +116,7 @@ final class Arrivals: Sendable {
         guard let id = verdict.flow, let flow = try? await broker.flow(id) else {
             return CallbackOutcome(verdict.result)
         }
-        return CallbackOutcome(verdict.result, of: SignInLabel(flow))
+        return CallbackOutcome(verdict.result, of: SignInLabel(flow), next: await broker.ownPage(after: verdict))
     }
 
     func visit(_ visit: EntranceVisit) async -> EntranceOutcome {

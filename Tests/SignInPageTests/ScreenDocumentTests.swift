@@ -49,7 +49,7 @@ import Testing
             switch screen {
             case .resend: #expect(refresh == 5)
             case .wait: #expect(refresh == 1)
-            case .done, .ended, .elsewhere: #expect(refresh == nil)
+            case .done, .unused, .ended, .elsewhere: #expect(refresh == nil)
             default: #expect(refresh == 601)
             }
             let html = ScreenDocument(content(screen), in: .english).html

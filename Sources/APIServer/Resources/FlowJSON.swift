@@ -52,6 +52,8 @@ extension FlowView {
             let problem = Problem(error, language: language, endedSignIn: true)
             object["error"] = problem.json
             object["user_message"] = problem.userMessage.map { .string($0) }
+        case .completed where isRecovery:
+            object["user_message"] = .string(UserMessage.choosePassword.text(in: language))
         case .pending, .completed, .cancelled: break
         }
         return .object(object)

@@ -91,6 +91,8 @@ public struct AwaitedDetails: Sendable {
     public var isHalfConfirmed = false
     /// Two words by which the user tells the daemon's own page from an imitation.
     public var words: String?
+    /// The user forgot the password and is to choose a new one.
+    public var isRecovery = false
 
     public init() {}
 }

@@ -176,6 +176,18 @@ extension Broker {
         await flowRegistry.completedFlow(entrance: key)
     }
 
+    /// The daemon's own page on which the sign-in goes on after a callback; nil if it has no such page, or nothing is
+    /// left to do there.
+    public func ownPage(after callback: CallbackVerdict) async -> String? {
+        let id: String
+        switch callback {
+        case .completed(let flow), .failed(let flow, _): id = flow
+        case .noted, .outdated, .ignored, .ended, .expired: return nil
+        }
+        guard let flow = await flowRegistry.entries[id]?.flow, flow.awaited.ownPage != nil else { return nil }
+        return await anotherRequest(of: flow)?.authorizationURL
+    }
+
     /// Notes that another user, or a user who is not known, requested an entrance.
     public func noteForeign(entrance key: String, uid: UInt32?) async {
         await flowRegistry.noteForeign(entrance: key, uid: uid)

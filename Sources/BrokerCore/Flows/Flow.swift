@@ -8,6 +8,8 @@ public struct Flow: Sendable {
     public let account: Account
     public let request: SignInRequest
     public internal(set) var awaited: any AwaitedSignIn
+    /// What it awaited at its start. A callback of a later request finds the daemon's own page by it.
+    public let firstAwaited: any AwaitedSignIn
     public let startedAt: WallInstant
     /// The same, as time since boot.
     let beganAt: BootInstant
@@ -27,6 +29,7 @@ public struct Flow: Sendable {
         self.account = account
         self.request = request.withoutSecrets
         self.awaited = awaited
+        firstAwaited = awaited
         startedAt = clock.wallInstant
         beganAt = clock.bootInstant
     }
@@ -130,6 +133,8 @@ public struct FlowView: Sendable {
     public var changesUser = false
     /// The host of the page where the user signs in, otherwise of the issuer or the endpoints; nil if there is none.
     public var providerHost: String?
+    /// The user forgot the password and is to choose a new one.
+    public var isRecovery = false
 }
 
 /// The result of a callback.

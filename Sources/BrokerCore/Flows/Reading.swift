@@ -74,6 +74,7 @@ extension FlowRegistry {
         let details = flow.awaited.details
         view.device = details.device
         view.words = details.words
+        view.isRecovery = details.isRecovery
         view.challenge = details.challenge
         view.awaitedCodes = details.codes
         view.isHalfConfirmed = details.isHalfConfirmed

@@ -10,34 +10,59 @@ extension PageConductor {
     private static let patience: Duration = .seconds(3)
 
     /// Performs the action of a form. The response is always a redirect, so that a reload does not send the form again.
-    func perform(_ form: PageForm, _ status: FlowView.Status) async -> HTTPResponse {
-        let done = Promise<Void>()
-        // Only one action runs at a time. A form that a second tab or click sends meanwhile is ignored.
-        let isFirst = session.edit { state in
-            guard state.running == nil else { return false }
-            state.running = done
-            state.complaint = nil
-            return true
-        }
-        guard isFirst else { return see(Screen.wait.rawValue) }
+    func perform(_ form: PageForm, at path: String) async -> HTTPResponse {
         // The action runs to its end even if the user closes the tab.
-        context.tools.work.start {
-            switch status {
-            case .pending: if let flow = session.snapshot.flow { await signIn(form, flow) }
-            case .completed: await goOn(form)
-            case .failed, .expired, .cancelled: break
-            }
-            session.edit { $0.running = nil }
-            done.fulfil(())
-        }
+        let done = context.tools.work.start { await performInTurn(form, path) }
         guard await done.wait(atMost: PageConductor.patience) != nil else { return see(Screen.wait.rawValue) }
         // If the sign-in has ended, the request for this screen redirects the browser to the next one.
         return see(session.snapshot.screen.rawValue)
     }
 
+    /// Only one action runs at a time. The form of another tab is performed afterwards, in the state that the first one
+    /// has left. A copy of the running form, from a second click, is not performed.
+    private func performInTurn(_ form: PageForm, _ path: String) async {
+        let done = Promise<Void>()
+        while true {
+            let running = session.edit { state in
+                defer {
+                    if state.running == nil {
+                        state.running = (form.digest, done)
+                        state.complaint = nil
+                    }
+                }
+                return state.running
+            }
+            guard let running else { break }
+            guard await running.done.wait() != nil, running.form != form.digest else { return }
+        }
+        let isUsed = await use(form, path)
+        session.edit { state in
+            state.running = nil
+            if isUsed {
+                state.used = state.complaint == nil ? form.digest : nil
+            } else if form.hasInput, state.used != form.digest {
+                state.complaint = PageComplaint(screen: nil, field: nil, cause: .unused)
+            }
+        }
+        done.fulfil(())
+    }
+
+    /// False if the form belongs to no step that is left.
+    private func use(_ form: PageForm, _ path: String) async -> Bool {
+        guard let id = session.snapshot.flowID, let view = await context.view(id, waiting: .zero) else { return false }
+        switch view.status {
+        case .pending:
+            guard let flow = session.snapshot.flow else { return false }
+            return await signIn(form, flow)
+        case .completed: return await goOn(form, path)
+        // The page says that the sign-in has ended and nothing was changed.
+        case .failed, .expired, .cancelled: return true
+        }
+    }
+
     // MARK: The sign-in
 
-    private func signIn(_ form: PageForm, _ flow: Flow) async {
+    private func signIn(_ form: PageForm, _ flow: Flow) async -> Bool {
         var fields = SupabaseSignInFields()
         fields.email = form.email
         fields.phone = form.phone
@@ -48,20 +73,29 @@ extension PageConductor {
             (state.email, state.phone) = (email ?? "", phone ?? "")
         }
         switch form.action {
-        case .password: await redeem(.password, fields, flow, on: .login)
-        case .signUp: await redeem(.signUp, fields, flow, on: .signUp)
+        case .password: return await redeem(.password, fields, flow, on: .login)
+        case .signUp: return await redeem(.signUp, fields, flow, on: .signUp)
         case .code:
-            guard let message = session.snapshot.message else { return }
+            guard let message = session.snapshot.message else { return false }
             let typed = TypedCode(code: form.code)
-            await redeem(.code(message, typed), fields, flow, on: .code)
+            return await redeem(.code(message, typed), fields, flow, on: .code)
         case .forgotten:
-            await send(fields, flow, on: .forgotten) { start throws(BrokerError) in try await start.recovery() }
+            return await send(fields, flow, on: .forgotten) { start throws(BrokerError) in try await start.recovery() }
         case .mail:
-            await send(fields, flow, on: .mail) { start throws(BrokerError) in try await start.message(hasLink: true) }
+            return await send(fields, flow, on: .mail) { start throws(BrokerError) in
+                try await start.message(hasLink: true)
+            }
         case .sms:
-            await send(fields, flow, on: .sms) { start throws(BrokerError) in try await start.message(hasLink: false) }
-        case .resend: await resend(flow)
-        case .factor, .challenge, .newPassword, .skip: break
+            return await send(fields, flow, on: .sms) { start throws(BrokerError) in
+                try await start.message(hasLink: false)
+            }
+        case .resend:
+            await resend(flow)
+            return true
+        case .switchUser:
+            guard let other = session.snapshot.otherUser else { return false }
+            return await redeem(.switchUser(other), fields, flow, on: .login)
+        case .factor, .challenge, .newPassword, .skip: return false
         }
     }
 
@@ -72,30 +106,34 @@ extension PageConductor {
 
     private func redeem(
         _ step: PageProof.Step, _ fields: SupabaseSignInFields, _ flow: Flow, on screen: Screen
-    ) async {
+    ) async -> Bool {
         let verdict = await context.redeem(.own(PageProof(step: step, fields: fields)), of: flow)
         switch verdict {
-        case .failed(_, let error)?: complain(of: error, on: screen)
-        case nil: complain(of: .flowEnded, on: screen)
-        case .completed?, .noted?, .outdated?, .ignored?, .ended?, .expired?: break
+        case .failed(_, let error)?:
+            if error != PageRedeeming.otherUser { complain(of: error, on: screen) }
+            return true
+        case .completed?, .noted?: return true
+        // A callback is completing the flow or has completed it.
+        case nil, .outdated?, .ignored?, .ended?, .expired?: return false
         }
     }
 
     private func send(
         _ fields: SupabaseSignInFields, _ flow: Flow, on screen: Screen,
         _ begin: (FlowStart) async throws(BrokerError) -> Beginning
-    ) async {
+    ) async -> Bool {
         let request = flow.request.choosing(fields)
         do throws(BrokerError) {
             if let wait = secondsLeft { throw .resendTooEarly(retryAfter: wait) }
             let start = FlowStart(provider: provider, context: context, request: request)
             guard case .flow(let awaited, _, _) = try await begin(start), let message = awaited as? SupabaseFlow,
                 await context.add(message, to: flow)
-            else { return }
+            else { return false }
             session.note(message, at: clock.bootInstant)
         } catch {
             complain(of: error, on: screen)
         }
+        return true
     }
 
     /// Sends the last message again. The new message has another link and code, for the same request.
@@ -118,12 +156,15 @@ extension PageConductor {
 
     // MARK: After the sign-in
 
-    private func goOn(_ form: PageForm) async {
+    private func goOn(_ form: PageForm, _ path: String) async -> Bool {
         let users = LaneRequests(sessions: context.sessions)
         let step = await steps.next()
         do throws(BrokerError) {
             switch (form.action, step) {
-            case (.skip, .factor), (.skip, .newPassword): session.edit { _ = $0.skipped.insert(step) }
+            case (.skip, .factor), (.skip, .newPassword):
+                // The second click on the form of a step must not leave out the next one.
+                guard [step.rawValue, "/"].contains(path) else { return false }
+                session.edit { _ = $0.skipped.insert(step) }
             case (.challenge, .factor):
                 let id = try await factor(of: form).id
                 let former = session.snapshot.challenge.flatMap { $0.factor == id ? $0.nextMessageAt : nil }
@@ -150,11 +191,14 @@ extension PageConductor {
                 _ = try await users.put(changes, of: account.name, link: .none)
                 session.edit { _ = $0.skipped.insert(.newPassword) }
             // The form belongs to a step that is already completed; the user may have used the back button.
-            default: break
+            default: return false
             }
         } catch {
+            // The project changes no password without the factor, so ask for it even if it was left out before.
+            if UserMessage(of: error) == .secondFactorNeeded { session.edit { _ = $0.skipped.remove(.factor) } }
             complain(of: error, on: step)
         }
+        return true
     }
 
     private func factor(of form: PageForm) async throws(BrokerError) -> Factor {

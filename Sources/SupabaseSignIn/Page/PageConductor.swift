@@ -29,7 +29,7 @@ struct PageConductor: Sendable {
         switch session.secrets.judge(request, at: session.origin) {
         case .refused(let status): return HTTPResponse(status: status)
         case .stranger: return show(.elsewhere, in: language, status: 403)
-        case .form(let form): return await perform(form, view.status)
+        case .form(let form): return await perform(form, at: request.url)
         case .page: return await page(request.url, view.status, language)
         }
     }
@@ -45,8 +45,12 @@ struct PageConductor: Sendable {
             guard let flow = session.snapshot.flow else { return see("/") }
             return await pendingPage(path, flow, language)
         case .completed:
-            let next = await steps.next()
-            if next == .done { session.finish() }
+            let state = session.snapshot
+            var next = state.running == nil ? await steps.next() : .wait
+            if next == .done {
+                session.finish()
+                if state.complaint != nil { next = .unused }
+            }
             guard path == next.rawValue else { return see(next.rawValue) }
             return await show(next, in: language)
         case .failed, .expired, .cancelled:
@@ -111,7 +115,7 @@ struct PageConductor: Sendable {
         if let seconds = document.refresh { fields.append("Refresh", "\(seconds)") }
         // A browser may keep the page that the user has left, with the typed password, in memory even with `no-store`.
         // After the sign-in this header field makes the browser discard it (Clear Site Data, section 3.1).
-        if [.factor, .newPassword, .done, .ended].contains(content.screen) {
+        if [.factor, .newPassword, .done, .unused, .ended].contains(content.screen) {
             fields.append("Clear-Site-Data", "\"cache\"")
         }
         return HTTPResponse(status: status, fields: fields, body: Secret(document.html))
@@ -129,11 +133,9 @@ struct PageConductor: Sendable {
         content.offers.phone = open.contains("phone")
         content.offers.signUp = !session.settings.signUpIsClosed
         if screen == .login { content.providers = session.links() }
-        if let complaint = state.complaint, complaint.screen == screen {
-            let sentence =
-                complaint.message?.text(in: language == .russian ? .russian : .english)
-                ?? ScreenDocument.otherUser(in: language)
-            content.complaint = .init(field: complaint.field, sentence: sentence)
+        if let complaint = state.complaint, let sentence = sentence(of: complaint, on: screen, in: language) {
+            content.complaint = .init(field: complaint.screen == screen ? complaint.field : nil, sentence: sentence)
+            content.offersSwitch = complaint.cause == .otherUser && state.otherUser != nil
         }
         content.email = state.email
         content.phone = state.phone
@@ -149,6 +151,19 @@ struct PageConductor: Sendable {
         return content
     }
 
+    /// What a screen says about the last form; nil for nothing. After the sign-in the next screen may be another one than
+    /// that of the form.
+    private func sentence(of complaint: PageComplaint, on screen: Screen, in language: PageLanguage) -> String? {
+        let isAfter = [.factor, .newPassword, .unused].contains(screen)
+        guard complaint.screen == screen || complaint.screen == nil || isAfter else { return nil }
+        switch complaint.cause {
+        case .message(let message): return message.text(in: language == .russian ? .russian : .english)
+        case .otherUser: return ScreenDocument.otherUser(in: language)
+        // The screen `unused` says it without a complaint.
+        case .unused: return screen == .unused ? nil : ScreenDocument.unused(in: language)
+        }
+    }
+
     /// The whole seconds until an instant; 0 if it has passed or is nil.
     func seconds(to instant: BootInstant?) -> Int { instant.map { max(0, ($0 - clock.bootInstant).wholeSeconds) } ?? 0 }
 
@@ -158,13 +173,13 @@ struct PageConductor: Sendable {
 
     /// Stores the error that the screen shows the next time.
     func complain(of error: BrokerError, on screen: Screen) {
-        let message: UserMessage? = error == PageRedeeming.otherUser ? nil : UserMessage(of: error)
+        let message = UserMessage(of: error)
         let hasBoth = session.settings.open.isSuperset(of: ["email", "phone"])
         session.edit { state in
             // If the project offers both, one field takes an e-mail address or a phone number.
-            let field = message?.field(on: screen, oneForBoth: hasBoth)
+            let field = message.field(on: screen, oneForBoth: hasBoth)
             state.screen = screen
-            state.complaint = PageComplaint(screen: screen, field: field, message: message)
+            state.complaint = PageComplaint(screen: screen, field: field, cause: .message(message))
         }
     }
 }

@@ -17,6 +17,7 @@ struct PageFlow: AwaitedSignIn {
     var details: AwaitedDetails {
         var details = AwaitedDetails()
         details.words = session.words
+        details.isRecovery = session.snapshot.opened?.isRecovery ?? false
         return details
     }
 
@@ -52,6 +53,8 @@ struct PageProof: OwnProof {
         case password, signUp
         /// The code of a message.
         case code(SupabaseFlow, TypedCode)
+        /// Another user than the account's has signed in, and takes the account over.
+        case switchUser(PageSession.OtherUser)
     }
 
     let step: Step
@@ -68,15 +71,6 @@ struct PageRedeeming: Sendable {
     static let otherUser = BrokerError.conflict(.supabase(.signedInAsOther))
 
     func redeem(_ proof: PageProof) async throws(RedemptionFailure) -> Redemption {
-        let redemption = try await redemption(of: proof)
-        guard case .session(let session, let opening) = redemption, !opening.switchesSubject,
-            let held = await context.sessions.held(flow.account.name), !held.isSameUser(as: session)
-        else { return redemption }
-        context.endUnheld(session, of: flow.account)
-        throw RedemptionFailure(PageRedeeming.otherUser, endsFlow: false)
-    }
-
-    private func redemption(of proof: PageProof) async throws(RedemptionFailure) -> Redemption {
         let request = flow.request.choosing(proof.fields)
         let start = FlowStart(provider: provider, context: context, request: request)
         switch proof.step {
@@ -88,6 +82,10 @@ struct PageRedeeming: Sendable {
                 let session = try await start.sessionByPassword()
                 return .session(session, provider.opening(session, request))
             }
+        case .switchUser(let other):
+            var opening = other.opening
+            opening.switchesSubject = true
+            return .session(other.session, opening)
         case .signUp:
             return try await RedemptionFailure.mapping(endsFlow: false) { () throws(BrokerError) in
                 try await context.admitSession(flow.account.name)
@@ -95,7 +93,7 @@ struct PageRedeeming: Sendable {
                 case .session(let session): return .session(session, provider.opening(session, request))
                 case .message(let message):
                     guard await context.add(message, to: flow) else { throw .flowEnded }
-                    (flow.awaited as? PageFlow)?.session.note(message, at: context.tools.clock.bootInstant)
+                    (flow.firstAwaited as? PageFlow)?.session.note(message, at: context.tools.clock.bootInstant)
                     return .waiting(nil)
                 }
             }

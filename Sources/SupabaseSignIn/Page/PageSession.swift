@@ -16,6 +16,20 @@ final class PageSession: Sendable {
         let nextMessageAt: BootInstant
     }
 
+    /// The session of the page's own sign-in.
+    struct Opened: Sendable {
+        /// The server's identifier; nil if its tokens have none.
+        let id: String?
+        /// The user forgot the password and is to choose a new one. Later tokens of the session may not say so.
+        let isRecovery: Bool
+    }
+
+    /// The session of another user than the account's. It is not stored in the account.
+    struct OtherUser: Sendable {
+        let session: Session
+        let opening: SessionOpening
+    }
+
     struct State: Sendable {
         /// The page's URL with a slash at its end; empty until the page is served.
         var address = ""
@@ -37,12 +51,14 @@ final class PageSession: Sendable {
         /// The last message, and when another one may be sent.
         var message: SupabaseFlow?
         var nextMessageAt: BootInstant?
-        /// The action of a form that is running; nil if none is.
-        var running: Promise<Void>?
+        /// The action of a form that is running, and the digest of the form; nil if none is.
+        var running: (form: [UInt8], done: Promise<Void>)?
+        /// The digest of the last form, if a step has used it.
+        var used: [UInt8]?
         var challenge: Challenge?
-        /// The identifier of the session that the sign-in made; nil until it is read. The steps after the sign-in are
-        /// only for this session.
-        var sessionID: String?
+        /// Nil until the sign-in is done. The steps after it are only for this session.
+        var opened: Opened?
+        var otherUser: OtherUser?
         /// The steps after the sign-in that the user has skipped or completed.
         var skipped: Set<Screen> = []
     }
@@ -137,6 +153,55 @@ final class PageSession: Sendable {
         }
     }
 
+    // MARK: The sign-in
+
+    /// Checks the session of a sign-in before the account takes it over, and notes it. A session of another user than
+    /// the account's is kept until the user decides; the flow goes on.
+    func admit(
+        _ redemption: Redemption, of flow: Flow, in context: SignInContext
+    ) async throws(RedemptionFailure) -> Redemption {
+        guard case .session(let session, let opening) = redemption else { return redemption }
+        endOtherUser(of: flow.account, in: context, unless: session)
+        if !opening.switchesSubject, let held = await context.sessions.held(flow.account.name),
+            !held.isSameUser(as: session)
+        {
+            edit { state in
+                state.otherUser = OtherUser(session: session, opening: opening)
+                state.screen = .login
+                state.complaint = PageComplaint(screen: nil, field: nil, cause: .otherUser)
+            }
+            throw RedemptionFailure(PageRedeeming.otherUser, endsFlow: false)
+        }
+        edit { state in
+            state.opened = Opened(id: session.project?.sessionID, isRecovery: session.isRecovery)
+            state.otherUser = nil
+            state.complaint = nil
+        }
+        return redemption
+    }
+
+    /// Ends the kept session of another user, since it will not be used.
+    private func endOtherUser(of account: Account, in context: SignInContext, unless session: Session? = nil) {
+        let other = edit { state in
+            defer { state.otherUser = nil }
+            return state.otherUser
+        }
+        guard let other else { return }
+        if let session, session.project?.sessionID == other.session.project?.sessionID { return }
+        context.endUnheld(other.session, of: account)
+    }
+
+    /// True while the sign-in is pending, and after it while a step is left on the page.
+    func goesOn(_ flow: Flow, in context: SignInContext) async -> Bool {
+        switch await context.view(flow.id, waiting: .zero)?.status {
+        case .pending?: return true
+        case .completed?:
+            return await PageSteps(session: self, account: flow.account.name, sessions: context.sessions).next()
+                != .done
+        case .failed?, .cancelled?, .expired?, nil: return false
+        }
+    }
+
     // MARK: The end
 
     func finish() { finished.fulfil(()) }
@@ -152,8 +217,8 @@ final class PageSession: Sendable {
             state.flow = nil
             state.closesAt = context.tools.clock.bootInstant + PageSession.restOfTime
         }
-        let steps = PageSteps(session: self, account: flow.account.name, sessions: context.sessions)
-        if await context.view(flow.id, waiting: .zero)?.status == .completed, await steps.next() != .done {
+        endOtherUser(of: flow.account, in: context)
+        if await goesOn(flow, in: context) {
             _ = await finished.wait(atMost: PageSession.restOfTime)
         }
         edit { $0.isClosed = true }
@@ -166,13 +231,20 @@ final class PageSession: Sendable {
     private static let restOfTime: Duration = .seconds(600)
 }
 
-/// The error of the last form.
+/// What was wrong with the last form.
 struct PageComplaint: Sendable {
-    /// The screen whose form it was.
-    let screen: Screen
+    enum Cause: Sendable, Equatable {
+        case message(UserMessage)
+        /// Another user than the account's signed in.
+        case otherUser
+        /// The form belonged to no step, and what the user typed was not used.
+        case unused
+    }
+
+    /// The screen whose form it was; nil if every screen shows it.
+    let screen: Screen?
     let field: String?
-    /// Nil if another user than the account's signed in.
-    let message: UserMessage?
+    let cause: Cause
 }
 
 /// The steps after the sign-in: the second factor, and a new password after a recovery.
@@ -183,24 +255,21 @@ struct PageSteps: Sendable {
 
     /// The screen of the next step.
     func next() async -> Screen {
-        guard !session.snapshot.isClosed, let held = await held() else { return .done }
-        let skipped = session.snapshot.skipped
+        let state = session.snapshot
+        guard !state.isClosed, let opened = state.opened, let held = await held() else { return .done }
+        let skipped = state.skipped
         if !skipped.contains(.factor), held.project?.assurance != .aal2, !PageSteps.factors(of: held).isEmpty {
             return .factor
         }
-        return held.isRecovery && !skipped.contains(.newPassword) ? .newPassword : .done
+        return opened.isRecovery && !skipped.contains(.newPassword) ? .newPassword : .done
     }
 
     func factors() async -> [Factor] { await held().map(PageSteps.factors) ?? [] }
 
     /// The session that the page's own sign-in made, if the account still has it.
     private func held() async -> Session? {
-        guard let held = await sessions.held(account) else { return nil }
-        let own = session.edit { state in
-            state.sessionID = state.sessionID ?? held.project?.sessionID
-            return state.sessionID
-        }
-        return held.project?.sessionID == own ? held : nil
+        guard let opened = session.snapshot.opened, let held = await sessions.held(account) else { return nil }
+        return held.project?.sessionID == opened.id ? held : nil
     }
 
     /// The user's verified factors that take a code.

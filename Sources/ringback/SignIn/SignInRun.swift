@@ -91,6 +91,10 @@ struct SignInRun {
             throw projectAdvice.advised(
                 endpoint == .signIn ? SignInAdvice.advised(failure, of: ended, projectAdvice.options) : failure)
         }
+        // On a page the user chooses the new password there.
+        if ended.method.rawValue == SignInMethod.page.rawValue, let next = ended.userMessage {
+            Output.note("On the page: \(Sanitizer.line(next)) \(SupabaseResetPassword.later(account))")
+        }
         var patient = calls
         patient.interruption = nil
         return try patient.account(account)

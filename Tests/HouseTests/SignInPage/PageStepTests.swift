@@ -63,6 +63,29 @@ import Testing
         }
     }
 
+    @Test(arguments: ["password", "forgotten"])
+    func `lets another user replace the account's user, after a question`(action: String) async throws {
+        try await Stage.playProject(["users": [["email": "luke@example.org", "password": "secret12"]]]) { stage in
+            try await stage.signUp()
+            var (browser, _) = try await PageBrowser.begin(stage)
+            let luke = ("email", "luke@example.org")
+            if action == "password" {
+                try await browser.send("password", [luke, ("password", "secret12")])
+            } else {
+                try await browser.send("forgotten", [luke])
+                let link = try #require(try await stage.letter()["link"]?.string)
+                let location = try #require(try await Browser.load(LocalURL(link)).location)
+                let answer = try await Browser.load(LocalURL(location))
+                browser = try await PageBrowser(entering: try #require(answer.location))
+            }
+            #expect(browser.answer.text.contains("value=\"switch_user\""), "\(browser.answer)")
+            #expect(!browser.answer.text.contains("--switch"), "\(browser.answer)")
+            try await browser.send("switch_user")
+            #expect(browser.heading == (action == "password" ? "Signed in" : "New password"), "\(browser.answer)")
+            #expect(try await stage.account("app")["user"]?["email"] == "luke@example.org")
+        }
+    }
+
     @Test func `keeps a mailed link, however many start addresses are opened after it`() async throws {
         try await Stage.playProject { stage in
             var (browser, _) = try await PageBrowser.begin(stage)
@@ -114,7 +137,7 @@ import Testing
             let second = try await recover()
             #expect(try await first.post(form).status == 303)
             try await first.load("/")
-            #expect(first.heading == "Signed in", "\(first.answer)")
+            #expect(first.heading == "Your last entry was not used", "\(first.answer)")
             #expect(second.heading == "New password")
             _ = try await stage.ringback("logout", "app")
             let login = try await stage.ringback(

@@ -22,6 +22,11 @@ struct PageBrowser: Sendable {
     init(opening start: String) async throws {
         let first = try await Browser.load(LocalURL(start))
         guard first.status == 303, let entry = first.location else { throw Late(what: "a way in, not \(first)") }
+        try await self.init(entering: entry)
+    }
+
+    /// Opens an address that lets one browser in.
+    init(entering entry: String) async throws {
         let entered = try await Browser.load(LocalURL(entry))
         guard entered.status == 303, let field = entered.fields["set-cookie"] else {
             throw Late(what: "a cookie, not \(entered)")
