@@ -52,7 +52,8 @@ extension ExposedAPI {
         do throws(Problem) {
             lookup = try OriginLookup(call, api.daemon.origins)
         } catch {
-            guard error.code == .notFound else { throw error }
+            // What an origin allows is not shown either.
+            guard [.notFound, .policyDenied].contains(error.code) else { throw error }
             throw denied("no token for this URL is served")
         }
         let origin = lookup.origin

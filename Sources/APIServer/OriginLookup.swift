@@ -23,7 +23,8 @@ struct OriginLookup: Sendable {
     static let signInWait: Duration = .seconds(120)
     private static let longestName = 256
 
-    /// Reads the request. Throws `not_found` if no origin of the configuration fits.
+    /// Reads the request. Throws `not_found` if no origin of the configuration fits, and `policy_denied` if the one that
+    /// fits does not allow the tool's connection.
     init(_ call: Call, _ registry: OriginRegistry?) throws(Problem) {
         guard let text = try call.text("url") else { throw call.invalid("url", "it is required") }
         guard let url = try? WebURL(parsing: text), url.host?.isEmpty == false else {
@@ -40,6 +41,33 @@ struct OriginLookup: Sendable {
             throw Problem(.notFound, "No origin of the configuration fits \(user).")
         }
         self.origin = origin
+        let excess = rejected == nil ? try OriginLookup.settings(call).excess(over: origin.allowed) : []
+        guard excess.isEmpty else {
+            throw Problem(
+                .policyDenied,
+                "The tool's connection may be less safe than the URL says, and the origin \(origin.rule.pattern.text) does "
+                    + "not allow that. If it is intended, add to its [[origin]] table: \(excess.joined(separator: ", "))"
+            )
+        }
+    }
+
+    /// What the tool says of its connection.
+    private static func settings(_ call: Call) throws(Problem) -> ConnectionSettings {
+        var settings = ConnectionSettings()
+        settings.withoutScheme = try call.truth("without_scheme")
+        settings.skipsVerification = try call.truth("insecure_skip_tls_verify")
+        func value(
+            _ name: String, _ meaning: String, _ normalized: (String) -> String?
+        ) throws(Problem) -> Set<String> {
+            guard let text = try call.text(name) else { return [] }
+            guard let value = normalized(text) else { throw call.invalid(name, meaning) }
+            return [value]
+        }
+        settings.authorities = try value(
+            "ca_sha256", "it is a SHA-256 in 64 hexadecimal digits", ConnectionSettings.digest)
+        settings.serverNames = try value("tls_server_name", "it is a host name", ConnectionSettings.serverName)
+        settings.proxies = try value("proxy_url", "it is an absolute URL with a host", ConnectionSettings.proxy)
+        return settings
     }
 
     private static func name(_ call: Call) throws(Problem) -> String? {

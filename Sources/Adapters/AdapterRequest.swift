@@ -1,4 +1,4 @@
-internal import HTTPMessages
+public import HTTPMessages
 
 /// What an adapter asks the daemon: the token for a place, or that it notes a refused one.
 public struct AdapterRequest: Sendable, Equatable {
@@ -10,12 +10,29 @@ public struct AdapterRequest: Sendable, Equatable {
     public let rejected: String?
     /// True if the tool does not say which token it sent: ``rejected`` is the one that is given now.
     public let isGuess: Bool
+    /// How the tool connects, where it is known that the connection may be less safe than the URL says.
+    public let settings: ConnectionSettings
 
-    public init(url: String, username: String?, rejected: String? = nil, isGuess: Bool = false) {
+    public init(
+        url: String, username: String?, rejected: String? = nil, isGuess: Bool = false,
+        settings: ConnectionSettings = ConnectionSettings()
+    ) {
         self.url = url
         self.username = username
         self.rejected = rejected
         self.isGuess = isGuess
+        self.settings = settings
+    }
+
+    /// The lookup of a server that the tool named by its host, a port and a path at most. It is looked up as https, and the
+    /// origin has to allow that the tool does not say so.
+    ///
+    /// - Throws: for text that cannot follow `https://`, or has a user name.
+    init(withoutScheme text: String, username: String? = nil) throws(AdapterFailure) {
+        let asked = try AdapterRequest(web: "https://\(text)", username: username)
+        var settings = ConnectionSettings()
+        settings.withoutScheme = true
+        self.init(url: asked.url, username: username, settings: settings)
     }
 
     /// The lookup of a place of the web that a tool named. A query and a fragment are left out, since no origin has one.

@@ -34,8 +34,9 @@ public struct KeyringCommand: Sendable, Equatable {
         else { return nil }
         let (service, username) = (words[1], words.count == 3 && !words[2].isEmpty ? words[2] : nil)
         guard username?.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) != false,
-            let request = try? AdapterRequest(
-                web: service.contains("://") ? service : "https://\(service)/", username: username)
+            let request = try? service.contains("://")
+                ? AdapterRequest(web: service, username: username)
+                : AdapterRequest(withoutScheme: "\(service)/", username: username)
         else { return nil }
         self.request = request
         wantsUsername = mode == "creds"

@@ -1,5 +1,5 @@
 /// pnpm's `tokenHelper`: a program without arguments, whose output is the value of the field `Authorization`. The registry
-/// is in the program's name, since pnpm says it in no other way: `pnpm-ringback-npm.example.org`, with a port
+/// is in the program's name, since pnpm says it in no other way, and its scheme in none: `pnpm-ringback-npm.example.org`, with a port
 /// `pnpm-ringback-npm.example.org:8443`, and with a path `pnpm-ringback-npm.example.org%2Fteam`.
 public struct PnpmToken: Sendable, Equatable {
     /// How the program's name begins.
@@ -15,7 +15,7 @@ public struct PnpmToken: Sendable, Equatable {
         guard name.hasPrefix(PnpmToken.prefix), !registry.isEmpty, !place.hasPrefix("/"), !registry.contains("/"),
             !place.contains("@")
         else { throw AdapterFailure("The program's name says no registry.") }
-        request = try AdapterRequest(web: "https://\(place)")
+        request = try AdapterRequest(withoutScheme: String(place))
     }
 
     /// The answer. Older versions of pnpm send it as it is; newer ones add `Bearer` only to a token without a scheme.

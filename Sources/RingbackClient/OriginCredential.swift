@@ -42,6 +42,8 @@ package struct OriginRequest: Sendable {
     /// The tool does not say which token it sent.
     package var isGuess = false
     package var isInteractive = false
+    /// How the tool connects, where the origin has to allow that: members of the request.
+    package var settings = JSONObject()
 
     package init(url: String) { self.url = url }
 }
@@ -53,6 +55,7 @@ extension BrokerCalls {
         body["rejected_sha256"] = request.rejected.map { .string($0) }
         if request.isGuess { body["rejected_is_guess"] = true }
         if request.isInteractive { body["interactive"] = true }
+        for setting in request.settings.members { body[setting.name] = setting.value }
         // The daemon limits the wait itself. The seconds beyond that are for a daemon that hangs.
         let limit: Duration = request.isInteractive ? .seconds(125) : .seconds(35)
         return try OriginCredential(reading: try call(.lookup, body: .object(body), timeout: limit))

@@ -16,6 +16,6 @@ extension Origin {
         self.init(
             origin.rule, account: name, kind: origin.kind == .idToken ? .idToken : .accessToken,
             key: TokenKey(scopes: origin.scopes, audience: origin.audience, resource: origin.resource),
-            username: origin.username, headers: headers)
+            username: origin.username, headers: headers, allowed: origin.allowed)
     }
 }

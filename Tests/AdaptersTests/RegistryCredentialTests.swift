@@ -1,5 +1,6 @@
 // cargo, go, pnpm, pip and uv: what they ask, and what they are told.
 
+import HTTPMessages
 import StrictJSON
 import Testing
 
@@ -132,7 +133,10 @@ private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8
             return
         }
         let asked = try PnpmToken(program: name)
-        #expect(asked.request == AdapterRequest(url: url, username: nil))
+        // pnpm's own configuration has no scheme either.
+        var settings = ConnectionSettings()
+        settings.withoutScheme = true
+        #expect(asked.request == AdapterRequest(url: url, username: nil, settings: settings))
         guard let answer = example.head["answer"] else { return }
         #expect(try text(asked.answer(.bearer("t"))) == answer + "\n")
     }
@@ -164,7 +168,10 @@ private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8
             return
         }
         let command = try #require(read)
-        #expect(command.request == AdapterRequest(url: url, username: example.head["username"]))
+        var settings = ConnectionSettings()
+        settings.withoutScheme = example.head["scheme"] == "none"
+        #expect(
+            command.request == AdapterRequest(url: url, username: example.head["username"], settings: settings))
         #expect(command.wantsUsername == (example.head["asks"] == "username"))
         #expect(command.wantsJSON == (example.head["output"] == "json"))
     }

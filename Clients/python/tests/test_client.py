@@ -220,7 +220,7 @@ class DocumentTests(unittest.TestCase):
             calls.status(), calls.accounts(), calls.account("a"), calls.refresh("a", "t", True), calls.events("a"),
             calls.session("a", 1, 2, "s", "a", "r", "id_token", "s", "user", "wait"), calls.flow("f", 1),
             calls.sign_in("a", "browser", {}), calls.cancel("f"), calls.sign_out("a", "local"),
-            calls.lookup("https://a.example", "u", "t", True),
+            calls.lookup("https://a.example", "u", "t", True, True),
         ]
         for call in made:
             with self.subTest(f"{call.method} {call.path}"):

@@ -22,6 +22,13 @@ struct LookupResource: Resource {
                     "rejected_is_guess", .boolean,
                     "The tool does not say which token it sent: one that replaced a refused one in the last ten seconds stays"
                 ),
+                .optional("without_scheme", .boolean, "The tool does not say whether it connects with TLS"),
+                .optional(
+                    "ca_sha256", .pattern("^[0-9a-fA-F]{64}$"),
+                    "The tool trusts the certificate authority with this SHA-256 of its PEM text, not the system's"),
+                .optional("tls_server_name", .string, "The tool expects a certificate with this name"),
+                .optional("insecure_skip_tls_verify", .boolean, "The tool does not check the certificate"),
+                .optional("proxy_url", .string, "The tool connects by this proxy"),
                 .optional("interactive", .boolean, "If signed out, start or join a sign-in and wait for it"),
             ]), .json(.originCredential),
             errors: .ofAccount.and(.ofProvider).and([

@@ -10,10 +10,12 @@ public struct Origin: Sendable, Equatable {
     public let username: String?
     /// The fields in which a tool sends the token; ``OriginHeader/line(token:username:)`` fills them in.
     public let headers: [OriginHeader]
+    /// The tools' connections that this origin allows beside the usual one.
+    public let allowed: ConnectionSettings
 
     public init(
         _ rule: OriginRule, account: AccountName, kind: SessionQuery.Kind = .accessToken, key: TokenKey = .own,
-        username: String? = nil, headers: [OriginHeader] = [.usual]
+        username: String? = nil, headers: [OriginHeader] = [.usual], allowed: ConnectionSettings = ConnectionSettings()
     ) {
         self.rule = rule
         self.account = account
@@ -21,6 +23,7 @@ public struct Origin: Sendable, Equatable {
         self.key = key
         self.username = username
         self.headers = headers
+        self.allowed = allowed
     }
 
     /// The query for the token of this origin.

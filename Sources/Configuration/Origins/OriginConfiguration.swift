@@ -23,6 +23,8 @@ public struct OriginConfiguration: Sendable, Equatable {
     public let username: String?
     /// The header fields in which tools send the token. Never empty.
     public let headers: [OriginHeader]
+    /// The tools' connections that are allowed beside the usual one.
+    public let allowed: ConnectionSettings
     public let source: ConfigurationSource
 
     /// The maximum number of tables in all configuration files together.
@@ -79,6 +81,12 @@ extension OriginConfiguration {
         object["kind"] = .string(kind.rawValue)
         object["username"] = username.map { .string($0) }
         object["headers"] = .array(headers.map { .string($0.text) })
+        if allowed.withoutScheme { object["without_scheme"] = true }
+        for (key, values) in [
+            ("ca_sha256", allowed.authorities), ("tls_server_name", allowed.serverNames),
+            ("proxy_url", allowed.proxies),
+        ] where !values.isEmpty { object[key] = .array(values.sorted().map { .string($0) }) }
+        if allowed.skipsVerification { object["insecure_skip_tls_verify"] = true }
         object["source"] = source.json
         return .object(object)
     }

@@ -7,6 +7,7 @@ struct OriginReader {
     var check: KeyCheck { entry.check }
 
     private static let maxHeaders = 8
+    private static let maxValues = 16
     private static let longestName = 256
 
     /// - Parameter number: the table's number in its file, from 1.
@@ -24,6 +25,7 @@ struct OriginReader {
         let kind = table.string("kind").flatMap(OriginConfiguration.Kind.init) ?? .accessToken
         let (scopes, audience, resource) = (entry.readScopes(), entry.readAudience(), readResource())
         let headers = readHeaders()
+        let allowed = readAllowed()
         if headers.contains(where: { $0.uses("username") }), !table.has("username") {
             entry.refuse("header", "has {username}: set username too")
         }
@@ -32,7 +34,7 @@ struct OriginReader {
         return OriginConfiguration(
             rule: OriginRule(pattern, username: matchUsername), account: account, kind: kind, scopes: scopes,
             audience: audience, resource: resource, username: username, headers: headers,
-            source: entry.source)
+            allowed: allowed, source: entry.source)
     }
 
     private mutating func readPattern() -> OriginPattern? {
@@ -68,9 +70,42 @@ struct OriginReader {
         return resource
     }
 
+    private mutating func readAllowed() -> ConnectionSettings {
+        var allowed = ConnectionSettings()
+        allowed.withoutScheme = table.boolean("without_scheme") ?? false
+        allowed.skipsVerification = table.boolean("insecure_skip_tls_verify") ?? false
+        allowed.authorities = readValues(
+            "ca_sha256", "is the SHA-256 of the authority's PEM file in 64 hexadecimal digits",
+            ConnectionSettings.digest)
+        allowed.serverNames = readValues("tls_server_name", "is a host name", ConnectionSettings.serverName)
+        allowed.proxies = readValues(
+            "proxy_url", "is a URL such as http://proxy.example.org:3128", ConnectionSettings.proxy)
+        return allowed
+    }
+
+    private mutating func readValues(
+        _ key: String, _ meaning: String, _ normalized: (String) -> String?
+    ) -> Set<String> {
+        let texts = texts(key)
+        if texts.count > OriginReader.maxValues {
+            entry.refuse(key, "may have \(OriginReader.maxValues) values at most")
+        }
+        var values: Set<String> = []
+        for (text, element) in texts {
+            if let value = normalized(text) { values.insert(value) } else { entry.refuse(key, element, meaning) }
+        }
+        return values
+    }
+
+    /// The texts of a key that is one text or an array of them.
+    private func texts(_ key: String) -> [(text: String, node: TOMLDocument.Node)] {
+        guard let node = table.node(key) else { return [] }
+        return table.strings(key) ?? table.string(key).map { [(text: $0, node: node)] } ?? []
+    }
+
     private mutating func readHeaders() -> [OriginHeader] {
-        guard let node = table.node("header") else { return [.usual] }
-        let texts = table.strings("header") ?? table.string("header").map { [(text: $0, node: node)] } ?? []
+        guard table.has("header") else { return [.usual] }
+        let texts = texts("header")
         var headers: [OriginHeader] = []
         for (text, element) in texts {
             do throws(OriginHeader.Failure) {

@@ -191,6 +191,11 @@ struct Key {
         Key(.origin, "resource", .string, "a token for this resource (RFC 8707)"),
         Key(.origin, "kind", .word(OriginConfiguration.Kind.allCases.map(\.rawValue)), "which token of the session"),
         Key(.origin, "username", .string, "the user name for tools that want one"),
+        Key(.origin, "without_scheme", .boolean, "true: also for tools that do not say whether they use https"),
+        Key(.origin, "ca_sha256", .texts, "kubectl: the SHA-256 of the cluster's certificate authority (PEM file)"),
+        Key(.origin, "tls_server_name", .texts, "kubectl: the name that the cluster's certificate may have instead"),
+        Key(.origin, "insecure_skip_tls_verify", .boolean, "kubectl: true: the certificate need not be checked"),
+        Key(.origin, "proxy_url", .texts, "kubectl: the cluster's proxy"),
         Key(.origin, "header", .texts, "the field or fields to send; the default is Authorization: Bearer {token}"),
 
         Key(.keptFile, "path", .string, "the file; also ~/NAME and $XDG_RUNTIME_DIR/NAME"),

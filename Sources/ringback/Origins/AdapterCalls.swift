@@ -1,9 +1,23 @@
 import Adapters
 import Glibc
+import HTTPMessages
 import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
+
+extension ConnectionSettings {
+    /// The members of a lookup.
+    fileprivate var members: JSONObject {
+        var members = JSONObject()
+        if withoutScheme { members["without_scheme"] = true }
+        members["ca_sha256"] = authorities.first.map { .string($0) }
+        members["tls_server_name"] = serverNames.first.map { .string($0) }
+        if skipsVerification { members["insecure_skip_tls_verify"] = true }
+        members["proxy_url"] = proxies.first.map { .string($0) }
+        return members
+    }
+}
 
 /// What every adapter does beside its tool's protocol: it reads the tool's input, asks the daemon, and writes the answer.
 struct AdapterCalls {
@@ -24,6 +38,7 @@ struct AdapterCalls {
     ) throws(RingbackError) -> AdapterCredential {
         var wanted = OriginRequest(url: request.url)
         wanted.username = request.username
+        wanted.settings = request.settings.members
         let lookup = wanted
         return try waiting(mayWait) { isWaiting throws(RingbackError) in
             var lookup = lookup

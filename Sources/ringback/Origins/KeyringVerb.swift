@@ -1,6 +1,7 @@
 import Adapters
 import ArgumentParser
 import Glibc
+import HTTPMessages
 import RingbackClient
 
 struct KeyringVerb: ParsableCommand {
@@ -32,10 +33,19 @@ struct KeyringRun {
         guard let asked = KeyringCommand(arguments) else { return KeyringRun.passOn(arguments) }
         let calls = AdapterCalls(socket: socket, tool: "keyring")
         return AdapterCalls.status { () throws(AdapterFailure) in
-            try calls.answer(asked.request, otherwise: { KeyringRun.passOn(arguments) }) {
-                found throws(AdapterFailure) in
-                try asked.answer(found)
+            let found: AdapterCredential?
+            do throws(RingbackError) {
+                found = try calls.credential(asked.request)
+            } catch {
+                AdapterCalls.show(error)
+                // pip asks for the host of a plain http index too. Another keyring may have a password for it.
+                guard error.kind == .policyDenied, asked.request.settings.withoutScheme else {
+                    return ExitStatus.of(error)
+                }
+                return KeyringRun.passOn(arguments)
             }
+            guard let found else { return KeyringRun.passOn(arguments) }
+            return AdapterCalls.print(try asked.answer(found))
         }
     }
 

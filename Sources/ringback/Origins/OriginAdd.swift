@@ -40,6 +40,14 @@ struct OriginAdd: ParsableCommand {
     @Option(help: ArgumentHelp("A field to send: “Name: value” with {token}. May be repeated.", valueName: "field"))
     var header: [String] = []
 
+    @Flag(help: "Also for tools that do not say whether they use https, such as pnpm.")
+    var withoutScheme = false
+
+    @Option(
+        help: ArgumentHelp(
+            "For kubectl: the SHA-256 of the cluster's certificate authority. May be repeated.", valueName: "digest"))
+    var caSha256: [String] = []
+
     @OptionGroup var config: ConfigurationOption
     @OptionGroup var json: JSONOption
     @OptionGroup var daemon: DaemonOptions
@@ -74,6 +82,8 @@ struct OriginAdd: ParsableCommand {
             ("audience", audience), ("resource", resource), ("kind", kind?.rawValue), ("username", username),
         ]
         return OriginEntry.table(pairs, headers: header)
+            + (withoutScheme ? ["without_scheme = true"] : [])
+            + (caSha256.isEmpty ? [] : ["ca_sha256 = [\(caSha256.map(AccountText.quoted).joined(separator: ", "))]"])
     }
 
     private func show(_ entry: OriginEntry, in file: ConfigurationFile) {

@@ -34,6 +34,16 @@ struct OriginEntry {
     let source: AccountSource
     let json: JSON
 
+    /// The SHA-256 of the certificate authorities that are allowed beside the system's.
+    var authorities: Set<String> { Set((json["ca_sha256"]?.array ?? []).compactMap(\.string)) }
+
+    /// What is allowed of a tool's connection, as the configuration's keys.
+    var allowed: String? {
+        let keys = ["without_scheme", "ca_sha256", "tls_server_name", "insecure_skip_tls_verify", "proxy_url"]
+        let set = keys.filter { json[$0] != nil }
+        return set.isEmpty ? nil : set.joined(separator: ", ")
+    }
+
     /// Nil for what this version cannot read.
     init?(_ json: JSON) {
         guard let url = json["url"]?.string, let pattern = try? OriginPattern(parsing: url),
@@ -142,6 +152,7 @@ struct OriginTest: ParsableCommand {
             Output.field("File", entry.source.text)
             Output.field("Gives", entry.given)
             for header in entry.headers { Output.field("Sends", header) }
+            Output.field("Allows", entry.allowed)
         }
     }
 

@@ -19,12 +19,13 @@ import Testing
 
     private func origin(
         _ url: String, user: String? = nil, kind: SessionQuery.Kind = .accessToken, key: TokenKey = .own,
-        username: String? = nil, headers: [String]? = nil
+        username: String? = nil, headers: [String]? = nil, allowed: ConnectionSettings = ConnectionSettings()
     ) throws -> Origin {
         Origin(
             OriginRule(try OriginPattern(parsing: url), username: user), account: try #require(AccountName("work")),
             kind: kind, key: key, username: username,
-            headers: try headers.map { try $0.map { try OriginHeader(parsing: $0) } } ?? [.usual])
+            headers: try headers.map { try $0.map { try OriginHeader(parsing: $0) } } ?? [.usual],
+            allowed: allowed)
     }
 
     @discardableResult
@@ -103,6 +104,69 @@ import Testing
             #"{"url":"https://a.b","other":1}"#,
         ] {
             #expect(await house.ask("POST", "/v1/lookup", body).code == "validation_failed", "\(body)")
+        }
+    }
+
+    @Test func `a tool that does not say its scheme gets a token only of an origin that allows that`() async throws {
+        var allowed = ConnectionSettings()
+        allowed.withoutScheme = true
+        let house = try await house([
+            try origin("https://git.example.org/*"), try origin("https://npm.example.org/*", allowed: allowed),
+            try origin("https://npm.example.org/team/*"),
+        ])
+        for (url, says, status) in [
+            ("https://git.example.org/", true, 403), ("https://git.example.org/", false, 200),
+            ("https://npm.example.org/", true, 200), ("https://npm.example.org/", false, 200),
+            // The most specific origin decides.
+            ("https://npm.example.org/team/a", true, 403), ("https://other.example.org/", true, 404),
+        ] {
+            let answer = await look(house, url, [("without_scheme", .bool(says))])
+            #expect(answer.status == status && (answer["secret"] != nil) == (status == 200), "\(url) \(says)")
+            guard status == 403 else { continue }
+            let detail = answer["detail"]?.string ?? ""
+            #expect(answer.code == "policy_denied" && detail.contains("without_scheme = true"), "\(detail)")
+        }
+        #expect(await look(house, "https://git.example.org/", [("without_scheme", "yes")]).code == "validation_failed")
+    }
+
+    @Test func `a tool whose TLS settings differ gets a token only of an origin that allows each by name`() async throws
+    {
+        let digest = String(repeating: "ab", count: 32)
+        let settings: [(String, JSON, String)] = [
+            ("ca_sha256", .string(digest.uppercased()), "ca_sha256 = \"\(digest)\""),
+            ("tls_server_name", "K8s.internal", "tls_server_name = \"k8s.internal\""),
+            ("insecure_skip_tls_verify", true, "insecure_skip_tls_verify = true"),
+            ("proxy_url", "http://ada:pw@proxy:3128/", "proxy_url = \"http://proxy:3128\""),
+        ]
+        var allowed = ConnectionSettings()
+        allowed.authorities = [digest]
+        allowed.serverNames = ["k8s.internal"]
+        allowed.skipsVerification = true
+        allowed.proxies = ["http://proxy:3128"]
+        let house = try await house([
+            try origin("https://strict.example/*"), try origin("https://open.example/*", allowed: allowed),
+        ])
+        for (name, value, line) in settings {
+            let refused = await look(house, "https://strict.example/", [(name, value)])
+            #expect(refused.code == "policy_denied" && refused["secret"] == nil, "\(name)")
+            let detail = refused["detail"]?.string ?? ""
+            #expect(detail.contains(line) && !detail.contains("pw"), "\(detail)")
+            #expect(await look(house, "https://open.example/", [(name, value)]).status == 200, "\(name)")
+        }
+        let all = settings.map { ($0.0, $0.1) }
+        #expect(await look(house, "https://open.example/", all).status == 200)
+        for (name, value): (String, JSON) in [
+            ("ca_sha256", .string(String(repeating: "cd", count: 32))), ("tls_server_name", "other"),
+            ("proxy_url", "http://proxy:3129"), ("proxy_url", "https://proxy:3128"),
+        ] {
+            #expect(await look(house, "https://open.example/", [(name, value)]).code == "policy_denied", "\(name)")
+        }
+        for (name, value): (String, JSON) in [
+            ("ca_sha256", "ab"), ("tls_server_name", "a\"b"), ("tls_server_name", ""), ("proxy_url", "proxy"),
+            ("insecure_skip_tls_verify", "no"),
+        ] {
+            let wrong = await look(house, "https://open.example/", [(name, value)])
+            #expect(wrong.code == "validation_failed", "\(name) \(value)")
         }
     }
 
@@ -253,6 +317,11 @@ import Testing
             #expect(await look(url).code == "policy_denied", "\(url)")
         }
         #expect(await exposed.ask("POST", "/v1/lookup", "{}").code == "validation_failed")
+        for host in ["git.example.org", "hidden.example"] {
+            let body = #"{"url":"https://\#(host)/","without_scheme":true}"#
+            let answer = await exposed.ask("POST", "/v1/lookup", body)
+            #expect(answer.code == "policy_denied" && !answer.text.contains("without_scheme"), "\(answer.text)")
+        }
     }
 
     @Test func `of a restricted socket with a ceiling replace the token within it`() async throws {

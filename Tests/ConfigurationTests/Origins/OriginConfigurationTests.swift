@@ -46,6 +46,7 @@ import Testing
             resource = "https://git.example.org"
             username = "oauth2"
             header = "X-Token: {token}"
+            without_scheme = true
 
             [[origin]]
             url = "https://abcdefgh.supabase.co"
@@ -67,7 +68,8 @@ import Testing
         #expect(found[1].audience == "git" && found[1].resource == "https://git.example.org")
         #expect(found[1].username == "oauth2" && found[1].headers.map(\.text) == ["X-Token: {token}"])
         #expect(found[2].headers.map(\.name) == ["Authorization", "apikey"])
-        #expect(found[3].kind == .idToken && found[3].source.line == 28)
+        #expect(found[3].kind == .idToken && found[3].source.line == 29)
+        #expect(found.map(\.allowed.withoutScheme) == [false, true, false, false])
     }
 
     @Test func `are none where none is written`() throws { #expect(try origins("").isEmpty) }
@@ -89,6 +91,33 @@ import Testing
         #expect(try mistakes(keyed).first?.contains("{api_key}") == true)
         let named = origin + "account = \"work\"\nheader = \"a: {token}{username}\"\n"
         #expect(try mistakes(named).first?.contains("set username too") == true)
+    }
+
+    @Test func `what is allowed of connections is read in one form, and a wrong value is a mistake at its key`() throws
+    {
+        let origin = "[[origin]]\nurl = \"https://k8s.example.org/*\"\naccount = \"work\"\n"
+        let digest = String(repeating: "ab", count: 32)
+        let allowed = try #require(
+            origins(
+                origin
+                    + """
+                    ca_sha256 = ["\(digest.uppercased())", "\(digest)"]
+                    tls_server_name = "K8s.Internal"
+                    insecure_skip_tls_verify = true
+                    proxy_url = ["http://ada:pw@Proxy:3128/", "socks5://127.0.0.1:1080"]
+                    """
+            ).first?.allowed)
+        #expect(allowed.authorities == [digest] && allowed.serverNames == ["k8s.internal"])
+        #expect(allowed.skipsVerification && !allowed.withoutScheme)
+        #expect(allowed.proxies == ["http://proxy:3128", "socks5://127.0.0.1:1080"])
+        for (line, key) in [
+            ("ca_sha256 = \"abc\"", "ca_sha256"), ("ca_sha256 = [\"\(digest)\", \"x\"]", "ca_sha256"),
+            ("tls_server_name = \"a b\"", "tls_server_name"), ("proxy_url = \"proxy:3128\"", "proxy_url"),
+            ("insecure_skip_tls_verify = \"yes\"", "insecure_skip_tls_verify"),
+        ] {
+            let found = try mistakes(origin + line + "\n")
+            #expect(found.count == 1 && found[0].contains(key), "\(line) \(found)")
+        }
     }
 
     @Test func `do not come with a package`() throws {

@@ -11,6 +11,11 @@ import Testing
         username = "ada"
 
         [[origin]]
+        url = "https://bare.example.org/*"
+        account = "work"
+        without_scheme = true
+
+        [[origin]]
         url = "https://home.example.org/*"
         account = "home"
 
@@ -107,8 +112,8 @@ import Testing
             try await stage.signIn()
             let token = try #require(try await stage.token())
             for name in [
-                "bazel-credential-ringback", "terraform-credentials-ringback", "pnpm-ringback-tools.example.org%2Fnpm",
-                "pnpm-ringback-other.example.org",
+                "bazel-credential-ringback", "terraform-credentials-ringback", "pnpm-ringback-bare.example.org%2Fnpm",
+                "pnpm-ringback-tools.example.org", "pnpm-ringback-other.example.org",
             ] { stage.link(ringbackAs: name) }
             let links = "\(stage.directory)/bin"
             for (program, words) in [("ringback", ["bazel-credential"]), ("\(links)/bazel-credential-ringback", [])] {
@@ -136,11 +141,11 @@ import Testing
                 let wrong = try await stage.run(program, words + ["get", "keys.example.org"])
                 #expect(wrong.status == 1 && wrong.out.isEmpty && wrong.err.contains("Terraform sends"), "\(wrong)")
             }
-            let pnpm = try await stage.run("\(links)/pnpm-ringback-tools.example.org%2Fnpm", [])
+            let pnpm = try await stage.run("\(links)/pnpm-ringback-bare.example.org%2Fnpm", [])
             #expect(pnpm.status == 0 && pnpm.out == "Bearer \(token)\n" && pnpm.err.isEmpty, "\(pnpm)")
             // As pnpm starts it: in a shell, with empty input.
             let inShell = try await stage.run(
-                "/bin/sh", ["-c", "\(links)/pnpm-ringback-tools.example.org%2Fnpm"], stdin: "")
+                "/bin/sh", ["-c", "\(links)/pnpm-ringback-bare.example.org%2Fnpm"], stdin: "")
             #expect(inShell.status == 0 && inShell.out == pnpm.out, "\(inShell)")
             // As Bazel writes a URI, without a line break.
             let escaped = try await stage.run(
@@ -150,6 +155,9 @@ import Testing
             #expect(try escaped.status == 0 && JSON(parsing: escaped.out.utf8)["headers"] == bearer, "\(escaped)")
             let none = try await stage.run("\(links)/pnpm-ringback-other.example.org", [])
             #expect(none.status == 1 && none.out.isEmpty && none.err.contains("origin add"), "\(none)")
+            let refused = try await stage.run("\(links)/pnpm-ringback-tools.example.org", [])
+            #expect(refused.status == 4 && refused.out.isEmpty, "\(refused)")
+            #expect(refused.err.contains("without_scheme = true"), "\(refused)")
         }
     }
 
@@ -167,7 +175,7 @@ import Testing
                     ["--mode=creds", "--output=json", "get", index],
                     #"{"username":"ada","password":"\#(token)"}"# + "\n"
                 ),
-                (["get", index, "bob"], token + "\n"), (["get", "tools.example.org", "bob"], token + "\n"),
+                (["get", index, "bob"], token + "\n"), (["get", "bare.example.org", "bob"], token + "\n"),
                 (["get", index, "--mode", "creds"], "ada\n\(token)\n"),
             ] {
                 let answer = try await stage.run("\(own)/keyring", arguments, environment: path)
@@ -177,12 +185,22 @@ import Testing
                 "\(own)/keyring", ["get", "https://other.example.org/", "bob"],
                 environment: ["PATH": "\(own):/nowhere"])
             #expect(nobody.status == 1 && nobody.out.isEmpty && nobody.err.isEmpty, "\(nobody)")
+            // pip asks for the host alone after it asked for http://tools.example.org/simple/.
+            for (service, words) in [
+                ("http://tools.example.org/simple/", nil), ("tools.example.org", "without_scheme"),
+            ] {
+                let plain = try await stage.run(
+                    "\(own)/keyring", ["get", service, "bob"], environment: ["PATH": "\(own):/nowhere"])
+                #expect(plain.status == 1 && plain.out.isEmpty, "\(service) \(plain)")
+                #expect(words.map(plain.err.contains) ?? plain.err.isEmpty, "\(service) \(plain)")
+            }
             let helpless = try await stage.run("\(own)/keyring", ["--help"], environment: ["PATH": "\(own):/nowhere"])
             #expect(helpless.status == 1 && helpless.err.contains("no other keyring in PATH"), "\(helpless)")
             try stage.write(
                 "#!/bin/sh\nprintf '<%s>' \"$@\"\nexit 7\n", to: "\(stage.directory)/bin/keyring", mode: 0o700)
             for arguments in [
-                ["get", "https://other.example.org/", "bob"], ["set", index, "bob"], ["--list-backends"], ["--help"],
+                ["get", "https://other.example.org/", "bob"], ["get", "tools.example.org", "bob"],
+                ["set", index, "bob"], ["--list-backends"], ["--help"],
                 [],
                 ["-b", "a.Backend", "get", index, "bob"], ["get", index, "bob", "--socket", "/nowhere"],
             ] {

@@ -251,7 +251,7 @@ private enum Manual {
 
     /// Every `--option` in a text.
     static func options(in text: String) -> Set<String> {
-        let words = text.split { !($0.isASCII && ($0.isLetter || $0 == "-" || $0 == "_")) }
+        let words = text.split { !($0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-" || $0 == "_")) }
         return Set(words.filter { $0.hasPrefix("--") && $0.count > 2 }.map(String.init))
     }
 }

@@ -138,9 +138,11 @@ def sign_out(name: str, scope: str | None) -> Call[Account]:
     return Call("DELETE", "/v1/accounts/{account}/session", as_it_is(Account), {"account": name}, {"scope": scope})
 
 
-def lookup(url: str, username: str | None, rejected: str | None, interactive: bool) -> Call[OriginCredential]:
+def lookup(url: str, username: str | None, rejected: str | None, interactive: bool,
+           without_scheme: bool = False) -> Call[OriginCredential]:
     rejected_hash = hashlib.sha256(rejected.encode()).hexdigest() if rejected is not None else None
-    body = {"url": url, "username": username, "rejected_sha256": rejected_hash, "interactive": interactive or None}
+    body = {"url": url, "username": username, "rejected_sha256": rejected_hash, "interactive": interactive or None,
+            "without_scheme": without_scheme or None}
     return Call("POST", "/v1/lookup", as_it_is(OriginCredential), body=body, waits=150 if interactive else 30)
 
 

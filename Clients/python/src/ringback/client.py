@@ -111,9 +111,9 @@ class Broker:
         return self._run(calls.sign_out(account, scope))
 
     def lookup(self, url: str, *, username: str | None = None, rejected: str | None = None,
-               interactive: bool = False) -> OriginCredential:
+               interactive: bool = False, without_scheme: bool = False) -> OriginCredential:
         """What a tool sends to a server, by the configuration's table of origins."""
-        return self._run(calls.lookup(url, username, rejected, interactive))
+        return self._run(calls.lookup(url, username, rejected, interactive, without_scheme))
 
     def events(self, account: str | None = None) -> Iterator[Event]:
         """The state of each account, then each change, until the daemon ends the stream."""
@@ -208,9 +208,9 @@ class AsyncBroker:
         return await self._run(calls.sign_out(account, scope))
 
     async def lookup(self, url: str, *, username: str | None = None, rejected: str | None = None,
-                     interactive: bool = False) -> OriginCredential:
+                     interactive: bool = False, without_scheme: bool = False) -> OriginCredential:
         """What a tool sends to a server, by the configuration's table of origins."""
-        return await self._run(calls.lookup(url, username, rejected, interactive))
+        return await self._run(calls.lookup(url, username, rejected, interactive, without_scheme))
 
     async def events(self, account: str | None = None) -> AsyncIterator[Event]:
         """The state of each account, then each change, until the daemon ends the stream."""

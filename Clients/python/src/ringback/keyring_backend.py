@@ -23,16 +23,19 @@ class Ringback(KeyringBackend):
     priority = 9
 
     def get_credential(self, service: str, username: str | None) -> SimpleCredential | None:
-        """The credential for a URL, or for a host, which is taken for https. None without an origin or a daemon."""
-        url = service if "://" in service else f"https://{service}/"
+        """The credential for a URL, or for a host alone if the origin allows that. None without an origin or a daemon."""
+        without_scheme = "://" not in service
+        url = f"https://{service}/" if without_scheme else service
         if not url.isascii() or not url.isprintable() or " " in url or not url.startswith(("https://", "http://")):
             return None
         try:
-            found = Broker(application="keyring").lookup(url.split("#")[0].split("?")[0], username=username)
+            found = Broker(application="keyring").lookup(
+                url.split("#")[0].split("?")[0], username=username, without_scheme=without_scheme)
         except NoDaemon:
             return None
         except RingbackError as error:
-            if error.status in (400, 404, 422):
+            # Of a host alone: the tool may connect without TLS, and the origin does not allow that.
+            if error.status in (400, 404, 422) or (without_scheme and error.status == 403):
                 return None
             raise KeyringError(f"Ringback: {error}") from error
         if "secret" not in found:
