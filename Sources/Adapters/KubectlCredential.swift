@@ -12,28 +12,36 @@ public struct KubectlCredential: Sendable, Equatable {
 
     private static let group = "client.authentication.k8s.io/"
 
-    /// The lookup of the cluster's server; nil if kubectl does not name it (`provideClusterInfo`).
+    /// The lookup of the cluster's server, with the cluster's settings; nil if kubectl does not name it
+    /// (`provideClusterInfo`).
     public let request: AdapterRequest?
+    /// The file of a certificate authority that ``request`` lacks; nil for kubectl itself, which reads the file.
+    public let authorityFile: String?
     /// True if kubectl lets the plugin wait for the user.
     public let isInteractive: Bool
     /// `v1` or `v1beta1`. The answer has the same.
     let version: String
 
-    /// Reads the variable.
+    /// Without the variable, as some programs run plugins that need no cluster.
+    public init() { (request, authorityFile, isInteractive, version) = (nil, nil, false, "v1") }
+
+    /// Reads the variable. A member that is null is absent: programs other than kubectl write such ones.
     ///
-    /// - Throws: for what kubectl does not write: text that is not JSON, a member twice, another kind of object or
-    ///   version, a member of another type, a server that is no URL.
+    /// - Throws: for what they do not write: text that is not JSON, a member twice, another kind of object or version, a
+    ///   member of another type, a server that is no URL, and for a setting of the cluster that is not known.
     public init(reading input: [UInt8]) throws(AdapterFailure) {
         guard input.count <= KubectlCredential.maxInput else {
             throw AdapterFailure("\(KubectlCredential.variable) is too long.")
         }
+        // kube-rs writes null, and the client for .NET a plural.
+        let kinds: [JSON?] = ["ExecCredential", "ExecCredentials", .null, nil]
         let json: JSON
         do throws(JSONError) {
             json = try JSON(parsing: input)
         } catch {
             throw AdapterFailure("\(KubectlCredential.variable) is not valid JSON: \(error).")
         }
-        guard json["kind"] == "ExecCredential", let name = json["apiVersion"]?.string,
+        guard kinds.contains(json["kind"]), let name = json["apiVersion"]?.string,
             let version = ["v1", "v1beta1"].first(where: { KubectlCredential.group + $0 == name })
         else {
             throw AdapterFailure(
@@ -44,20 +52,76 @@ public struct KubectlCredential: Sendable, Equatable {
         guard let spec = json["spec"]?.object else { throw KubectlCredential.wrong("spec") }
         switch spec["interactive"] {
         case .bool(let isInteractive): self.isInteractive = isInteractive
-        // kubectl 1.20 and 1.21, which know v1beta1 only, do not say it.
-        case nil where version == "v1beta1": isInteractive = false
+        // kubectl 1.20 and 1.21 do not say it.
+        case nil, .null: isInteractive = false
         default: throw KubectlCredential.wrong("spec.interactive")
         }
         switch spec["cluster"] {
-        case nil: request = nil
+        case nil, .null: (request, authorityFile) = (nil, nil)
         case .object(let cluster):
             guard let server = cluster["server"]?.string, let url = try? WebURL(parsing: server),
                 ["https", "http"].contains(url.scheme), url.host?.isEmpty == false, url.query == nil,
                 url.fragment == nil
             else { throw KubectlCredential.wrong("spec.cluster.server") }
-            request = AdapterRequest(url: server, username: nil)
+            let found = try KubectlCredential.settings(of: cluster)
+            request = AdapterRequest(url: server, username: nil, settings: found.settings)
+            authorityFile = found.authorityFile
         default: throw KubectlCredential.wrong("spec.cluster")
         }
+    }
+
+    /// What a cluster may have that changes nothing of where the token goes.
+    private static let harmless: Set<String> = ["server", "config", "extensions", "disable-compression"]
+
+    /// How the tool connects to a cluster, as far as the origin has to allow it.
+    private static func settings(
+        of cluster: JSONObject
+    ) throws(AdapterFailure) -> (settings: ConnectionSettings, authorityFile: String?) {
+        var (settings, file, hasData) = (ConnectionSettings(), String?.none, false)
+        for member in cluster.members where !harmless.contains(member.name) {
+            let (name, value) = (member.name, member.value)
+            // Not set.
+            if [.null, "", false].contains(value) { continue }
+            switch name {
+            case "insecure-skip-tls-verify" where value == true: settings.skipsVerification = true
+            case "tls-server-name":
+                guard let text = value.string.flatMap(ConnectionSettings.serverName) else {
+                    throw wrong("spec.cluster.\(name)")
+                }
+                settings.serverNames = [text]
+            case "proxy-url":
+                guard let text = value.string.flatMap(ConnectionSettings.proxy) else {
+                    throw wrong("spec.cluster.\(name)")
+                }
+                settings.proxies = [text]
+            case "certificate-authority-data":
+                let text = value.string?.filter { !$0.isWhitespace }
+                guard let bytes = text.flatMap({ Base64.decode($0) }) else { throw wrong("spec.cluster.\(name)") }
+                (settings.authorities, hasData) = ([authority(bytes)], true)
+            // The Python client gives the kubeconfig's member as it is.
+            case "certificate-authority":
+                guard let text = value.string else { throw wrong("spec.cluster.\(name)") }
+                file = text
+            case "insecure-skip-tls-verify": throw wrong("spec.cluster.\(name)")
+            default:
+                throw AdapterFailure(
+                    "\(variable) has a setting of the cluster that this version does not know. It may let somebody else "
+                        + "read the token, so no token is given.")
+            }
+        }
+        // As in kubectl, the data is taken where both are there.
+        return (settings, hasData ? nil : file)
+    }
+
+    /// How the certificate authorities of a PEM text are named in an origin.
+    public static func authority(_ bytes: [UInt8]) -> String { SHA256.hex(bytes) }
+
+    /// The lookup with the certificate authorities that ``authorityFile`` names.
+    public func request(trusting authorities: [UInt8]) -> AdapterRequest? {
+        guard let request else { return nil }
+        var settings = request.settings
+        settings.authorities = [KubectlCredential.authority(authorities)]
+        return AdapterRequest(url: request.url, username: request.username, settings: settings)
     }
 
     private static func wrong(_ member: String) -> AdapterFailure {

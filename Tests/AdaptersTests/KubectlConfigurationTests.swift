@@ -48,6 +48,19 @@ import Testing
         #expect(try !isWritten("ringback", verb, "--account=work") && !isWritten("ringback"))
     }
 
+    @Test func `the certificate authorities of clusters are read from data, or a file is named`() {
+        let list = #"""
+            [{"name": "a", "cluster": {"server": "https://a", "certificate-authority-data": "YWJj", "certificate-authority": "/x"}},
+             {"name": "b", "cluster": {"server": "https://b", "certificate-authority": "/b.pem"}},
+             {"name": "c", "cluster": {"server": "https://c", "certificate-authority-data": ""}}, {"name": "d", "cluster": {}}]
+            """#
+        let clusters = KubectlConfiguration.clusters(list.utf8)
+        #expect(clusters.map(\.server) == ["https://a", "https://b", "https://c"])
+        #expect(clusters.map(\.authority) == [Array("abc".utf8), nil, nil])
+        #expect(clusters.map(\.authorityFile) == [nil, "/b.pem", nil])
+        #expect(KubectlConfiguration.clusters("map[a:b]".utf8).isEmpty)
+    }
+
     @Test func `an empty kubeconfig has no users`() throws {
         let empty = try #require(KubectlConfiguration(view: #"{"users": null, "contexts": null}"#.utf8))
         #expect(empty.users.isEmpty && empty.contexts.isEmpty)

@@ -1,3 +1,4 @@
+import HTTPMessages
 import StrictJSON
 import Testing
 
@@ -16,7 +17,13 @@ import Testing
             return
         }
         let read = try KubectlCredential(reading: example.input)
-        #expect(read.request == example.head["url"].map { AdapterRequest(url: $0, username: nil) })
+        var settings = ConnectionSettings()
+        settings.authorities = Set([example.head["ca_sha256"]].compactMap(\.self))
+        settings.serverNames = Set([example.head["tls_server_name"]].compactMap(\.self))
+        settings.skipsVerification = example.head["insecure_skip_tls_verify"] == "yes"
+        settings.proxies = Set([example.head["proxy_url"]].compactMap(\.self))
+        let request = example.head["url"].map { AdapterRequest(url: $0, username: nil, settings: settings) }
+        #expect(read.request == request && read.authorityFile == example.head["authority_file"])
         #expect(read.isInteractive == (example.head["interactive"] == "yes"))
         #expect(read.version == example.head["version"])
     }
@@ -27,6 +34,23 @@ import Testing
         let padded = Array(json.utf8) + [UInt8](repeating: 0x20, count: KubectlCredential.maxInput - json.utf8.count)
         #expect(try KubectlCredential(reading: padded).isInteractive)
         #expect(throws: AdapterFailure.self) { try KubectlCredential(reading: padded + [0x20]) }
+    }
+
+    @Test func `a certificate authority that was read from its file is part of the lookup`() throws {
+        let json =
+            #"{"apiVersion":"client.authentication.k8s.io/v1","spec":{"cluster":{"server":"https://k8s.example.org","#
+            + #""tls-server-name":"k8s","certificate-authority":"/ca.crt"}}}"#
+        let settings = try #require(
+            KubectlCredential(reading: Array(json.utf8)).request(trusting: Array("abc".utf8))?.settings)
+        #expect(
+            settings.authorities == ["ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"]
+                && settings.serverNames == ["k8s"])
+    }
+
+    @Test func `without the variable the answer has version v1`() throws {
+        let read = KubectlCredential()
+        #expect(read.request == nil && !read.isInteractive)
+        #expect(String(decoding: try read.answer(credential), as: UTF8.self).contains("k8s.io/v1\""))
     }
 
     private func reader(_ version: String) throws -> KubectlCredential {

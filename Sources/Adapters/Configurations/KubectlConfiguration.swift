@@ -1,3 +1,4 @@
+internal import Encodings
 public import HTTPMessages
 import StrictJSON
 
@@ -39,6 +40,16 @@ public struct KubectlConfiguration: Sendable, Equatable {
         public let user: String
     }
 
+    public struct Cluster: Sendable, Equatable {
+        /// The URL of the server.
+        public let server: String
+        /// The PEM text of the certificate authorities that the cluster has in place of the system's, if it is in the
+        /// kubeconfig itself.
+        public let authority: [UInt8]?
+        /// The file that has it otherwise.
+        public let authorityFile: String?
+    }
+
     private static let verb = "kubectl-credential"
 
     public let users: [User]
@@ -61,6 +72,18 @@ public struct KubectlConfiguration: Sendable, Equatable {
         contexts = entries("contexts", "context").map { name, context in
             let cluster = clusters.first { $0.0 == context["cluster"]?.string }?.1
             return Context(name: name, server: cluster?["server"]?.string, user: context["user"]?.string ?? "")
+        }
+    }
+
+    /// The clusters that have a server.
+    ///
+    /// - Parameter list: the output of `kubectl config view --raw -o jsonpath={.clusters}`; empty for another text.
+    public static func clusters(_ list: some Collection<UInt8>) -> [Cluster] {
+        ((try? JSON(parsing: list))?.array ?? []).compactMap { entry in
+            guard let cluster = entry["cluster"], let server = cluster["server"]?.string else { return nil }
+            let data = cluster["certificate-authority-data"]?.string.flatMap { $0.isEmpty ? nil : Base64.decode($0) }
+            let file = cluster["certificate-authority"]?.string.flatMap { $0.isEmpty ? nil : $0 }
+            return Cluster(server: server, authority: data, authorityFile: data == nil ? file : nil)
         }
     }
 

@@ -34,7 +34,7 @@ enum HomeFile {
 
     /// The bytes of a regular file; nil if there is none.
     static func contents(of path: String) throws(RingbackError) -> [UInt8]? {
-        let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        let file = unsafe open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
         guard file >= 0 else {
             if errno == ENOENT || errno == ENOTDIR { return nil }
             throw failure("read", path)

@@ -1,6 +1,7 @@
 import Adapters
 import ArgumentParser
 import Glibc
+import HTTPMessages
 import RingbackAPI
 import RingbackClient
 import Terminal
@@ -11,7 +12,9 @@ struct KubectlCredentialVerb: ParsableCommand {
         discussion: """
             A credential plugin: kubectl runs it, describes the cluster in KUBERNETES_EXEC_INFO and reads the token from \
             standard output. Without --account the configuration's [[origin]] table for the cluster's server says which \
-            token; the kubeconfig then needs provideClusterInfo: true. Also run as kubectl-ringback.
+            token; the kubeconfig then needs provideClusterInfo: true. The table has to allow a certificate authority of \
+            the cluster's own (ca_sha256) and other settings that change who can read the token. Also run as \
+            kubectl-ringback.
             """)
 
     @Option(help: "The account, instead of the origin of the cluster's server.")
@@ -36,13 +39,17 @@ struct KubectlCredentialVerb: ParsableCommand {
 
     /// The exit status.
     private func answer() -> Int32 {
-        guard let input = KubectlCredentialVerb.input else {
+        let input = KubectlCredentialVerb.input
+        guard input != nil || account != nil else {
             AdapterCalls.note(
                 "\(KubectlCredential.variable) is not set. kubectl sets it when it runs this as a credential plugin.")
             return ExitStatus.usage
         }
         do throws(AdapterFailure) {
-            let credential = try KubectlCredential(reading: input)
+            let credential =
+                try input.map { input throws(AdapterFailure) in
+                    try KubectlCredential(reading: input)
+                } ?? KubectlCredential()
             let found: AdapterCredential
             do throws(RingbackError) {
                 found = try find(credential)
@@ -65,11 +72,18 @@ struct KubectlCredentialVerb: ParsableCommand {
         let calls = AdapterCalls(socket: daemon.socket, tool: "kubectl")
         let mayWait = { credential.isInteractive && Console.Stream.errors.isTerminal }
         if let account {
+            // Without an origin nothing can allow it.
+            guard credential.request?.settings.skipsVerification != true else {
+                throw RingbackError(
+                    .policyDenied,
+                    "The cluster has insecure-skip-tls-verify, so anybody on the way could read the token. Leave "
+                        + "--account out and let an origin of the cluster's server allow it, or remove the setting.")
+            }
             var request = SessionRequest(account: account)
             request.kind = kind == .accessToken ? nil : .idToken
             return try calls.session(request, mayWait: mayWait)
         }
-        guard let request = credential.request else {
+        guard let request = try KubectlCredentialVerb.request(of: credential) else {
             throw RingbackError(
                 ExitStatus.usageKind,
                 "kubectl does not say which cluster it connects to. Set provideClusterInfo: true in the kubeconfig, or name "
@@ -78,9 +92,20 @@ struct KubectlCredentialVerb: ParsableCommand {
         return try calls.lookup(request, mayWait: mayWait)
     }
 
-    /// The bytes of kubectl's variable; nil if it is not set.
+    /// The lookup of the cluster; nil if kubectl does not name it.
+    private static func request(of credential: KubectlCredential) throws(RingbackError) -> AdapterRequest? {
+        guard let path = credential.authorityFile else { return credential.request }
+        // A relative path begins in the kubeconfig's directory, which the plugin is not told.
+        guard path.hasPrefix("/"), let bytes = try HomeFile.contents(of: path) else {
+            throw RingbackError(
+                .policyDenied, "The cluster's certificate-authority is no absolute path of a file that can be read.")
+        }
+        return credential.request(trusting: bytes)
+    }
+
+    /// The bytes of kubectl's variable; nil if it is not set or empty.
     private static var input: [UInt8]? {
-        guard let text = unsafe getenv(KubectlCredential.variable) else { return nil }
+        guard let text = unsafe getenv(KubectlCredential.variable), unsafe text.pointee != 0 else { return nil }
         return unsafe Array(UnsafeRawBufferPointer(start: text, count: strlen(text)))
     }
 }

@@ -37,11 +37,32 @@ struct KubectlSetup: ToolSetup {
                         "--exec-interactive-mode=IfAvailable", "--exec-provide-cluster-info",
                     ] + plugin.dropFirst().map { "--exec-arg=\($0)" }))
         }
+        if account == nil { plan.steps += try KubectlSetup.authorities(of: origins) }
         var contexts = configuration.contexts(for: origins.map(\.rule.pattern)).filter { $0.user != name }
             .map { Shell.sh.quoted($0.name) }
         if contexts.isEmpty, !configuration.contexts.contains(where: { $0.user == name }) { contexts = ["CONTEXT"] }
         plan.notes += contexts.map { "To use it: kubectl config set-context \($0) --user=\(name)" }
         return plan
+    }
+
+    /// The steps that let the origins take the certificate authorities which the kubeconfig has for their servers.
+    private static func authorities(of origins: [OriginEntry]) throws(RingbackError) -> [SetupStep] {
+        // With --raw the whole kubeconfig would have secrets; the clusters have none.
+        let list = try output(of: ["kubectl", "config", "view", "--raw", "-o", "jsonpath={.clusters}"])
+        var wanted: [Int: Set<String>] = [:]
+        for cluster in KubectlConfiguration.clusters(list) {
+            guard let url = try? WebURL(parsing: cluster.server),
+                let index = OriginRule.mostSpecific(of: origins.map(\.rule), for: OriginPlace(url), username: nil)
+            else { continue }
+            var authority = cluster.authority
+            if let path = cluster.authorityFile { authority = try HomeFile.contents(of: path) }
+            if let authority { wanted[index, default: []].insert(KubectlCredential.authority(authority)) }
+        }
+        return wanted.sorted { $0.key < $1.key }.compactMap { index, digests in
+            let former = origins[index].authorities
+            return digests.isSubset(of: former)
+                ? nil : .allowAuthorities(origins[index], former.union(digests).sorted())
+        }
     }
 
     func removal(for targets: SetupTargets?, account: String?) throws(RingbackError) -> SetupPlan {

@@ -1,4 +1,5 @@
 import Glibc
+import HTTPMessages
 import RingbackClient
 
 /// One change of a file or of a tool's configuration.
@@ -8,6 +9,8 @@ enum SetupStep {
     case command([String])
     /// Replaces a file that had the former bytes, or was not there; the text says what of it changes.
     case replace(path: String, former: [UInt8]?, [UInt8], text: String)
+    /// Gives the table of an origin these certificate authorities, and lets a running daemon read it.
+    case allowAuthorities(OriginEntry, [String])
 
     /// The change, as it is shown before it is made.
     var text: String {
@@ -16,6 +19,8 @@ enum SetupStep {
         case .removeLink(let path): SetupStep.line(["rm", path])
         case .command(let words): SetupStep.line(words)
         case .replace(_, _, _, let text): text
+        case .allowAuthorities(let origin, let digests):
+            "\(origin.source.text): \(origin.rule.pattern.text): ca_sha256 = \(SetupStep.array(digests))"
         }
     }
 
@@ -34,7 +39,31 @@ enum SetupStep {
                     "setup_failed", "\(text) ended with status \(status). What comes before it was done.")
             }
         case .replace(let path, let former, let bytes, _): try SetupStep.write(bytes, to: path, former: former)
+        case .allowAuthorities(let origin, let digests): try SetupStep.allow(digests, for: origin)
         }
+    }
+
+    private static func array(_ texts: [String]) -> String {
+        texts.count == 1
+            ? AccountText.quoted(texts[0]) : "[\(texts.map(AccountText.quoted).joined(separator: ", "))]"
+    }
+
+    private static func allow(_ digests: [String], for origin: OriginEntry) throws(RingbackError) {
+        let file = try ConfigurationFile(stated: origin.source.file)
+        var lines = ConfigurationLines(try file.text() ?? [])
+        guard let line = origin.source.line,
+            lines.set("ca_sha256", to: array(digests), inTable: OriginEntry.header, atLine: line)
+        else {
+            throw RingbackError(
+                "origin_elsewhere",
+                "The origin \(origin.rule.pattern.text) is in \(origin.source.text), in a form that this command does not "
+                    + "change. Edit the file: ca_sha256 = \(array(digests))")
+        }
+        try file.replace(with: lines.text) { report in
+            let changed = OriginEntry.all(in: report).first { $0.rule == origin.rule }
+            return changed?.authorities == Set(digests)
+        }
+        try Daemon.calls(socket: nil).reloadIfRunning()
     }
 
     /// Replaces a file by renaming. A symbolic link stays, and its file is replaced.

@@ -58,6 +58,24 @@ struct ConfigurationLines {
         return true
     }
 
+    /// Sets a key of the table whose header is in a line, counted from 1: in its own line if it has one, else after the
+    /// table's last key.
+    ///
+    /// - Returns: false, and nothing is changed, if this header is not in that line.
+    mutating func set(_ key: String, to value: String, inTable header: String, atLine number: Int) -> Bool {
+        guard hasHeader(header, atLine: number) else { return false }
+        let end = lines[number...].firstIndex { Self.isHeader($0) } ?? lines.count
+        let statement = Array("\(key) = \(value)".utf8) + lineEnd
+        if let index = lines[number..<end].firstIndex(where: { Self.value(of: key, in: $0) != nil }) {
+            lines[index] = statement
+        } else {
+            let last = lines[number - 1..<end].lastIndex { !Self.isEmptyOrComment($0) } ?? number - 1
+            if last == lines.count - 1 { lines.append([]) }
+            lines.insert(statement, at: last + 1)
+        }
+        return true
+    }
+
     private func hasHeader(_ header: String, atLine number: Int) -> Bool {
         lines.indices.contains(number - 1)
             && lines[number - 1].filter({ !Self.isBlank($0) }).starts(with: header.utf8)

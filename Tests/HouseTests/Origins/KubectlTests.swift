@@ -16,13 +16,19 @@ import Testing
         """
     private static let group = "client.authentication.k8s.io"
 
-    private func info(version: String = "v1", server: String? = nil, interactive: Bool = false) -> [String: String] {
-        let cluster = server.map { #","cluster":{"server":"\#($0)"}"# } ?? ""
+    private func info(
+        version: String = "v1", server: String? = nil, interactive: Bool = false, settings: String = ""
+    ) -> [String: String] {
+        let cluster = server.map { #","cluster":{"server":"\#($0)"\#(settings)}"# } ?? ""
         return [
             "KUBERNETES_EXEC_INFO":
                 #"{"kind":"ExecCredential","apiVersion":"\#(Self.group)/\#(version)","#
                 + #""spec":{"interactive":\#(interactive)\#(cluster)}}"#
         ]
+    }
+
+    private func digest(of file: String, _ stage: Stage) async throws -> String {
+        String(try await stage.run("/usr/bin/sha256sum", [file]).out.prefix(64))
     }
 
     private func idToken(_ stage: Stage) async throws -> String {
@@ -54,6 +60,12 @@ import Testing
                     #expect(json["status"]?["expirationTimestamp"]?.string?.hasSuffix("Z") == true, "\(answer)")
                 }
             }
+            // By hand, and by clients that do not set the variable.
+            for environment in [[:], ["KUBERNETES_EXEC_INFO": ""]] {
+                let answer = try await stage.run(
+                    "ringback", ["kubectl-credential", "--account", "work"], environment: environment)
+                #expect(answer.status == 0 && answer.out.contains(idToken), "\(answer)")
+            }
             let audit = try await stage.api("GET", "/v1/audit")["entries"]?.array ?? []
             #expect(audit.contains { $0["tool"] == "kubectl" && $0["origin"] == "https://k8s.example.org:6443/*" })
         }
@@ -74,6 +86,56 @@ import Testing
                 let refused = try await stage.run(
                     "ringback", ["kubectl-credential"] + arguments, environment: environment)
                 #expect(refused.status != 0 && refused.out.isEmpty && refused.err.contains(words), "\(refused)")
+            }
+        }
+    }
+
+    @Test func `gets no token for a cluster whose settings the origin does not allow by name`() async throws {
+        let server = "https://k8s.example.org:6443"
+        // The SHA-256 of “abc”.
+        let digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        try await Stage.play(Stage.twoAccounts + Self.origin) { stage in
+            try await stage.signIn()
+            let file = "\(stage.directory)/ca.crt"
+            try stage.write("abc", to: file)
+            let settings = [
+                (#","certificate-authority-data":"YWJj""#, "ca_sha256 = \"\(digest)\""),
+                (#","certificate-authority":"\#(file)""#, "ca_sha256 = \"\(digest)\""),
+                (#","insecure-skip-tls-verify":true"#, "insecure_skip_tls_verify = true"),
+                (#","tls-server-name":"k8s""#, "tls_server_name = \"k8s\""),
+                (#","proxy-url":"http://127.0.0.1:3128""#, "proxy_url = \"http://127.0.0.1:3128\""),
+            ]
+            for (setting, line) in settings {
+                let refused = try await stage.run(
+                    "ringback", ["kubectl-credential"], environment: info(server: server, settings: setting))
+                #expect(refused.status == 4 && refused.out.isEmpty && refused.err.contains(line), "\(refused)")
+            }
+            for path in ["ca.crt", "\(stage.directory)/none", stage.directory] {
+                let unreadable = try await stage.run(
+                    "ringback", ["kubectl-credential"],
+                    environment: info(server: server, settings: #","certificate-authority":"\#(path)""#))
+                #expect(unreadable.status != 0 && unreadable.out.isEmpty, "\(unreadable)")
+            }
+            // Without an origin, what nobody could allow is refused; which cluster it is does not matter.
+            for (index, (setting, _)) in settings.enumerated() {
+                let named = try await stage.run(
+                    "ringback", ["kubectl-credential", "--account", "work"],
+                    environment: info(server: server, settings: setting))
+                #expect((named.status == 0) == (index != 2) && named.out.isEmpty == (index == 2), "\(named)")
+            }
+
+            let configuration = stage.configuration
+            let text = try #require(FileTree.text(of: configuration))
+            try stage.write(
+                text.replacing(
+                    "kind = \"id_token\"",
+                    with: "kind = \"id_token\"\n" + Set(settings.map(\.1)).joined(separator: "\n")),
+                to: configuration)
+            #expect(try await stage.ringback("reload").status == 0)
+            for (setting, _) in settings {
+                let given = try await stage.run(
+                    "ringback", ["kubectl-credential"], environment: info(server: server, settings: setting))
+                #expect(given.status == 0 && given.out.contains("\"token\":"), "\(given)")
             }
         }
     }
@@ -120,7 +182,8 @@ import Testing
             let (server, port) = try await stage.startToolServer()
             stage.link(ringbackAs: "kubectl-ringback")
             let added = try await stage.ringback(
-                "origin", "add", "https://127.0.0.1:\(port)", "--account", "work", "--kind", "id_token")
+                "origin", "add", "https://127.0.0.1:\(port)", "--account", "work", "--kind", "id_token", "--ca-sha256",
+                try await digest(of: "\(stage.directory)/server.pem", stage))
             #expect(added.status == 0, "\(added)")
             let command = try #require(
                 try Document(path: "docs/tools.md").lines.first { $0.hasPrefix("kubectl config set-credentials work") })
