@@ -3,6 +3,7 @@ import HTTPMessages
 import RingbackAPI
 import RingbackClient
 import StrictJSON
+import Terminal
 
 /// A token that `ringback token` prints, with what the formats write beside it.
 struct PrintedToken {
@@ -93,15 +94,16 @@ struct PrintedToken {
         switch source {
         case .session(let answer, _):
             let address = answer["user"]?["email"]?.string ?? answer["subject"]?.string ?? ""
-            guard address.contains("@"), PrintedToken.isVisible(address) else {
+            guard address.contains("@"), PrintedToken.isName(address) else {
                 throw RingbackError(
                     .badResponse, "\(mechanism) needs the account's mail address, and the provider names none.")
             }
             return address
         case .origin(let credential, _):
-            guard let name = credential.username, PrintedToken.isVisible(name) else {
+            guard let name = credential.username, PrintedToken.isName(name) else {
                 throw RingbackError(
-                    "no_username", "\(mechanism) needs a user name of printable ASCII: set username in the origin.")
+                    "no_username",
+                    "\(mechanism) needs a user name without blanks and control characters: set username in the origin.")
             }
             return name
         }
@@ -125,5 +127,10 @@ struct PrintedToken {
     /// True for text of bytes from 0x21 to 0x7E.
     private static func isVisible(_ text: String) -> Bool {
         !text.isEmpty && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+    }
+
+    /// True for visible characters without blanks, in any script: SASL's names are UTF-8.
+    private static func isName(_ text: String) -> Bool {
+        !text.isEmpty && text.unicodeScalars.allSatisfy { Sanitizer.isVisible($0) && $0 != " " }
     }
 }

@@ -43,10 +43,10 @@ enum TokenFormat: String, CaseIterable, Sendable {
             return Base64.encode("user=\(user)\u{1}auth=Bearer \(token)\u{1}\u{1}".utf8)
         case .oauthbearer:
             // The two characters that the name of RFC 5801 section 4 cannot contain.
-            let name = try printed.user(for: "OAUTHBEARER").utf8.map { byte in
-                byte == UInt8(ascii: ",") ? "=2C" : byte == UInt8(ascii: "=") ? "=3D" : String(UnicodeScalar(byte))
+            let name: [UInt8] = try printed.user(for: "OAUTHBEARER").utf8.flatMap { byte in
+                byte == UInt8(ascii: ",") ? Array("=2C".utf8) : byte == UInt8(ascii: "=") ? Array("=3D".utf8) : [byte]
             }
-            return Base64.encode("n,a=\(name.joined()),\u{1}auth=Bearer \(token)\u{1}\u{1}".utf8)
+            return Base64.encode("n,a=".utf8 + name + Array(",\u{1}auth=Bearer \(token)\u{1}\u{1}".utf8))
         case .netrc: return try printed.netrc()
         case .env: return TokenLine.assignment(to: variable, token)
         }

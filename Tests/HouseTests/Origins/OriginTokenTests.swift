@@ -65,6 +65,26 @@ import Testing
                 "token", "--origin", "imaps://mail.example.org", "--username", "ada", "--format", "xoauth2")
             let decoded = try await stage.run("/usr/bin/base64", ["-d"], stdin: mail.out)
             #expect(decoded.out == "user=ada@example.org\u{1}auth=Bearer \(token)\u{1}\u{1}", "\(mail)")
+            // Names are UTF-8 in both mechanisms; RFC 5801 section 4 escapes two characters.
+            for (name, escaped) in [
+                ("jürgen@bücher.example", "jürgen@bücher.example"), ("用户@例え.example", "用户@例え.example"),
+                ("é=\u{301}a,b@example.org", "é=3D\u{301}a=2Cb@example.org"),
+            ] {
+                for (format, expected) in [
+                    ("xoauth2", "user=\(name)\u{1}auth=Bearer \(token)\u{1}\u{1}"),
+                    ("oauthbearer", "n,a=\(escaped),\u{1}auth=Bearer \(token)\u{1}\u{1}"),
+                ] {
+                    let answer = try await stage.ringback(
+                        "token", "--origin", "https://plain.example.org", "--username", name, "--format", format)
+                    let said = try await stage.run("/usr/bin/base64", ["-d"], stdin: answer.out)
+                    #expect(answer.status == 0 && said.out == expected, "\(name) \(answer)")
+                }
+            }
+            for name in ["a b", "a\u{2028}b", "a\u{202E}b", "a\u{A0}b"] {
+                let refused = try await stage.ringback(
+                    "token", "--origin", "https://plain.example.org", "--username", name, "--format", "xoauth2")
+                #expect(refused.status == 1 && refused.out.isEmpty, "\(name) \(refused)")
+            }
         }
     }
 
