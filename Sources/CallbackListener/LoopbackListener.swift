@@ -180,7 +180,7 @@ public final class LoopbackListener: Service {
             case .portInUse(let port):
                 throw .portInUse(host: host, port: port, holder: SocketOwner.uidListening(at: family, port: port))
             case .system(let call, let code): throw .system(host: host, port: port, call: call, errno: code)
-            case .pathOccupied, .pathTooLong, .unsuitableDescriptor:
+            case .pathOccupied, .pathInUse, .pathTooLong, .unsuitableDescriptor:
                 throw .system(host: host, port: port, call: "bind", errno: 0)
             }
         }

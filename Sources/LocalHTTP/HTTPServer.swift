@@ -18,6 +18,8 @@ public final class HTTPServer: Service {
 
     private struct State {
         var listeners: [Listener] = []
+        /// The files of its Unix sockets.
+        var files: [SocketFile] = []
         var isShuttingDown = false
     }
 
@@ -64,9 +66,12 @@ public final class HTTPServer: Service {
     /// socket). Throws ``ServerError``.
     public func listen(at address: ListenAddress) throws(ServerError) -> Int {
         let loop = try HTTPServer.started.get()
-        let listener = Listener(try ListeningSocket.open(address), server: rules)
+        let socket = try ListeningSocket.open(address)
+        let file = socket.file
+        let listener = Listener(socket, server: rules)
         try loop.add(listener)
         let isOpen = state.withLock { state in
+            if let file { state.files.append(file) }
             guard !state.isShuttingDown else { return false }
             state.listeners.append(listener)
             return true
@@ -83,6 +88,15 @@ public final class HTTPServer: Service {
             return found
         }
         for listener in closing { HTTPServer.loop?.remove(listener) }
+    }
+
+    /// Removes the files of its Unix sockets, as far as they are still its own.
+    package func removeSocketFiles() {
+        let files = state.withLock { state in
+            defer { state.files = [] }
+            return state.files
+        }
+        for file in files { file.remove() }
     }
 
     /// Ends the server: accepts no further connection and closes all open connections. If the last response of a

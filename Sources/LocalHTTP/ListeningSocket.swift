@@ -6,6 +6,8 @@ public enum ServerError: Error, Sendable, Equatable {
     case portInUse(Int)
     /// A file that is not a socket of this user already exists at the path.
     case pathOccupied(String)
+    /// Another program listens at the path.
+    case pathInUse(String)
     /// The path is longer than the address of a Unix socket may be.
     case pathTooLong(String)
     /// The descriptor is not a listening Unix stream socket.
@@ -19,13 +21,16 @@ package struct ListeningSocket: ~Copyable {
     let descriptor: Descriptor
     /// 0 for a Unix socket.
     package let port: Int
+    /// The file of a Unix socket that was opened here.
+    package let file: SocketFile?
 
     /// Connections that the kernel keeps until they are accepted.
     static let backlog: Int32 = 1_024
 
-    private init(_ descriptor: consuming Descriptor, port: Int = 0) {
+    private init(_ descriptor: consuming Descriptor, port: Int = 0, file: SocketFile? = nil) {
         self.descriptor = descriptor
         self.port = port
+        self.file = file
     }
 
     /// Binds and listens. Throws ``ServerError``.
@@ -61,17 +66,13 @@ package struct ListeningSocket: ~Copyable {
     }
 
     private static func openUnix(_ path: String, _ mode: mode_t) throws(ServerError) -> ListeningSocket {
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        let bytes = Array(path.utf8)
-        guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else { throw .pathTooLong(path) }
-        unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: bytes) }
+        guard var address = SocketFile.address(of: path) else { throw .pathTooLong(path) }
         var status = stat()
         if unsafe lstat(path, &status) == 0 {
-            // The caller holds the state lock, so no other daemon is running. A socket that belongs to this user was
-            // left by a crash.
-            guard status.st_mode & S_IFMT == S_IFSOCK, status.st_uid == getuid() else { throw .pathOccupied(path) }
-            unsafe unlink(path)
+            // A socket of this user at which nobody listens was left by a crash.
+            guard let former = SocketFile(at: path) else { throw .pathOccupied(path) }
+            guard !SocketFile.isLive(path) else { throw .pathInUse(path) }
+            former.remove()
         }
         let descriptor = try openSocket(AF_UNIX)
         // `fchmod` before `bind` gives the file the descriptor's mode without the bits of the umask. `fchmodat` then
@@ -80,8 +81,9 @@ package struct ListeningSocket: ~Copyable {
         guard fchmod(descriptor.number, mode) == 0, bind(descriptor.number, to: &address),
             unsafe mode & 0o077 == 0 || fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW) == 0
         else { throw .system(call: "bind", errno: errno) }
+        let file = SocketFile(at: path)
         try listen(descriptor.number, .system(call: "listen", errno: EADDRINUSE))
-        return ListeningSocket(descriptor)
+        return ListeningSocket(descriptor, file: file)
     }
 
     private static func openLoopback(_ host: String, _ port: Int) throws(ServerError) -> ListeningSocket {

@@ -22,13 +22,15 @@ enum Main {
         let lock = unsafe open(options.socket + ".lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard lock >= 0 else { stop("cannot open \(options.socket).lock: \(reason(errno))", 1) }
         guard flock(lock, LOCK_EX | LOCK_NB) == 0 else { exit(0) }
-        let listener: Int32
+        let (listener, file): (Int32, SocketFile?)
         do throws(ServerError) {
-            listener = try ListeningSocket.open(.unix(path: options.socket)).release()
+            let socket = try ListeningSocket.open(.unix(path: options.socket))
+            file = socket.file
+            listener = socket.release()
         } catch {
             stop("cannot listen at \(options.socket): \(error)", 1)
         }
-        guard let server = RelayServer(listener, options) else { stop("libcurl cannot be loaded", 1) }
+        guard let server = RelayServer(listener, file, options) else { stop("libcurl cannot be loaded", 1) }
         // Who started it waits for this line.
         say("listening", STDOUT_FILENO)
         server.run()

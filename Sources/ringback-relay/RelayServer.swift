@@ -1,6 +1,7 @@
 import CLinux
 import CurlTransport
 import Glibc
+import LocalHTTP
 import MCPBridge
 
 /// The loop: one thread for all bridges, all transfers, and most questions to the daemon.
@@ -9,6 +10,7 @@ final class RelayServer {
     private static let mostConversations = 1_024
 
     private var listener: Int32
+    private let file: SocketFile?
     private let options: Options
     private let streams: CurlStreams
     private let desk: TokenDesk
@@ -17,9 +19,10 @@ final class RelayServer {
     private var nextNumber = 1
     private var idleSince = ContinuousClock.now
 
-    init?(_ listener: Int32, _ options: Options) {
+    init?(_ listener: Int32, _ file: SocketFile?, _ options: Options) {
         guard let streams = CurlStreams(version: Main.version) else { return nil }
         self.listener = listener
+        self.file = file
         self.options = options
         self.streams = streams
         desk = TokenDesk(daemon: options.daemon, waker: streams.waker)
@@ -93,7 +96,7 @@ final class RelayServer {
     /// connection ends connects anew for its next request.
     private func isDone() -> Bool {
         if listener >= 0 {
-            unsafe unlink(options.socket)
+            file?.remove()
             accept()
             close(listener)
             listener = -1

@@ -31,15 +31,24 @@ final class RestrictedServer {
             RestrictedServer.tell("failed", "libcurl cannot be loaded")
             return nil
         }
-        var listeners: [Int32] = []
+        var (listeners, files) = ([Int32](), [JSON]())
         for path in orders.sockets {
             do throws(ServerError) {
-                listeners.append(try ListeningSocket.open(.unix(path: path, mode: orders.mode)).release())
+                let socket = try ListeningSocket.open(.unix(path: path, mode: orders.mode))
+                if let file = socket.file {
+                    files.append([
+                        "path": .string(file.path), "device": .string("\(file.device)"),
+                        "inode": .string("\(file.inode)"),
+                    ])
+                }
+                listeners.append(socket.release())
             } catch {
                 RestrictedServer.tell("failed", .string("cannot listen at \(path): \(error)"))
                 return nil
             }
         }
+        // The daemon removes them when the exposed socket is closed.
+        RestrictedServer.tell("listening", .array(files))
         self.orders = orders
         self.listeners = listeners
         self.streams = streams

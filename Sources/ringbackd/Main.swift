@@ -166,9 +166,10 @@ enum Main {
             logger.error("Ended by a failure: \(error)")
         }
         ServiceManager.notify("STOPPING=1")
-        if activated == nil { unsafe unlink(places.socket) }
-        lock.release()
+        server.removeSocketFiles()
+        // While the state is locked, no other daemon can have made anything in the directory.
         if let directory = options.agentDirectory { PrivateMode.remove(directory) }
+        lock.release()
         // Not by `exit`: it runs the cleanup of OpenSSL and libcurl. If the daemon ends right after its start, a thread
         // may still be loading them. Nothing of ours is left to be written.
         _exit(0)

@@ -1,5 +1,6 @@
 import APIServer
 import Glibc
+import LocalHTTP
 import SessionVault
 import Terminal
 
@@ -84,22 +85,7 @@ extension Places {
     func refuseLiveSocket() throws(PlaceError) { try Places.refuseLiveSocket(at: socket) }
 
     static func refuseLiveSocket(at socket: String) throws(PlaceError) {
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        let name = Array(socket.utf8)
-        // A longer path is no socket's. It is refused where it is to be used.
-        guard name.count < MemoryLayout.size(ofValue: address.sun_path) else { return }
-        unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: name) }
-        let descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC | O_NONBLOCK, 0)
-        guard descriptor >= 0 else { return }
-        defer { close(descriptor) }
-        let code = unsafe withUnsafePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                unsafe connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0 ? 0 : errno
-            }
-        }
-        // EAGAIN: a program listens, and its backlog is full.
-        guard code == 0 || code == EAGAIN else { return }
+        guard SocketFile.isLive(socket) else { return }
         throw PlaceError(
             reason: "another program answers at \(socket), perhaps a ringbackd with another state directory. "
                 + "Stop it, or choose another place with --socket PATH")

@@ -49,6 +49,34 @@ import Testing
         }
     }
 
+    @Test func `is not replaced while somebody listens at it`() async throws {
+        try await TestServer.withDirectory { directory in
+            let path = directory + "/test.sock"
+            let first = Self.server()
+            _ = try first.listen(at: .unix(path: path))
+            let file = SocketFile(at: path)
+            #expect(throws: ServerError.pathInUse(path)) { try Self.server().listen(at: .unix(path: path)) }
+            #expect(file != nil && SocketFile(at: path) == file)
+            first.close()
+            try await first.run()
+        }
+    }
+
+    @Test func `has its file removed by its server, and another one that is at its path now is not`() async throws {
+        try await TestServer.withDirectory { directory in
+            let (own, taken) = (directory + "/own.sock", directory + "/taken.sock")
+            let server = Self.server()
+            for path in [own, taken] { _ = try server.listen(at: .unix(path: path)) }
+            #expect(unsafe rename(taken, directory + "/former.sock") == 0)
+            #expect(Self.leaveSocket(at: taken))
+            let other = SocketFile(at: taken)
+            server.removeSocketFiles()
+            #expect(SocketFile(at: own) == nil && other != nil && SocketFile(at: taken) == other)
+            server.close()
+            try await server.run()
+        }
+    }
+
     /// Binds a socket and forgets it, as a killed daemon does.
     private static func leaveSocket(at path: String) -> Bool {
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)

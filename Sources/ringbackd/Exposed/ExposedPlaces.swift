@@ -5,6 +5,7 @@ import APIServer
 import BrokerCore
 import FilePaths
 import Glibc
+import LocalHTTP
 import MCPBridge
 import Terminal
 
@@ -103,11 +104,8 @@ struct ExposedPlaces: Sendable {
 
     // MARK: Removing
 
-    /// Removes these sockets. If the exposed socket comes back its directory stays, since it may be mounted somewhere.
-    func remove(_ sockets: [String], of exposedSocket: ExposedSocket, comesBack: Bool = false) {
-        for path in sockets { ExposedPlaces.unlinkSocket(path) }
-        if !comesBack { unsafe rmdir(place(of: exposedSocket).directory) }
-    }
+    /// Removes the directory of an exposed socket whose sockets are removed, if it is empty.
+    func removeDirectory(of exposedSocket: ExposedSocket) { unsafe rmdir(place(of: exposedSocket).directory) }
 
     /// Removes the sockets at which no program listens, which a killed daemon left. To be called before any is made.
     func sweep() {
@@ -128,19 +126,11 @@ struct ExposedPlaces: Sendable {
         for name in Directory.names(in: "\(base)/mount") { unsafe rmdir("\(base)/mount/\(name)") }
     }
 
-    /// Removes a socket at which no program listens. False if one does.
+    /// Removes a socket of this user at which no program listens. False if one does.
     private func removeDead(_ path: String) -> Bool {
-        guard (try? Places.refuseLiveSocket(at: path)) != nil else { return false }
-        ExposedPlaces.unlinkSocket(path)
+        let found = SocketFile(at: path)
+        guard !SocketFile.isLive(path) else { return false }
+        found?.remove()
         return true
-    }
-
-    /// Removes the path only if it is a socket of this user.
-    private static func unlinkSocket(_ path: String) {
-        var status = stat()
-        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK, status.st_uid == getuid() else {
-            return
-        }
-        unsafe unlink(path)
     }
 }

@@ -2,6 +2,7 @@ import APIServer
 import BrokerCore
 import Glibc
 import Launcher
+import LocalHTTP
 import Logging
 import RingbackClient
 import StrictJSON
@@ -17,8 +18,8 @@ final class ExposedRelay: Sendable {
     private let records: RecordKeeper
     private let logger: Logger
     private let interruption = try? Interruption()
-    /// The process; nil when none runs.
-    private let state = Mutex<(relay: Companion?, isOver: Bool)>((nil, false))
+    /// The process, nil when none runs, and the sockets that it made.
+    private let state = Mutex<(relay: Companion?, isOver: Bool, files: [SocketFile])>((nil, false, []))
 
     private static let shortestPause = Duration.milliseconds(200)
     private static let longestPause = Duration.seconds(30)
@@ -49,10 +50,11 @@ final class ExposedRelay: Sendable {
         if failure != 0 { logger.error("\(exposedSocket.name): no thread for its relay") }
     }
 
-    /// Ends it, with its connections.
+    /// Ends it, with its connections, and removes its sockets.
     func end() {
         state.withLock { state in
             state.isOver = true
+            for file in state.files { file.remove() }
             guard let relay = state.relay else { return }
             // It must not listen any more when this returns. The thread closes the socket and reaps the process.
             kill(relay.process, SIGKILL)
@@ -114,6 +116,20 @@ final class ExposedRelay: Sendable {
         if let reason = json["withheld"]?.string { records.noteWithheld(reason: reason, at: exposedSocket) }
         if let uid = json["refused_uid"]?.integer.flatMap({ UInt32(exactly: $0) }) {
             records.noteRefused(uid: uid, at: exposedSocket)
+        }
+        if let made = json["listening"]?.array {
+            let files = made.compactMap { file -> SocketFile? in
+                guard let path = file["path"]?.string, let device = file["device"]?.string.flatMap({ UInt($0) }),
+                    let inode = file["inode"]?.string.flatMap({ UInt($0) })
+                else { return nil }
+                return SocketFile(path: path, device: device, inode: inode)
+            }
+            let isOver = state.withLock { state in
+                state.files = files
+                return state.isOver
+            }
+            // It has listened after the exposed socket was closed.
+            if isOver { for file in files { file.remove() } }
         }
         if let reason = json["failed"]?.string {
             logger.error("The MCP server of \(exposedSocket.name) is not exposed: \(reason)")

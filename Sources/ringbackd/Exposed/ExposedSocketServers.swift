@@ -57,18 +57,17 @@ final class ExposedSocketServers: Service {
         let mode: UInt32 = exposedSocket.order.allowedUIDs.isEmpty ? 0o600 : 0o666
         let server = ExposedAPI(api, showing: exposedSocket)
             .server(maxConnections: DescriptorBudget.current.exposed)
-        var made: [String] = []
         do throws(PlaceError) {
             try places.prepare(exposedSocket)
             try refuseTaken(exposedSocket)
             for path in places.sockets(of: exposedSocket) {
                 try Places.refuseLiveSocket(at: path)
                 try ExposedSocketServers.listen(server, path, mode)
-                made.append(path)
             }
         } catch {
+            server.removeSocketFiles()
             server.close()
-            places.remove(made, of: exposedSocket)
+            places.removeDirectory(of: exposedSocket)
             var cause: ConflictCause?
             if case .remedy(.openToOthers, let path)? = error.step { cause = .openToOthers(path: path) }
             throw .conflict(
@@ -108,6 +107,8 @@ final class ExposedSocketServers: Service {
         } catch {
             switch error {
             case .pathOccupied: throw PlaceError(reason: "\(path) is not a socket of yours. Remove it")
+            case .pathInUse:
+                throw PlaceError(reason: "another program listens at \(path). Stop it, or choose another name")
             case .pathTooLong: throw PlaceError(reason: "the socket's path is too long, choose a shorter name: \(path)")
             default: throw PlaceError(reason: "cannot listen at \(path): \(error)")
             }
@@ -118,9 +119,10 @@ final class ExposedSocketServers: Service {
         guard let server = servers.withLock({ $0.removeValue(forKey: exposedSocket.id) }) else { return }
         let relay = relays.withLock { $0.removeValue(forKey: exposedSocket.id) }
         relay?.end()
-        let ended = allPaths(of: exposedSocket)
-        paths.withLock { $0.subtract(ended) }
-        places.remove(ended, of: exposedSocket, comesBack: isEnding.value == true)
+        paths.withLock { $0.subtract(allPaths(of: exposedSocket)) }
+        server.removeSocketFiles()
+        // The directory of one that comes back stays, since it may be mounted somewhere.
+        if isEnding.value != true { places.removeDirectory(of: exposedSocket) }
         server.close()
     }
 

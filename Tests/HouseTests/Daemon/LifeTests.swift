@@ -96,6 +96,23 @@ import Testing
         }
     }
 
+    @Test func `leaves the socket that another daemon has put at its path`() async throws {
+        try await Stage.play { stage in
+            let former = "\(stage.socket).former"
+            #expect(unsafe rename(stage.socket, former) == 0)
+            let other = try stage.start(
+                "ringbackd",
+                ["--config", stage.configuration, "--socket", stage.socket, "--state", "\(stage.directory)/other"])
+            _ = try await Connection.first(to: .unix(stage.socket))
+            #expect(try await stage.stopDaemon().status == 0)
+            #expect(FileTree.names(in: "\(stage.directory)/run") == ["ringback.sock", "ringback.sock.former"])
+            #expect(try await stage.ringback("status").status == 0)
+            other.send(SIGTERM)
+            #expect(try await other.end().status == 0)
+            #expect(FileTree.names(in: "\(stage.directory)/run") == ["ringback.sock.former"])
+        }
+    }
+
     @Test func `SK-08: its places are closed to others`() async throws {
         try await Stage.play { stage in
             #expect(FileTree.mode(of: stage.socket) == 0o600)
