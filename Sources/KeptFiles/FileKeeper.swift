@@ -124,18 +124,20 @@ public final class FileKeeper: Sendable {
     public func begin() async {
         var stale: [String: FileEntry?] = [:]
         for (path, entry) in await record.restore() {
+            let place = try? FilePlace(path)
+            place?.removeLeftover()
             let isConfigured = state.withLock { state in
                 guard var file = state.files[path] else { return false }
                 file.known = entry.digests
                 file.beganAt = entry.beganAt.map { WallInstant(seconds: $0) }
                 file.expiry = entry.expiresAt.map { Deadline(at: WallInstant(seconds: $0), by: clock) }
-                if let place = try? FilePlace(path), case .ours = place.standing(entry.digests) {
+                if let place, case .ours = place.standing(entry.digests) {
                     file.isWritten = true
                 }
                 state.files[path] = file
                 return true
             }
-            guard !isConfigured, let place = try? FilePlace(path) else { continue }
+            guard !isConfigured, let place else { continue }
             if (try? place.remove(entry.digests)) != nil { stale.updateValue(nil, forKey: path) }
         }
         try? await record.set(stale)

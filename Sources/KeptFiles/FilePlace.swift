@@ -26,6 +26,8 @@ final class FilePlace {
     private let path: String
     private let name: String
     private let folder: Int32
+    /// The file that ``prepare(_:)`` made, until it is renamed.
+    private var prepared: stat?
 
     /// Opens the folder. It and all folders above it must belong to the user or to root, and must not be writable by
     /// others unless they have the sticky bit.
@@ -54,7 +56,15 @@ final class FilePlace {
     /// What is at the path.
     ///
     /// - Parameter known: the digests of contents that are ours.
-    func standing(_ known: Set<[UInt8]>) -> Standing {
+    func standing(_ known: Set<[UInt8]>) -> Standing { look(known).standing }
+
+    /// What is at the path, and which file it is.
+    private func look(_ known: Set<[UInt8]>) -> (standing: Standing, file: stat) {
+        var status = stat()
+        return (standing(known, &status), status)
+    }
+
+    private func standing(_ known: Set<[UInt8]>, _ status: inout stat) -> Standing {
         let file = unsafe openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
         let code = errno
         guard file >= 0 else {
@@ -62,7 +72,6 @@ final class FilePlace {
             return .foreign(code == ELOOP ? .symbolicLink(path: path) : .notRead(path: path, errno: code))
         }
         defer { close(file) }
-        var status = stat()
         guard unsafe fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             return .foreign(.notRegular(path: path))
         }
@@ -97,11 +106,12 @@ final class FilePlace {
 
     /// Writes the new content beside the file, mode 0600. ``publish(over:)`` or ``discard()`` follows.
     func prepare(_ content: [UInt8]) throws(FileReason) {
-        // Remove a temporary file that a killed daemon left.
-        discard()
+        removeLeftover()
         let file = unsafe openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw .notWritten(path: path, errno: errno) }
         defer { close(file) }
+        var status = stat()
+        if unsafe fstat(file, &status) == 0 { prepared = status }
         var written = 0
         while written < content.count {
             let count = unsafe content.withUnsafeBytes { buffer in
@@ -140,17 +150,44 @@ final class FilePlace {
             discard()
             throw .notWritten(path: path, errno: code)
         }
+        prepared = nil
     }
 
-    func discard() { _ = unsafe unlinkat(folder, temporary, 0) }
+    /// Removes the file that was prepared.
+    func discard() {
+        if let prepared { _ = unlink(temporary, prepared) }
+        prepared = nil
+    }
+
+    /// Removes a temporary file that a killed daemon left: it may have a token, or the beginning of one. No record names its
+    /// content, so it is told by its name and by the mode with which it was made.
+    func removeLeftover() {
+        guard let found = status(temporary), found.st_mode & S_IFMT == S_IFREG, found.st_mode & 0o077 == 0,
+            found.st_uid == geteuid(), found.st_nlink == 1
+        else { return }
+        _ = unlink(temporary, found)
+    }
+
+    private func status(_ name: String) -> stat? {
+        var status = stat()
+        return unsafe fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? status : nil
+    }
+
+    /// Removes a name if it still is this file's. Returns an `errno`, or 0.
+    private func unlink(_ name: String, _ file: stat) -> Int32 {
+        guard let found = status(name), found.st_dev == file.st_dev, found.st_ino == file.st_ino else { return 0 }
+        return unsafe unlinkat(folder, name, 0) == 0 ? 0 : errno
+    }
 
     /// Removes the file if it is ours.
     ///
     /// - Parameter known: the digests of contents that are ours.
     /// - Returns: what was there.
     func remove(_ known: Set<[UInt8]>) throws(FileReason) -> Standing {
-        let standing = standing(known)
-        if case .ours = standing, unsafe unlinkat(folder, name, 0) != 0 { throw .notRemoved(path: path, errno: errno) }
+        let (standing, file) = look(known)
+        guard case .ours = standing else { return standing }
+        let code = unlink(name, file)
+        guard code == 0 || code == ENOENT else { throw .notRemoved(path: path, errno: code) }
         return standing
     }
 }

@@ -133,6 +133,9 @@ extension Stage {
             stage.daemon?.send(SIGKILL)
             _ = try await stage.daemon?.end()
             #expect(FileTree.text(of: path) == token && FileTree.text(of: other) == token)
+            // As if it had been killed before the rename, once in the middle of the writing.
+            try stage.write(token ?? "", to: "\(memory.path)/.t.ringback", mode: 0o600)
+            try stage.write(String((token ?? "").prefix(9)), to: "\(memory.path)/.u.ringback", mode: 0o600)
             // The table of one is gone, and the session's token is another one.
             try stage.write(configuration: Stage.twoAccounts + Self.table(path))
             try await stage.startDaemon()
