@@ -45,6 +45,27 @@ async function read(answer) {
 
 const call = async (method, path, body) => read(await request(method, path, body));
 
+/**
+ * Opens the page of a sign-in, or says where to go on. A program is started with `open_url` alone: all users of the machine
+ * can read its arguments, and that address works once.
+ */
+function begin(flow) {
+  if (flow.words) console.error("The page shows the words:", flow.words);
+  if (["code", "email_confirmation"].includes(flow.waiting_for)) {
+    return console.error("A message was sent. Go on with it: ringback verify, or the link in it.");
+  }
+  if (flow.user_code) return console.error("Open:", flow.verification_uri, "and enter:", flow.user_code);
+  // A page of Ringback itself has no other address.
+  const shown = flow.authorization_url ?? flow.open_url;
+  if (!shown) throw new Problem(flow.open_url_error ?? { title: "The sign-in has no page to open." });
+  const show = () => console.error("Open:", shown);
+  if (!flow.open_url) return show();
+  const opener = spawn("xdg-open", [flow.open_url], { stdio: "ignore", detached: true });
+  // Where there is no such program, the person opens the page.
+  opener.on("error", show);
+  opener.unref();
+}
+
 export class Ringback {
   constructor(account) {
     this.account = account;
@@ -68,12 +89,7 @@ export class Ringback {
   async signIn(fields = {}) {
     let flow = await call("POST", `${this.path}/sign-in`, fields);
     if (flow.status === undefined) return this.session();
-    if (flow.authorization_url) {
-      const opener = spawn("xdg-open", [flow.authorization_url], { stdio: "ignore", detached: true });
-      // Where there is no such program, the person opens the page.
-      opener.on("error", () => console.error("Open:", flow.authorization_url));
-      opener.unref();
-    }
+    if (flow.status === "pending") begin(flow);
     while (flow.status === "pending") flow = await call("GET", `/v1/flows/${flow.id}?wait=30`);
     if (flow.status !== "completed") throw new Problem(flow.error ?? { title: `The sign-in was ${flow.status}` });
     return this.session();

@@ -115,7 +115,13 @@ after(() => {
 const session = { account: "app", access_token: "at-1", subject: "s", user: { email: "mira@example.org" } };
 const nobody = { title: "Sign-in required", status: 401, code: "sign_in_required", recovery: "sign_in" };
 const refused = { title: "No", status: 403, code: "policy_denied", recovery: "none", detail: "It may not.", user_message: "No." };
-const flow = { id: "f1", account: "app", method: "browser", status: "pending", authorization_url: "https://id.example.org/" };
+const flow = {
+  id: "f1", account: "app", method: "browser", status: "pending", expires_at: 1, waiting_for: "callback",
+  authorization_url: "https://id.example.org/", open_url: "http://127.0.0.1:1/start/k",
+};
+const page = { ...flow, method: "page", waiting_for: "page", authorization_url: undefined, words: "amber otter" };
+const code = { ...page, method: "otp", waiting_for: "code", open_url: undefined, words: undefined };
+const device = { ...code, method: "device", waiting_for: "device", user_code: "A-B", verification_uri: "https://id.example.org/d" };
 
 test("the client", async () => {
   const { Ringback, Problem } = await import("./ringback.mjs");
@@ -127,6 +133,19 @@ test("the client", async () => {
   assert.strictEqual(await app.accessToken(), null);
   answers = [[201, flow], [200, flow], [200, { ...flow, status: "completed" }], [200, session]];
   assert.strictEqual((await app.signIn({ oauth_provider: "google" })).subject, "s");
+  const [said, shown] = [console.error, []];
+  console.error = (...words) => shown.push(words.join(" "));
+  for (const [begun, line] of [
+    [page, /amber otter/], [code, /A message was sent/], [device, /https:\/\/id.example.org\/d and enter: A-B/],
+    [{ ...flow, open_url: undefined, open_url_error: refused }, /^Open: https:\/\/id.example.org\/$/],
+  ]) {
+    answers = [[201, begun], [200, { ...begun, status: "completed" }], [200, session]];
+    assert.strictEqual((await app.signIn()).subject, "s");
+    assert.match(shown.pop(), line);
+  }
+  console.error = said;
+  answers = [[201, { ...page, open_url: undefined, words: undefined, open_url_error: refused }]];
+  await assert.rejects(app.signIn(), (problem) => problem instanceof Problem && problem.code === "policy_denied");
   answers = [[200, { name: "app", provider: "supabase", state: "authenticated" }], [200, session]];
   assert.strictEqual((await app.signIn()).subject, "s");
   answers = [[201, flow], [200, { ...flow, status: "failed", error: refused }]];
@@ -162,7 +181,7 @@ test("nothing is asked, sent or read that is not described", () => {
   const all = ["delete /v1/accounts/{account}/session", "get /v1/accounts/{account}/session", "get /v1/events",
     "get /v1/flows/{flow}", "post /v1/accounts/{account}/sign-in"];
   assert.deepStrictEqual([...asked].sort(), all);
-  for (const name of ["Session.access_token", "Session.subject", "Flow.status", "Beginning.authorization_url", "Problem.code",
+  for (const name of ["Session.access_token", "Session.subject", "Flow.status", "Beginning.open_url", "Problem.code",
     "error.user_message", "signed_in event.state"]) {
     assert.ok(read.has(name), `${name} of ${[...read]}`);
   }

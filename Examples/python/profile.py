@@ -76,9 +76,8 @@ class Ringback:
         started = self.call("POST", self.path + "/sign-in", fields)
         if "status" not in started:
             return self.session()
-        if "authorization_url" in started:
-            if not webbrowser.open(started["authorization_url"]):
-                print("Open:", started["authorization_url"], file=sys.stderr)
+        if started["status"] == "pending":
+            begin(started)
         while started["status"] == "pending":
             started = self.call("GET", f"/v1/flows/{started['id']}?wait=30")
         if started["status"] != "completed":
@@ -104,6 +103,23 @@ class Ringback:
             elif text.startswith("data: "):
                 yield name, json.loads(text[6:])
         raise ConnectionError("the daemon has ended the events")
+
+
+def begin(flow):
+    """Opens the page of a sign-in, or says where to go on. A program is started with `open_url` alone: all users of the
+    machine can read its arguments, and that address works once."""
+    if flow.get("words"):
+        print("The page shows the words:", flow["words"], file=sys.stderr)
+    if flow.get("waiting_for") in ("code", "email_confirmation"):
+        print("A message was sent. Go on with it: ringback verify, or the link in it.", file=sys.stderr)
+    elif "user_code" in flow:
+        print("Open:", flow["verification_uri"], "and enter:", flow["user_code"], file=sys.stderr)
+    elif "open_url" not in flow or not webbrowser.open(flow["open_url"]):
+        # A page of Ringback itself has no other address.
+        shown = flow.get("authorization_url") or flow.get("open_url")
+        if not shown:
+            raise Problem(flow.get("open_url_error", {"title": "The sign-in has no page to open."}))
+        print("Open:", shown, file=sys.stderr)
 
 
 def row(session):

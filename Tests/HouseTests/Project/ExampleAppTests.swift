@@ -1,5 +1,6 @@
 // The small apps of a Supabase project, run as a reader would run them.
 
+import Foundation
 import Glibc
 import Testing
 
@@ -19,13 +20,39 @@ import Testing
         _ stage: Stage, _ program: String, _ arguments: [String], _ environment: [String: String]
     ) async throws {
         try stage.write(
-            "#!/bin/sh\nexec curl -sSL -o /dev/null \"$1\"\n", to: "\(stage.directory)/bin/xdg-open", mode: 0o700)
+            "#!/bin/sh\nprintf %s \"$1\" >'\(stage.directory)/opened'\nexec curl -sSL -o /dev/null \"$1\"\n",
+            to: "\(stage.directory)/bin/xdg-open", mode: 0o700)
         var environment = environment
         environment["PATH"] = "\(stage.directory)/bin:" + (environment["PATH"] ?? "")
         environment["BROWSER"] = "xdg-open"
         let app = try await stage.run(program, arguments + ["sign-in", "github"], environment: environment)
         #expect(app.status == 0 && app.out.hasPrefix("signed in: alice@example.org\nprofile: "), "\(app)")
+        // All users can read a program's arguments, so the address has no state.
+        let opened = FileTree.text(of: "\(stage.directory)/opened") ?? ""
+        #expect(opened.hasPrefix("http://127.0.0.1:") && opened.contains("/start/"), "\(opened)")
         #expect(try await stage.ringback("logout", "app").status == 0)
+    }
+
+    @Test func `no example and no client starts a program with authorization_url`() throws {
+        let starts = [
+            "webbrowser", "spawn(", "exec(", "execFile(", "xdg-open", "Browser.open", "open_page(", "subprocess",
+            "Popen(",
+            "Process(", "os.system",
+        ]
+        let ends = [".py", ".mjs", ".js", ".ts", ".swift", ".md"]
+        let files = try ["Examples", "Clients"].flatMap { folder in
+            try FileManager.default.subpathsOfDirectory(atPath: SourceTree.folder(folder).path())
+                .filter { name in !name.contains(".build/") && ends.contains { name.hasSuffix($0) } }
+                .map { "\(folder)/\($0)" }
+        }
+        #expect(files.count > 10)
+        for file in files {
+            for line in try Document(path: file).lines where starts.contains(where: line.contains) {
+                // What is shown where nothing could be opened comes after the call.
+                let call = line.split(separator: ",").first ?? ""
+                #expect(!call.contains("authorization_url") && !call.contains("authorizationURL"), "\(file): \(line)")
+            }
+        }
     }
 
     @Test(arguments: [["python3", "Examples/python/profile.py"], ["node", "Examples/node/profile.mjs"]])
