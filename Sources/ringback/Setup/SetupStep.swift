@@ -31,6 +31,10 @@ enum SetupStep {
             _ = try HomeFile.makeDirectories(SetupStep.folder(of: path))
             guard unsafe symlink(target, path) == 0 else { throw HomeFile.failure("make", path) }
         case .removeLink(let path):
+            // The question before may have taken long.
+            guard Programs.isSelf(path), HomeFile.state(of: path) == nil else {
+                throw RingbackError("setup_failed", "\(path) is no link to this program any more. It was left.")
+            }
             guard unsafe unlink(path) == 0 else { throw HomeFile.failure("remove", path) }
         case .command(let words):
             let (status, _) = try Programs.run(words)
