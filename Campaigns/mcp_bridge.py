@@ -116,7 +116,8 @@ def relays(house, word="--socket"):
                 words = file.read().split(b"\0")
         except OSError:
             continue
-        if words[0].endswith(b"ringback-relay") and house.socket.encode() in words and word.encode() in words:
+        is_ours = any(path.startswith(house.directory.encode() + b"/") for path in words)
+        if words[0].endswith(b"ringback-relay") and is_ours and word.encode() in words:
             found.append(int(name))
     return found
 

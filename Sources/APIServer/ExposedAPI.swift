@@ -17,11 +17,15 @@ public struct ExposedAPI: Sendable {
     /// The uids whose refused connections have been recorded.
     private let refused = Refused()
     let allowance = Allowance()
+    let isForRelay: Bool
 
-    /// - Parameter api: the API of which a part is served.
-    public init(_ api: SocketAPI, showing exposedSocket: ExposedSocket) {
+    /// - Parameters:
+    ///   - api: the API of which a part is served.
+    ///   - isForRelay: it is the socket of the `ringback-relay` of an MCP server, see ``relayServices``.
+    public init(_ api: SocketAPI, showing exposedSocket: ExposedSocket, isForRelay: Bool = false) {
         self.api = api
         self.exposedSocket = exposedSocket
+        self.isForRelay = isForRelay
         policy = Policy(owner: api.owner, showing: exposedSocket)
     }
 
@@ -38,6 +42,7 @@ public struct ExposedAPI: Sendable {
 
     @Sendable func accepts(_ peer: Peer) -> Bool {
         guard case .local(let uid, _) = peer else { return false }
+        if isForRelay { return uid == api.owner }
         if policy.admits(uid: uid) { return true }
         // The user who made the socket needs to know which uid a container's user has on this machine.
         if refused.isNew(uid) { api.records?.noteRefused(uid: uid, at: exposedSocket) }
@@ -51,12 +56,14 @@ public struct ExposedAPI: Sendable {
             guard
                 case .route(let route, let parameters) = Router.shared.match(
                     method: request.method, path: request.path),
-                let service = ExposedAPI.services[route.endpoint]
+                let service = (isForRelay ? ExposedAPI.relayServices : ExposedAPI.services)[route.endpoint]
             else { throw denied("only status, accounts and access tokens are served") }
-            try refuseOtherKind(route.endpoint)
+            if !isForRelay { try refuseOtherKind(route.endpoint) }
             // The timer that closes the socket may be a little late.
             guard !api.broker.isOver(exposedSocket) else { throw denied("its time is over, and nothing is served") }
-            let facts = try facts(of: request, route.endpoint.operation, parameters["account"])
+            // The relay refreshes only what it may request anyway.
+            let operation = isForRelay ? .token : route.endpoint.operation
+            let facts = try facts(of: request, operation, parameters["account"])
             let call = try Call(request, route, parameters, facts)
             try checkParameters(call, service.query)
             return try await service.handler(self)(call)
@@ -86,7 +93,7 @@ public struct ExposedAPI: Sendable {
         .getMCPServer: Service(query: [], handler: ExposedAPI.mcpServer),
     ]
 
-    private func getSession(_ call: Call) async throws(Problem) -> ServerResponse {
+    func getSession(_ call: Call) async throws(Problem) -> ServerResponse {
         try await session(of: try call.account(), call)
     }
 

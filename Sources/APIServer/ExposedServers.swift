@@ -18,6 +18,27 @@ extension ExposedAPI {
         if exposedSocket.order.mcp == nil, endpoint == .getMCPServer { throw denied("no MCP server is served") }
     }
 
+    /// Everything that is served to the relay of the socket, at a path that no other program is given: how the server is
+    /// reached, a token, and the renewal of one that the server refused. All of it for the socket's account alone.
+    static let relayServices: [Endpoint: Service] = [
+        .getMCPServer: Service(query: [], handler: ExposedAPI.wholeServer),
+        .getSession: Service(query: [], handler: ExposedAPI.getSession),
+        .refresh: Service(query: [], handler: ExposedAPI.refreshRefused),
+    ]
+
+    private func wholeServer(_ call: Call) async throws(Problem) -> ServerResponse {
+        try await refuseAnother(try call.account())
+        return try await MCPServerResource(api: api).getMCPServer(call)
+    }
+
+    private func refreshRefused(_ call: Call) async throws(Problem) -> ServerResponse {
+        try await refuseAnother(try call.account())
+        guard try call.digest("rejected_sha256") != nil, try !call.truth("force") else {
+            throw denied("a token that was not refused is not refreshed")
+        }
+        return try await SessionResource(api: api).refresh(call)
+    }
+
     /// Where the server is: no certificate, header or proxy, which may hold secrets.
     func mcpServer(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()

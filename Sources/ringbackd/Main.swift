@@ -83,8 +83,8 @@ enum Main {
         await keptFiles.begin()
 
         let exposed = ExposedSocketServers(
-            ExposedPlaces(socket: places.socket, isPrivate: options.ownDirectory != nil), daemon: places.socket,
-            records: records, logger: logger)
+            ExposedPlaces(socket: places.socket, isPrivate: options.ownDirectory != nil), records: records,
+            logger: logger)
         let exposedSockets = ExposedSocketRegistry(exposed, state: places.state, broker: broker, records: records)
         var daemon = SocketAPI.Daemon(version: version, build: build, certificates: readCertificates) {
             await reloader.reload()

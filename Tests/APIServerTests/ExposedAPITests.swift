@@ -26,6 +26,28 @@ import Testing
         #expect(await exposed.ask("GET", session + "?min_valid=x").code == "validation_failed")
     }
 
+    @Test func `serves the relay of its MCP server a token of the account, and nothing of another one`() async throws {
+        var exposed = try await ExposedHouse()
+        exposed.api = ExposedAPI(exposed.house.api, showing: exposed.exposedSocket, isForRelay: true)
+        #expect(await exposed.ask("GET", session)["access_token"] == "access-1")
+        // The account is at no MCP server.
+        #expect(await exposed.ask("GET", "/v1/accounts/work/mcp-server").code == "method_unsupported")
+        let digest = #"{"rejected_sha256":"\#(String(repeating: "0", count: 64))"}"#
+        #expect(await exposed.ask("POST", "/v1/accounts/work/refresh", digest).status == 200)
+        let both = String(digest.dropLast()) + #","force":true}"#
+        for (method, target, body) in [
+            ("POST", "/v1/accounts/work/refresh", both), ("POST", "/v1/accounts/work/refresh", #"{"force":true}"#),
+            ("POST", "/v1/accounts/hidden/refresh", digest), ("GET", "/v1/accounts/hidden/session", nil),
+            ("GET", "/v1/accounts/hidden/mcp-server", nil), ("GET", session + "?kind=id_token", nil),
+            ("GET", session + "?scope=openid", nil), ("GET", "/v1/status", nil), ("GET", "/v1/accounts", nil),
+            ("POST", "/v1/accounts/work/sign-in", "{}"), ("DELETE", session, nil), ("POST", "/v1/vault/lock", "{}"),
+        ] as [(String, String, String?)] {
+            #expect(await exposed.ask(method, target, body).code == "policy_denied", "\(method) \(target)")
+        }
+        let admitted = [1_000, 0, 100_999].filter { exposed.api.accepts(.local(uid: $0, pid: 1)) }
+        #expect(admitted == [1_000])
+    }
+
     @Test func `serves a reduced status and the accounts that it shows`() async throws {
         let exposed = try await ExposedHouse(["openid", "email"], lifetime: 100)
         let status = await exposed.ask("GET", "/v1/status")

@@ -9,7 +9,7 @@ import Testing
 /// A restricted socket in a house where alice is signed in to two accounts and shows one.
 struct ExposedHouse {
     let house: APIHouse
-    let api: ExposedAPI
+    var api: ExposedAPI
     let exposedSocket: ExposedSocket
 
     init(_ ceiling: [String]? = nil, lifetime: Int? = nil, signsIn: Bool = true) async throws {

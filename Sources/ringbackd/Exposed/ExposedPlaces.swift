@@ -50,6 +50,12 @@ struct ExposedPlaces: Sendable {
         return sockets(of: exposedSocket).map(RelaySocket.path(beside:))
     }
 
+    /// Where the daemon serves the relay of a socket that serves an MCP server. No program of a container is given this
+    /// path.
+    func socketForRelay(of exposedSocket: ExposedSocket) -> String? {
+        exposedSocket.order.mcp.map { _ in "\(base)/relay/\(exposedSocket.name).sock" }
+    }
+
     // MARK: Making
 
     /// Makes the directories of an exposed socket, with the modes that those who may connect need.
@@ -61,6 +67,7 @@ struct ExposedPlaces: Sendable {
         // Other users reach only what is mounted for them: the directory above is closed to them.
         try makeDirectory("\(base)/exposed", mode: isShared ? 0o711 : nil)
         try makeDirectory("\(base)/mount")
+        if exposedSocket.order.mcp != nil { try makeDirectory("\(base)/relay") }
         try makeDirectory("\(base)/mount/\(exposedSocket.name)", mode: isShared ? 0o711 : 0o700)
         guard let id = exposedSocket.order.flatpak else { return }
         guard let apps else {
@@ -119,6 +126,7 @@ struct ExposedPlaces: Sendable {
             _ = removeDead(path)
             _ = removeDead(RelaySocket.path(beside: path))
         }
+        for name in Directory.names(in: "\(base)/relay") { _ = removeDead("\(base)/relay/\(name)") }
     }
 
     /// Removes the directories that are empty. To be called when every socket is open.

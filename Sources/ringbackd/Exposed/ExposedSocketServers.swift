@@ -17,18 +17,15 @@ final class ExposedSocketServers: Service {
     private let api = OnceBox<SocketAPI>()
     private let sessionManager = OnceBox<ExposedSocketRegistry>()
     private let isEnding = OnceBox<Bool>()
-    private let daemon: String
     private let records: RecordKeeper
-    private let servers = Mutex<[String: HTTPServer]>([:])
+    private let servers = Mutex<[String: [HTTPServer]]>([:])
     private let relays = Mutex<[String: ExposedRelay]>([:])
     /// The paths of the sockets that are open.
     private let paths = Mutex<Set<String>>([])
     private let (started, starting) = AsyncStream<HTTPServer>.makeStream()
 
-    /// - Parameter daemon: the path of the daemon's own socket.
-    init(_ places: ExposedPlaces, daemon: String, records: RecordKeeper, logger: Logger) {
+    init(_ places: ExposedPlaces, records: RecordKeeper, logger: Logger) {
         self.places = places
-        self.daemon = daemon
         self.records = records
         self.logger = logger
     }
@@ -57,6 +54,12 @@ final class ExposedSocketServers: Service {
         let mode: UInt32 = exposedSocket.order.allowedUIDs.isEmpty ? 0o600 : 0o666
         let server = ExposedAPI(api, showing: exposedSocket)
             .server(maxConnections: DescriptorBudget.current.exposed)
+        let forRelay = places.socketForRelay(of: exposedSocket)
+        let relayServer = forRelay.map { _ in
+            ExposedAPI(api, showing: exposedSocket, isForRelay: true)
+                .server(maxConnections: DescriptorBudget.current.exposed)
+        }
+        let all = [server] + (relayServer.map { [$0] } ?? [])
         do throws(PlaceError) {
             try places.prepare(exposedSocket)
             try refuseTaken(exposedSocket)
@@ -64,21 +67,27 @@ final class ExposedSocketServers: Service {
                 try Places.refuseLiveSocket(at: path)
                 try ExposedSocketServers.listen(server, path, mode)
             }
+            if let forRelay, let relayServer {
+                try Places.refuseLiveSocket(at: forRelay)
+                try ExposedSocketServers.listen(relayServer, forRelay, 0o600)
+            }
         } catch {
-            server.removeSocketFiles()
-            server.close()
+            for server in all {
+                server.removeSocketFiles()
+                server.close()
+            }
             places.removeDirectory(of: exposedSocket)
             var cause: ConflictCause?
             if case .remedy(.openToOthers, let path)? = error.step { cause = .openToOthers(path: path) }
             throw .conflict(
                 .stated("\(exposedSocket.name) cannot be exposed: \(error.reason)."), cause: cause)
         }
-        servers.withLock { $0[exposedSocket.id] = server }
+        servers.withLock { $0[exposedSocket.id] = all }
         paths.withLock { $0.formUnion(allPaths(of: exposedSocket)) }
-        starting.yield(server)
-        guard let rule = exposedSocket.order.mcp else { return }
+        for server in all { starting.yield(server) }
+        guard let rule = exposedSocket.order.mcp, let forRelay else { return }
         let relay = ExposedRelay(
-            exposedSocket, rule, sockets: places.relaySockets(of: exposedSocket), mode: mode, daemon: daemon, records,
+            exposedSocket, rule, sockets: places.relaySockets(of: exposedSocket), mode: mode, daemon: forRelay, records,
             logger)
         relays.withLock { $0[exposedSocket.id] = relay }
         relay.begin()
@@ -86,6 +95,7 @@ final class ExposedSocketServers: Service {
 
     private func allPaths(of exposedSocket: ExposedSocket) -> [String] {
         places.sockets(of: exposedSocket) + places.relaySockets(of: exposedSocket)
+            + (places.socketForRelay(of: exposedSocket).map { [$0] } ?? [])
     }
 
     /// The relay's socket of `ci` has the path that the socket of `ci-relay` has.
@@ -116,14 +126,14 @@ final class ExposedSocketServers: Service {
     }
 
     private func close(_ exposedSocket: ExposedSocket) {
-        guard let server = servers.withLock({ $0.removeValue(forKey: exposedSocket.id) }) else { return }
+        guard let ended = servers.withLock({ $0.removeValue(forKey: exposedSocket.id) }) else { return }
         let relay = relays.withLock { $0.removeValue(forKey: exposedSocket.id) }
         relay?.end()
         paths.withLock { $0.subtract(allPaths(of: exposedSocket)) }
-        server.removeSocketFiles()
+        for server in ended { server.removeSocketFiles() }
         // The directory of one that comes back stays, since it may be mounted somewhere.
         if isEnding.value != true { places.removeDirectory(of: exposedSocket) }
-        server.close()
+        for server in ended { server.close() }
     }
 
     func run() async throws {
