@@ -22,7 +22,8 @@ extension SocketAPI {
             return nil
         }
         if isServer {
-            return daemon.configurationNumber().flatMap { mcpServers.body(of: name, $0) }
+            let session = broker.snapshot.current(name)?.entry.encoding.number
+            return daemon.configurationNumber().flatMap { mcpServers.body(of: name, $0, session) }
                 .map { ServerResponse(status: 200, fields: ServerResponse.jsonFields, body: $0) }
         }
         guard let current = broker.snapshot.current(name) else { return nil }

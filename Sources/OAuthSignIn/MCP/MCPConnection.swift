@@ -32,6 +32,9 @@ struct MCPConnection: Sendable, Equatable {
     /// network of this machine, unless the MCP server is there too.
     func isStrange(_ url: String) -> Bool { (try? WebURL(parsing: url))?.host != server.url.host }
 
+    /// True if the server was not on this machine at the sign-in.
+    var isOutside: Bool { peer == .elsewhere || peer == .privateNetwork }
+
     /// What the session keeps.
     var attachment: SessionAttachment {
         var facts = JSONObject([
@@ -68,10 +71,10 @@ extension Account {
     func send(
         _ request: HTTPRequest, at connection: MCPConnection, over http: any HTTPClient
     ) async throws(BrokerError) -> HTTPResponse {
-        let isOutside = connection.peer == .elsewhere || connection.peer == .privateNetwork
         let isStrange = connection.isStrange(request.url) && connection.peer != .inside
         return try await send(
-            request, isStrange: isStrange || isOutside, isPublic: isStrange && connection.peer != .privateNetwork,
+            request, isStrange: isStrange || connection.isOutside,
+            isPublic: isStrange && connection.peer != .privateNetwork,
             over: http)
     }
 }

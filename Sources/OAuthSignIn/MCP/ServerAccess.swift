@@ -10,6 +10,8 @@ public struct MCPServerAccess: Sendable {
     public let route: HTTPRoute
     /// Added to every request.
     public let headers: [(String, String)]
+    /// At the sign-in the server was on another machine, so its name must not lead to this one.
+    public let isOutside: Bool
 }
 
 extension Broker {
@@ -19,7 +21,9 @@ extension Broker {
     public func mcpServer(_ name: AccountName) async throws(BrokerError) -> MCPServerAccess {
         let account = try await signInContext.sessions.account(name)
         guard let kind = account.kind as? MCPAccount else { throw .methodUnsupported(.oauth(.notMCP(name))) }
+        let held = await signInContext.sessions.held(name).flatMap { MCPConnection(of: $0, at: kind.server) }
         return MCPServerAccess(
-            url: kind.server.url, trust: account.trust, route: account.route, headers: account.headers)
+            url: kind.server.url, trust: account.trust, route: account.route, headers: account.headers,
+            isOutside: held?.isOutside ?? false)
     }
 }

@@ -21,6 +21,7 @@ struct MCPServerResource: Resource {
         let name = try call.account()
         // Before anything is read: what is read while a reload goes on is of the former configuration.
         let configuration = daemon.configurationNumber()
+        let session = broker.snapshot.current(name.rawValue)?.entry.encoding.number
         let access = try await call.ask { () throws(BrokerError) in try await broker.mcpServer(name) }
         let url = access.url
         var object = JSONObject([.init("account", .string(name.rawValue)), .init("url", .string(url.text))])
@@ -33,6 +34,7 @@ struct MCPServerResource: Resource {
         if !access.headers.isEmpty {
             object["headers"] = .array(access.headers.map { ["name": .string($0.0), "value": .string($0.1)] })
         }
+        if access.isOutside { object["outside"] = true }
         let proxy: HTTPProxy? =
             switch access.route {
             case .standard: daemon.network().proxy
@@ -46,33 +48,37 @@ struct MCPServerResource: Resource {
             object["proxy"] = .object(members)
         }
         let body = JSON.object(object).serialized()
-        if let configuration { api.mcpServers.keep(body, of: name.rawValue, configuration) }
+        if let configuration { api.mcpServers.keep(body, of: name.rawValue, configuration, session) }
         return ServerResponse(status: 200, fields: ServerResponse.jsonFields, body: body)
     }
 }
 
-/// The last responses about MCP servers, which stay the same until the configuration changes. A relay asks before each
-/// request of a bridge.
+/// The last responses about MCP servers, which stay the same until the configuration or the account's token changes. A relay
+/// asks before each request of a bridge.
 final class KnownMCPServers: Sendable {
     private struct Known {
         let configuration: UInt64
+        /// Of the token, see ``SessionSnapshot/Entry``; nil for none.
+        let session: UInt64?
         let body: [UInt8]
     }
 
     private static let most = 64
     private let known = Mutex<[String: Known]>([:])
 
-    func keep(_ body: [UInt8], of account: String, _ configuration: UInt64) {
+    func keep(_ body: [UInt8], of account: String, _ configuration: UInt64, _ session: UInt64?) {
         known.withLock { known in
             if known.count >= KnownMCPServers.most { known = [:] }
-            known[account] = Known(configuration: configuration, body: body)
+            known[account] = Known(configuration: configuration, session: session, body: body)
         }
     }
 
-    /// Nil if there is none of this configuration.
-    func body(of account: String, _ configuration: UInt64) -> [UInt8]? {
+    /// Nil if there is none of this configuration and token.
+    func body(of account: String, _ configuration: UInt64, _ session: UInt64?) -> [UInt8]? {
         known.withLock { known in
-            guard let entry = known[account], entry.configuration == configuration else { return nil }
+            guard let entry = known[account], entry.configuration == configuration, entry.session == session else {
+                return nil
+            }
             return entry.body
         }
     }
@@ -91,6 +97,9 @@ extension Component {
             .optional(
                 "proxy",
                 .object([.required("url", .string), .optional("user", .string), .optional("password", .string)])),
+            .optional(
+                "outside", .boolean,
+                "At the sign-in the server was not on this machine: its name must not lead to this machine now"),
             .optional(
                 "exposed_socket", .string, "On an exposed socket: its name. Only `account` and `url` are beside it"),
         ])
