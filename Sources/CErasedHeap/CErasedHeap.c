@@ -25,17 +25,17 @@ extern void *__libc_malloc(size_t);
 extern void __libc_free(void *);
 
 // All that the block's owner may have written to, which may be more than was asked for (Swift's arrays use it).
-void free(void *block) {
+static void release(void *block) {
     if (block == NULL) return;
     explicit_bzero(block, malloc_usable_size(block));
     __libc_free(block);
 }
 
 // The C library's own would give a part of a block back, or move one, without a call to free.
-void *realloc(void *block, size_t size) {
+static void *resize(void *block, size_t size) {
     if (block == NULL) return __libc_malloc(size);
     if (size == 0) {
-        free(block);
+        release(block);
         return NULL;
     }
     size_t held = malloc_usable_size(block);
@@ -47,8 +47,18 @@ void *realloc(void *block, size_t size) {
     void *moved = __libc_malloc(size);
     if (moved == NULL) return NULL;
     memcpy(moved, block, size < held ? size : held);
-    free(block);
+    release(block);
     return moved;
 }
+
+// A static executable has the C library's definitions in it too, which the linker prefers to weak ones. It leads the calls
+// to the names below (--wrap=free, --wrap=realloc).
+__attribute__((weak)) void free(void *block) { release(block); }
+__attribute__((weak)) void *realloc(void *block, size_t size) { return resize(block, size); }
+
+void __wrap_free(void *block);
+void __wrap_free(void *block) { release(block); }
+void *__wrap_realloc(void *block, size_t size);
+void *__wrap_realloc(void *block, size_t size) { return resize(block, size); }
 
 #endif

@@ -1,3 +1,4 @@
+import CErasedHeap
 import CLinux
 import Glibc
 import LocalHTTP
@@ -10,6 +11,7 @@ enum Main {
     static let version = "0.1.0"
 
     static func main() {
+        endFirst()
         _ = clinux_refuse_dumps()
         umask(0o077)
         signal(SIGPIPE, SIG_IGN)
@@ -42,6 +44,15 @@ enum Main {
         guard let server = RestrictedServer(options) else { exit(1) }
         server.run()
         _exit(0)
+    }
+
+    /// Where memory runs out, the kernel ends this process before the daemon. The file cannot be written once the process
+    /// refuses dumps.
+    private static func endFirst() {
+        let file = unsafe open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC)
+        guard file >= 0 else { return }
+        _ = unsafe write(file, "900", 3)
+        close(file)
     }
 
     /// When the relay is woken up, it does not take the processor from a program that runs: a hand-out of the daemon is not to

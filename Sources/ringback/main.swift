@@ -1,4 +1,5 @@
 import ArgumentParser
+import CErasedHeap
 import Glibc
 import Terminal
 

@@ -48,11 +48,11 @@ private let allowed: [String: Set<String>] = [
     ],
     "ringback": [
         "Adapters", "MCPBridge", "RingbackClient", "RingbackAPI", "SchemeRegistration", "Encodings", "FilePaths",
-        "HTTPMessages", "Secrets", "StrictJSON", "Terminal", "CLinux", "ArgumentParser",
+        "HTTPMessages", "Secrets", "StrictJSON", "Terminal", "CErasedHeap", "CLinux", "ArgumentParser",
     ],
     "ringback-relay": [
         "MCPBridge", "CurlTransport", "LocalHTTP", "RingbackClient", "RingbackAPI", "OAuth", "Cryptography",
-        "HTTPMessages", "Secrets", "StrictJSON", "CLinux",
+        "HTTPMessages", "Secrets", "StrictJSON", "CErasedHeap", "CLinux",
     ],
     "ringback-sandbox": [
         "Sandbox", "LocalHTTP", "Secrets", "ArgumentParser", "ServiceLifecycle", "UnixSignals", "Logging",
