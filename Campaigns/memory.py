@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """SK-20: looks for tokens and the vault's key in the memory of the daemon and of its helper, after a lock and after sign-outs.
 
+Tokens also in the relays of bridges and of exposed sockets (memory_relay.py).
+
 Accounts of every kind are signed in, refreshed and asked for, over TLS and without, by clients that come anew and by
 some that stay connected. A recorder in front of the provider knows every token that was ever issued. Then the vault is
 locked, or every account signed out; within ten seconds no readable and writable mapping may hold any of them, whole or in
@@ -14,6 +16,7 @@ import time
 sys.dont_write_bytecode = True
 from house import PASSPHRASE, Died  # noqa: E402
 from kinds import SERVICE_SECRET  # noqa: E402
+from memory_relay import Relays  # noqa: E402
 from memory_search import CHUNK, Search, data_key, place, stacks, surroundings  # noqa: E402
 from memory_stage import ACCOUNTS, OPENID_NAME, PAGED, PROJECT, SERVICE_NAME, Kept, crowd, stage, unread  # noqa: E402
 from operations import must  # noqa: E402
@@ -193,6 +196,18 @@ class Walk:
         self.lock("locked with a passphrase")
 
 
+def walk_relays(chosen, report):
+    house = None
+    try:
+        house = Relays(chosen.bin, report)
+        table("Copies in memory of relays and bridges", ["when", "processes", "copies", "s"], house.walk())
+    except (Trouble, Died, OSError) as trouble:
+        report.note(False, "the relays", f"it broke off: {type(trouble).__name__} {trouble}")
+    finally:
+        if house:
+            house.close(chosen.keep)
+
+
 def show(walk):
     kinds = list(dict.fromkeys(kind for _, found, _ in walk.rows for kind in found))
     rows = [
@@ -202,11 +217,15 @@ def show(walk):
 
 
 def main():
-    chosen = options(__doc__.splitlines()[0], rounds=(10, "how often"), where=(0, "1: show the bytes around each copy"))
+    chosen = options(__doc__.splitlines()[0], rounds=(10, "how often"), where=(0, "1: show the bytes around each copy"),
+                     relays=(0, "1: the relays alone"))
     if os.geteuid() != 0:
         print("ringback: only root can read the daemon's memory", file=sys.stderr)
         return 1
     report = Report()
+    walk_relays(chosen, report)
+    if chosen.relays:
+        return report.finish()
     house = walk = None
     try:
         house = stage(chosen.bin)

@@ -133,9 +133,7 @@ static bool is_private(const struct sockaddr *address) {
            (bytes[0] == 100 && (bytes[1] & 0xC0) == 64);
 }
 
-int ccurl_peer(CURL *easy) {
-    char *text = NULL;
-    if (curl.easy_getinfo(easy, CURLINFO_PRIMARY_IP, &text) != CURLE_OK || text == NULL) return ccurl_peer_unknown;
+static int place_of(const char *text) {
     struct sockaddr_in four = {.sin_family = AF_INET};
     struct sockaddr_in6 six = {.sin6_family = AF_INET6};
     const struct sockaddr *address;
@@ -148,6 +146,12 @@ int ccurl_peer(CURL *easy) {
     }
     if (is_inside(address) || is_own(address)) return ccurl_peer_inside;
     return is_private(address) ? ccurl_peer_private : ccurl_peer_elsewhere;
+}
+
+int ccurl_peer(CURL *easy) {
+    char *text = NULL;
+    if (curl.easy_getinfo(easy, CURLINFO_PRIMARY_IP, &text) != CURLE_OK || text == NULL) return ccurl_peer_unknown;
+    return place_of(text);
 }
 
 const char *ccurl_address(CURL *easy) {
@@ -172,14 +176,31 @@ CURLcode ccurl_refuse_private(CURL *easy) {
 }
 
 static curl_socket_t open_outside(void *context, curlsocktype purpose, struct curl_sockaddr *address) {
-    (void)context;
     (void)purpose;
-    if (is_inside(&address->addr) || is_own(&address->addr)) return CURL_SOCKET_BAD;
+    if (is_inside(&address->addr) || is_own(&address->addr)) {
+        if (context != NULL) *(bool *)context = true;
+        return CURL_SOCKET_BAD;
+    }
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
 CURLcode ccurl_refuse_inside(CURL *easy) {
     return curl.easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_outside);
+}
+
+static int is_outside(void *context, char *address, char *local, int port, int local_port) {
+    (void)local, (void)port, (void)local_port;
+    const int place = address == NULL ? ccurl_peer_unknown : place_of(address);
+    if (place == ccurl_peer_elsewhere || place == ccurl_peer_private) return CURL_PREREQFUNC_OK;
+    *(bool *)context = true;
+    return CURL_PREREQFUNC_ABORT;
+}
+
+CURLcode ccurl_refuse_inside_and_kept(CURL *easy, bool *is_refused) {
+    CURLcode set = ccurl_refuse_inside(easy);
+    if (!set) set = curl.easy_setopt(easy, CURLOPT_OPENSOCKETDATA, is_refused);
+    if (!set) set = curl.easy_setopt(easy, CURLOPT_PREREQFUNCTION, is_outside);
+    return set ? set : curl.easy_setopt(easy, CURLOPT_PREREQDATA, is_refused);
 }
 
 static int is_in_time(void *context, char *address, char *local, int port, int local_port) {
@@ -199,6 +220,21 @@ CURLcode ccurl_send_within(CURL *easy, int64_t nanoseconds, struct ccurl_sending
     place->end = now.tv_sec * INT64_C(1000000000) + now.tv_nsec + nanoseconds;
     const CURLcode set = curl.easy_setopt(easy, CURLOPT_PREREQFUNCTION, is_in_time);
     return set ? set : curl.easy_setopt(easy, CURLOPT_PREREQDATA, place);
+}
+
+static int erase_sent(CURL *easy, curl_infotype type, char *bytes, size_t count, void *context) {
+    (void)easy;
+    if (type != CURLINFO_HEADER_OUT && type != CURLINFO_TEXT) return 0;
+    // The head of the request to a proxy has other fields.
+    if (type == CURLINFO_HEADER_OUT && (count < 8 || memcmp(bytes, "CONNECT ", 8) != 0)) *(bool *)context = true;
+    explicit_bzero(bytes, count);
+    return 0;
+}
+
+CURLcode ccurl_erase_sent(CURL *easy, bool *is_sent) {
+    CURLcode set = curl.easy_setopt(easy, CURLOPT_DEBUGFUNCTION, is_sent == NULL ? NULL : erase_sent);
+    if (!set) set = curl.easy_setopt(easy, CURLOPT_DEBUGDATA, is_sent);
+    return set ? set : curl.easy_setopt(easy, CURLOPT_VERBOSE, is_sent == NULL ? 0L : 1L);
 }
 
 CURLcode ccurl_set_data_callback(CURL *easy, CURLoption option, ccurl_data_callback callback) {

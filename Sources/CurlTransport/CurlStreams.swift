@@ -32,6 +32,8 @@ public import HTTPMessages
     private let multi: UnsafeMutableRawPointer
     private let userAgent: String
     private var transfers: [UnsafeMutableRawPointer: StreamTransfer] = unsafe [:]
+    /// Transfers that still hold their token.
+    private var unerased: [StreamTransfer] = []
 
     /// Nil if libcurl cannot be loaded.
     public init?(version: String) {
@@ -60,6 +62,7 @@ public import HTTPMessages
             unsafe ccurl_multi_add_handle(multi, transfer.easy) == CURLM_OK
         else { return nil }
         unsafe transfers[transfer.easy] = transfer
+        unerased.append(transfer)
         return transfer
     }
 
@@ -67,6 +70,8 @@ public import HTTPMessages
     public func cancel(_ transfer: StreamTransfer) {
         guard unsafe transfers.removeValue(forKey: transfer.easy) != nil else { return }
         unsafe ccurl_multi_remove_handle(multi, transfer.easy)
+        transfer.eraseToken()
+        unerased.removeAll { $0 === transfer }
     }
 
     /// Does all work that needs no waiting.
@@ -82,6 +87,7 @@ public import HTTPMessages
             transfer.end(unsafe ccurl_message_result(message))
             cancel(transfer)
         }
+        unerased.removeAll { $0.eraseToken() }
     }
 
     /// Waits until a transfer or one of the descriptors has something to do, another thread wakes it, or the time has
@@ -93,7 +99,9 @@ public import HTTPMessages
                 events: Int16((entry.wantsInput ? CURL_WAIT_POLLIN : 0) | (entry.wantsOutput ? CURL_WAIT_POLLOUT : 0)),
                 revents: 0)
         }
-        unsafe ccurl_multi_poll_with(multi, &entries, UInt32(entries.count), Int32(clamping: milliseconds))
+        // Whether a token may be zeroed is looked at each second.
+        let bound = unerased.isEmpty ? milliseconds : min(milliseconds, 1_000)
+        unsafe ccurl_multi_poll_with(multi, &entries, UInt32(entries.count), Int32(clamping: bound))
         for index in watched.indices {
             let found = Int32(entries[index].revents)
             watched[index].hasInput = found & CURL_WAIT_POLLIN != 0

@@ -81,6 +81,12 @@ internal import Secrets
         set(CURLOPT_FRESH_CONNECT, 1)
     }
 
+    /// Like ``refuseInside()``, for transfers that use kept connections: libcurl asks about their addresses too, before it
+    /// sends. `isRefused` is true once an address was refused. It must outlive the transfer.
+    mutating func refuseInside(_ isRefused: UnsafeMutablePointer<Bool>) {
+        note(unsafe ccurl_refuse_inside_and_kept(easy, isRefused))
+    }
+
     /// The same for a name that must not resolve to an address of a private network either.
     mutating func refusePrivate() {
         note(unsafe ccurl_refuse_private(easy))
@@ -168,6 +174,11 @@ internal import Secrets
         note(unsafe ccurl_set_pointer(easy, CURLOPT_HEADERDATA, context))
         note(unsafe ccurl_set_data_callback(easy, CURLOPT_WRITEFUNCTION, body))
         note(unsafe ccurl_set_pointer(easy, CURLOPT_WRITEDATA, context))
+    }
+
+    /// The head of the request is zeroed where it was sent from; then `isSent` is true. It must outlive the transfer.
+    mutating func eraseSent(_ isSent: UnsafeMutablePointer<Bool>) {
+        note(unsafe ccurl_erase_sent(easy, isSent))
     }
 
     /// The callback that gives the request's body.

@@ -69,6 +69,17 @@ enum RequestFields {
         return unsafe ccurl_slist_append(list, line.baseAddress?.assumingMemoryBound(to: CChar.self))
     }
 
+    /// Zeroes the field of the token in a list. If libcurl sends the request again it does so without it.
+    static func eraseAuthorization(in list: UnsafeMutablePointer<curl_slist>?) {
+        var next = unsafe list
+        while let entry = unsafe next {
+            if let line = unsafe entry.pointee.data, unsafe strncmp(line, "Authorization:", 14) == 0 {
+                unsafe explicit_bzero(line, strlen(line))
+            }
+            unsafe next = entry.pointee.next
+        }
+    }
+
     private static func isValueByte(_ byte: UInt8) -> Bool { byte >= 0x20 && byte != 0x7F || byte == 0x09 }
 
     private static func isToken(_ name: String) -> Bool {

@@ -21,6 +21,8 @@ public import HTTPMessages
     public static let window = 256 << 10
     /// Bytes that libcurl reads at a time, for each connection.
     private static let piece = 128 << 10
+    /// The time after which libcurl is not expected to send a request again.
+    private static let repeatsWithin = Duration.seconds(5)
 
     let easy: UnsafeMutableRawPointer
     private let host: String
@@ -31,6 +33,11 @@ public import HTTPMessages
     /// Nil for a body without a content coding.
     private var decoder: ContentDecoder?
     private var unsent: Int
+    /// True once the head of the request was sent.
+    private let isSent: UnsafeMutablePointer<Bool>
+    /// True once an address of this machine was refused.
+    private let isRefused: UnsafeMutablePointer<Bool>
+    private let begin = ContinuousClock.now
     private var isReceivingPaused = false
     private var isSendingPaused = false
     /// How it ended; nil while it goes on.
@@ -40,6 +47,10 @@ public import HTTPMessages
     init?(_ request: HTTPRequest, _ url: WebURL, proxy: HTTPProxy?, length: Int?, userAgent: String) {
         guard let easy = unsafe ccurl_easy_init() else { return nil }
         unsafe self.easy = easy
+        unsafe isSent = .allocate(capacity: 1)
+        unsafe isSent.initialize(to: false)
+        unsafe isRefused = .allocate(capacity: 1)
+        unsafe isRefused.initialize(to: false)
         host = url.place
         unsent = length ?? 0
         unsafe fieldList = RequestFields.list(of: request)
@@ -53,7 +64,12 @@ public import HTTPMessages
         options.set(CURLOPT_BUFFERSIZE, StreamTransfer.piece)
         // A server that closes idle connections sooner is noticed by libcurl before it uses one.
         options.set(CURLOPT_MAXAGE_CONN, 30)
-        if let proxy { options.setProxy(proxy) }
+        if let proxy {
+            // It resolves the name itself.
+            options.setProxy(proxy)
+        } else if request.refusesInsideAddresses {
+            unsafe options.refuseInside(isRefused)
+        }
         options.setTrust(request.trust)
         options.set(CURLOPT_USERAGENT, userAgent)
         let context = unsafe Unmanaged.passUnretained(self).toOpaque()
@@ -67,12 +83,26 @@ public import HTTPMessages
         options.set(CURLOPT_CUSTOMREQUEST, request.method)
         unsafe options.setFields(fieldList)
         unsafe options.setReceiver(context, head: receiveHead, body: receiveBody)
+        unsafe options.eraseSent(isSent)
         guard options.areAllSet else { return nil }
     }
 
     deinit {
         unsafe ccurl_easy_cleanup(easy)
         unsafe ccurl_slist_free_all(fieldList)
+        unsafe isSent.deallocate()
+        unsafe isRefused.deallocate()
+    }
+
+    /// A stream may last for days, a token may be signed out before. So its token is zeroed once it was sent and libcurl will
+    /// not send it again: when the response begins, or after some seconds, in which a kept connection that the server had
+    /// closed was noticed. True if that is done.
+    @discardableResult func eraseToken() -> Bool {
+        let isSafe = unsafe isSent.pointee && ContinuousClock.now - begin > StreamTransfer.repeatsWithin
+        guard outcome != nil || head.isComplete || isSafe else { return false }
+        unsafe RequestFields.eraseAuthorization(in: fieldList)
+        unsafe ccurl_erase_sent(easy, nil)
+        return true
     }
 
     /// The head of the response, once it is there.
@@ -85,6 +115,9 @@ public import HTTPMessages
 
     /// How many bytes of the request's body it takes now.
     public var room: Int { StreamTransfer.window - sending.count }
+
+    /// Bytes of the request's body that wait to be sent.
+    public var unsentBytes: Int { sending.count }
 
     /// Gives it the next bytes of the request's body.
     public func give(_ bytes: [UInt8]) {
@@ -139,7 +172,11 @@ public import HTTPMessages
         }
         let error = HTTPClientError(result, host: host, hasHead: head.isComplete)
         switch result {
-        case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT, CURLE_SSL_CONNECT_ERROR,
+        case CURLE_COULDNT_CONNECT, CURLE_ABORTED_BY_CALLBACK:
+            let inside = HTTPClientError.unreachable(
+                host: host, reason: "its name leads to this machine, where it was not at the sign-in")
+            outcome = .notSent(unsafe isRefused.pointee ? inside : error)
+        case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_SSL_CONNECT_ERROR,
             CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_CACERT_BADFILE:
             outcome = .notSent(error)
         case CURLE_OPERATION_TIMEDOUT where !head.isComplete:

@@ -6,9 +6,9 @@ internal import StrictJSON
 // makes them from the lists of tools that it has passed on.
 
 /// Which parameters of a server's tools are repeated in header fields.
-struct ToolParameters: Sendable {
+public struct ToolParameters: Sendable {
     /// Why a tool must not be called.
-    struct Refusal: Error, Equatable {
+    public struct Refusal: Error, Equatable {
         let sentence: String
     }
 
@@ -33,10 +33,12 @@ struct ToolParameters: Sendable {
 
     private var rules: [String: Rule] = [:]
 
+    public init() {}
+
     // MARK: Lists of tools
 
     /// Takes the response to `tools/list`. A tool that was there before has the rule of the newer list.
-    mutating func learn(from response: [UInt8]) {
+    public mutating func learn(from response: [UInt8]) {
         // Most servers have no such tool.
         guard !rules.isEmpty || ToolParameters.mentions(response) else { return }
         guard let result = JSONOutline.members(["result"], of: response)?["result"],

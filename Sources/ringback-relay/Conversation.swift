@@ -12,7 +12,7 @@ final class Conversation {
         case line
         /// The daemon is asked for a token.
         case token(RelayRequest)
-        case streaming(StreamTransfer, TokenDesk.Access)
+        case streaming(StreamTransfer, TokenDesk.Sent)
         /// What is left is sent, then the connection is closed.
         case closing
     }
@@ -106,9 +106,10 @@ final class Conversation {
         var fields = HTTPFields()
         for (name, value) in server.headers { fields.set(name, value) }
         for field in asked.fields { fields.set(field.name, field.value) }
-        let request = HTTPRequest(
+        var request = HTTPRequest(
             method: asked.method, url: url.text, fields: fields, authorization: access.authorization,
             trust: server.trust)
+        request.refusesInsideAddresses = server.isOutside
         // The bridge has to know before the server may get anything: it does not send the request again from here on.
         output.append(RelayReply.sending.bytes)
         _ = flush()
@@ -116,9 +117,7 @@ final class Conversation {
             let transfer = streams.start(
                 request, length: asked.method == "POST" ? asked.length : nil, proxy: server.proxy)
         else { return refuse("server_unreachable", "\(url.place) cannot be asked: libcurl refuses the request.") }
-        var access = access
-        access.server.url = url
-        state = .streaming(transfer, access)
+        state = .streaming(transfer, TokenDesk.Sent(url: url, token: access.digest))
         let body = input
         input = []
         unread = asked.length - body.count
@@ -140,23 +139,23 @@ final class Conversation {
 
     /// True if something was added to the output.
     private func collect() -> Bool {
-        guard case .streaming(let transfer, let access) = state else { return false }
+        guard case .streaming(let transfer, let sent) = state else { return false }
         guard announced == 0 else { return false }
         let before = output.count
         if !hasHead, let response = transfer.response {
             hasHead = true
-            output.append(RelayReply.head(head(response.status, response.fields, access)).bytes)
+            output.append(RelayReply.head(head(response.status, response.fields, sent)).bytes)
         }
         if hasHead, transfer.available > 0 {
             announced = min(transfer.available, RelayReply.maxPiece)
             output.append(RelayReply.prefix(announced))
             return true
         }
-        if let outcome = transfer.outcome, transfer.isEmpty { end(outcome, of: access) }
+        if let outcome = transfer.outcome, transfer.isEmpty { end(outcome) }
         return output.count > before
     }
 
-    private func end(_ outcome: StreamTransfer.Outcome, of access: TokenDesk.Access) {
+    private func end(_ outcome: StreamTransfer.Outcome) {
         state = .closing
         switch outcome {
         case .whole:
@@ -169,13 +168,13 @@ final class Conversation {
         }
     }
 
-    private func head(_ status: Int, _ fields: HTTPFields, _ access: TokenDesk.Access) -> RelayHead {
+    private func head(_ status: Int, _ fields: HTTPFields, _ sent: TokenDesk.Sent) -> RelayHead {
         var head = RelayHead(status: status)
         head.fields = fields.lines.filter { FieldRules.isReturned($0.name) && FieldRules.isValue($0.value) }
             .map { RelayRequest.Field($0.name, $0.value) }
-        head.token = access.digest
+        head.token = sent.token
         if let location = fields["location"] {
-            head.movesSlash = RedirectRule.allows(status, from: access.server.url, to: location)
+            head.movesSlash = RedirectRule.allows(status, from: sent.url, to: location)
         }
         if status == 403, let challenge = BearerChallenge(in: fields), challenge.demandsScopes {
             head.missingScope = challenge.scopes.joined(separator: " ")

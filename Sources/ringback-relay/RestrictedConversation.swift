@@ -13,7 +13,7 @@ final class RestrictedConversation {
         case body(RelayRequest)
         /// The daemon is asked for a token.
         case token(RestrictedRequest, togglesSlash: Bool)
-        case streaming(StreamTransfer, TokenDesk.Access, RestrictedResponse)
+        case streaming(StreamTransfer, TokenDesk.Sent, RestrictedResponse)
         /// What is left is sent, then the connection is closed.
         case closing
     }
@@ -28,6 +28,7 @@ final class RestrictedConversation {
     private let orders: RestrictedOrders
     private let ids: BoundIDs
     private let refused: RefusedTokens
+    private let tools: LearnedTools
     private var state = State.line
     private var input: [UInt8] = []
     private var output = ByteQueue()
@@ -39,7 +40,7 @@ final class RestrictedConversation {
 
     init(
         _ descriptor: Int32, number: Int, peer: (uid: Int, pid: Int), _ orders: RestrictedOrders, _ ids: BoundIDs,
-        _ refused: RefusedTokens
+        _ refused: RefusedTokens, _ tools: LearnedTools
     ) {
         self.descriptor = descriptor
         self.number = number
@@ -47,6 +48,7 @@ final class RestrictedConversation {
         self.orders = orders
         self.ids = ids
         self.refused = refused
+        self.tools = tools
     }
 
     var wantsOutput: Bool { !isOver && !output.isEmpty }
@@ -57,8 +59,19 @@ final class RestrictedConversation {
     }
 
     /// Bytes of the request that are held or awaited.
-    var held: Int {
-        if case .body(let request) = state { request.length } else { input.count }
+    var heldOfRequest: Int {
+        switch state {
+        case .line: input.count
+        case .body(let request): request.length
+        case .token(let request, _): request.body.count
+        case .streaming(let transfer, _, _): transfer.unsentBytes
+        case .closing: 0
+        }
+    }
+
+    /// Bytes of the response that are held: of the message that is not whole, and those that the program does not take.
+    var heldOfResponse: Int {
+        if case .streaming(_, _, let response) = state { output.held + response.held } else { output.held }
     }
 
     /// True if the request does not come.
@@ -133,7 +146,7 @@ final class RestrictedConversation {
 
     private func judge(_ asked: RelayRequest, _ body: [UInt8], _ desk: TokenDesk) {
         do throws(RestrictedRequest.Refusal) {
-            let request = try RestrictedRequest(asked, body: body, orders.rule, ids)
+            let request = try RestrictedRequest(asked, body: body, orders.rule, ids, tools.parameters)
             var question = RelayRequest(account: orders.account, method: request.method)
             // Only what the server itself refused. Nobody is asked to sign in from here.
             question.rejected = asked.rejected.flatMap { refused.contains($0) ? $0 : nil }
@@ -175,9 +188,10 @@ final class RestrictedConversation {
         var fields = HTTPFields()
         for (name, value) in server.headers { fields.set(name, value) }
         for field in request.fields { fields.set(field.name, field.value) }
-        let sent = HTTPRequest(
+        var sent = HTTPRequest(
             method: request.method, url: server.url.text, fields: fields, authorization: access.authorization,
             trust: server.trust)
+        sent.refusesInsideAddresses = server.isOutside
         // The bridge has to know before the server may get anything: it does not send the request again from here on.
         output.append(RelayReply.sending.bytes)
         _ = flush()
@@ -188,17 +202,20 @@ final class RestrictedConversation {
         if !request.body.isEmpty { transfer.give(request.body) }
         let token = access.authorization.revealed().split(separator: " ").last.map { String($0) } ?? ""
         let secrets = [token] + server.headers.map(\.1)
-        let response = RestrictedResponse(ResponseRule(orders.rule, secrets: secrets), ids, request: request.id)
-        state = .streaming(transfer, access, response)
+        let response = RestrictedResponse(
+            ResponseRule(orders.rule, secrets: secrets), ids, request: request.id, listsTools: request.listsTools)
+        state = .streaming(transfer, TokenDesk.Sent(url: server.url, token: access.digest), response)
     }
 
     // MARK: From the server
 
     /// Passes on what has come, as far as the program takes it. True if there was something.
-    func pump() -> Bool {
+    ///
+    /// - Parameter room: bytes of the response that may be held.
+    func pump(_ streams: CurlStreams, room: Int) -> Bool {
         var (moves, hasMoved) = (true, false)
         while moves, !isOver {
-            moves = collect()
+            moves = collect(streams, room)
             if flush() { moves = true }
             hasMoved = hasMoved || moves
         }
@@ -206,17 +223,26 @@ final class RestrictedConversation {
     }
 
     /// True if something was taken from the server.
-    private func collect() -> Bool {
-        guard case .streaming(let transfer, let access, var response) = state else { return false }
+    private func collect(_ streams: CurlStreams, _ room: Int) -> Bool {
+        guard case .streaming(let transfer, let sent, var response) = state else { return false }
         // The only reference: what the response holds is not copied for each piece.
         state = .closing
         var hasMoved = false
         if !hasHead, let (status, fields) = transfer.response {
             hasHead = true
             hasMoved = true
-            output.append(RelayReply.head(RestrictedHead.make(status, fields, access, &response, refused)).bytes)
+            output.append(RelayReply.head(RestrictedHead.make(status, fields, sent, &response, refused)).bytes)
         }
         while hasHead, output.count < RestrictedConversation.window {
+            if output.held + response.held + min(transfer.available, RelayReply.maxPiece) > room {
+                // What the program takes makes room. Nothing else does.
+                guard output.isEmpty else { break }
+                streams.cancel(transfer)
+                send(response.giveUp())
+                withheld += response.takeWithheld()
+                output.append(RelayReply.end.bytes)
+                return true
+            }
             let piece = transfer.take(atMost: RelayReply.maxPiece)
             guard !piece.isEmpty else { break }
             hasMoved = true
@@ -229,7 +255,8 @@ final class RestrictedConversation {
         }
         withheld += response.takeWithheld()
         guard let outcome = transfer.outcome, transfer.isEmpty, !isOver else {
-            state = .streaming(transfer, access, response)
+            tools.learn(from: response.takeLists())
+            state = .streaming(transfer, sent, response)
             return hasMoved
         }
         switch outcome {
@@ -240,6 +267,7 @@ final class RestrictedConversation {
         case .notSent where !hasHead: refuse("server_unreachable", "The MCP server cannot be reached.")
         case .notSent, .broken: break
         }
+        tools.learn(from: response.takeLists())
         return true
     }
 

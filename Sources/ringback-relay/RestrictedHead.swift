@@ -5,18 +5,18 @@ import OAuth
 /// The head of a server's response as a program of an exposed socket gets it.
 enum RestrictedHead {
     static func make(
-        _ status: Int, _ fields: HTTPFields, _ access: TokenDesk.Access, _ response: inout RestrictedResponse,
+        _ status: Int, _ fields: HTTPFields, _ sent: TokenDesk.Sent, _ response: inout RestrictedResponse,
         _ refused: RefusedTokens
     ) -> RelayHead {
         var head = response.head(
             status: status, contentType: fields["content-type"], session: fields["mcp-session-id"],
             retryAfter: fields["retry-after"])
         if status == 401 {
-            refused.add(access.digest)
-            head.token = access.digest
+            refused.add(sent.token)
+            head.token = sent.token
         }
         if let location = fields["location"] {
-            head.movesSlash = RedirectRule.allows(status, from: access.server.url, to: location)
+            head.movesSlash = RedirectRule.allows(status, from: sent.url, to: location)
         }
         if status == 403, let challenge = BearerChallenge(in: fields), challenge.demandsScopes {
             let scope = challenge.scopes.joined(separator: " ")
@@ -38,4 +38,13 @@ final class RefusedTokens {
     }
 
     func contains(_ digest: String) -> Bool { digests.contains(digest) }
+}
+
+/// What the server's lists of tools say of the fields that repeat parameters, of all conversations of the socket.
+final class LearnedTools {
+    private(set) var parameters = ToolParameters()
+
+    func learn(from lists: [[UInt8]]) {
+        for list in lists { parameters.learn(from: list) }
+    }
 }

@@ -10,8 +10,11 @@ import StrictJSON
 final class RestrictedServer {
     /// As many as the exposed socket itself serves.
     private static let mostConversations = 64
-    /// Bytes of the bodies that are held at a time.
-    private static let mostHeld = 32 << 20
+    /// Bytes of requests that are held at a time, and of responses.
+    private static let mostOfRequests = 16 << 20
+    private static let mostOfResponses = 32 << 20
+    /// Bytes of a response that may be held in any case: small ones need not wait for the large ones of others.
+    private static let alwaysHeld = 128 << 10
 
     private let orders: RestrictedOrders
     private let listeners: [Int32]
@@ -19,6 +22,7 @@ final class RestrictedServer {
     private let desk: TokenDesk
     private let ids: BoundIDs
     private let refused = RefusedTokens()
+    private let tools = LearnedTools()
     private var conversations: [Int32: RestrictedConversation] = [:]
     private var nextNumber = 1
     /// Users who were turned away, each told once.
@@ -76,8 +80,8 @@ final class RestrictedServer {
                 if listeners.contains(entry.descriptor) {
                     accept(entry.descriptor)
                 } else if let conversation = conversations[entry.descriptor] {
-                    let held = conversations.values.reduce(0) { $0 + $1.held }
-                    conversation.read(desk, room: RestrictedServer.mostHeld - held)
+                    let held = conversations.values.reduce(0) { $0 + $1.heldOfRequest }
+                    conversation.read(desk, room: RestrictedServer.mostOfRequests - held)
                 }
             }
             for answer in desk.answers() {
@@ -85,8 +89,12 @@ final class RestrictedServer {
             }
             streams.advance()
             hasMoved = false
+            var held = conversations.values.reduce(0) { $0 + $1.heldOfResponse }
             for conversation in Array(conversations.values) {
-                if conversation.pump() { hasMoved = true }
+                held -= conversation.heldOfResponse
+                let room = max(RestrictedServer.alwaysHeld, RestrictedServer.mostOfResponses - held)
+                if conversation.pump(streams, room: room) { hasMoved = true }
+                held += conversation.heldOfResponse
                 report(conversation)
                 guard conversation.isOver || conversation.isLate else { continue }
                 conversation.end(streams)
@@ -109,7 +117,7 @@ final class RestrictedServer {
                 continue
             }
             conversations[descriptor] = RestrictedConversation(
-                descriptor, number: nextNumber, peer: (Int(uid), Int(pid)), orders, ids, refused)
+                descriptor, number: nextNumber, peer: (Int(uid), Int(pid)), orders, ids, refused, tools)
             nextNumber += 1
         }
     }

@@ -17,6 +17,8 @@ final class TokenDesk: Sendable {
         let trust: ServerTrust
         let proxy: HTTPProxy?
         let headers: [(String, String)]
+        /// Its name must not lead to this machine.
+        let isOutside: Bool
     }
 
     /// What a request needs.
@@ -31,6 +33,13 @@ final class TokenDesk: Sendable {
             authorization = Secret(session.authorization)
             digest = Digest.hex(Digest.sha256(session.accessToken))
         }
+    }
+
+    /// What is kept of it once the request was sent: not the token, since a response may last for days.
+    struct Sent {
+        let url: WebURL
+        /// The SHA-256 of the token, in hexadecimal digits.
+        let token: String
     }
 
     /// The answer for a conversation, by its number: a descriptor may be another connection's by then.
@@ -110,6 +119,7 @@ extension TokenDesk.Server {
             guard let name = entry["name"]?.string, let value = entry["value"]?.string else { return nil }
             return (name, value)
         }
+        isOutside = server["outside"]?.bool ?? false
         guard let proxy = server["proxy"]?["url"]?.string.flatMap({ try? WebURL(parsing: $0) }) else {
             self.proxy = nil
             return

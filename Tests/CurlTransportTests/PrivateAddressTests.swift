@@ -68,3 +68,37 @@ import Testing
         #expect(try await client.send(HTTPRequest(url: server.url("/"))).peer == .inside)
     }
 }
+
+@Suite struct `A stream to a name that must not lead to this machine` {
+    private func outcome(_ request: HTTPRequest, _ streams: CurlStreams) throws -> StreamTransfer {
+        let transfer = try #require(streams.start(request, length: nil))
+        var watched: [CurlStreams.Watched] = []
+        let end = ContinuousClock.now + .seconds(20)
+        while transfer.outcome == nil, .now < end {
+            streams.advance()
+            if transfer.outcome == nil { streams.wait(&watched, atMost: 100) }
+        }
+        return transfer
+    }
+
+    @Test(arguments: [true, false]) func `connects to none of its addresses, and uses no kept connection`(
+        hasKept: Bool
+    ) throws {
+        let server = ScriptedServer { connection in
+            while connection.readRequest() != nil { connection.answer(body: "here") }
+        }
+        let streams = try #require(CurlStreams(version: "0.0.0-test"))
+        var request = HTTPRequest(url: "http://localhost:\(server.port)/", authorization: Secret("Bearer secret"))
+        if hasKept {
+            for _ in 0..<2 { #expect(try outcome(request, streams).response?.status == 200) }
+        }
+        request.refusesInsideAddresses = true
+        let refused = try outcome(request, streams)
+        guard case .notSent(.unreachable(_, let reason, _))? = refused.outcome else {
+            Issue.record("\(String(describing: refused.outcome))")
+            return
+        }
+        #expect(reason.contains("leads to this machine") && refused.response == nil)
+        #expect(server.connectionCount == (hasKept ? 1 : 0))
+    }
+}

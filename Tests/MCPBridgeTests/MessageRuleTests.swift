@@ -127,10 +127,11 @@ import Testing
     private let list = Array(#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#.utf8)
 
     private func request(
-        _ method: String = "POST", _ fields: [(String, String)] = [], _ body: [UInt8]? = nil
+        _ method: String = "POST", _ fields: [(String, String)] = [], _ body: [UInt8]? = nil,
+        _ parameters: ToolParameters = ToolParameters()
     ) throws(RestrictedRequest.Refusal) -> RestrictedRequest {
         let asked = RelayRequest(account: "linear", method: method, fields: fields.map { .init($0.0, $0.1) })
-        return try RestrictedRequest(asked, body: body ?? (method == "POST" ? list : []), rule, ids)
+        return try RestrictedRequest(asked, body: body ?? (method == "POST" ? list : []), rule, ids, parameters)
     }
 
     private func refusal(_ method: String, _ fields: [(String, String)]) -> RestrictedRequest.Refusal? {
@@ -157,16 +158,49 @@ import Testing
         #expect(ids.bind("a b", .session) == nil && ids.bind("", .event) == nil)
     }
 
-    @Test func `has header fields that say what the message says`() throws {
-        let body = Array(
-            (#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":"#
+    private func call(_ arguments: String) -> [UInt8] {
+        Array(
+            (#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":\#(arguments),"_meta":"#
                 + #"{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#).utf8)
-        let fields = [("Mcp-Name", "b"), ("Mcp-Method", "tools/list"), ("Accept", "x"), ("Mcp-Param-X", "1")]
-        let request = try request("POST", fields, body)
-        let named = Dictionary(request.fields.map { ($0.name, $0.value) }) { first, _ in first }
-        #expect(named["Mcp-Name"] == "a" && named["Mcp-Method"] == "tools/call")
-        #expect(named["Accept"] == "application/json, text/event-stream" && named["Mcp-Param-X"] == "1")
+    }
+
+    @Test func `has header fields that say what the message says`() throws {
+        let fields = [
+            ("Mcp-Name", "b"), ("Mcp-Method", "tools/list"), ("Accept", "x"), ("Mcp-Param-X", "1"),
+            ("Mcp-Param-Tenant", "theirs"),
+        ]
+        let request = try request("POST", fields, call(#"{"tenant":"ours","title":"theirs"}"#), parameters("Tenant"))
+        let named = Dictionary(request.fields.map { ($0.name.lowercased(), $0.value) }) { first, _ in first }
+        #expect(named["mcp-name"] == "a" && named["mcp-method"] == "tools/call")
+        #expect(named["accept"] == "application/json, text/event-stream")
+        #expect(named["mcp-param-tenant"] == "ours" && named["mcp-param-x"] == nil)
         #expect(named.count == request.fields.count)
+    }
+
+    /// What the relay has learned of a list in which a parameter of the tool `a` has a field.
+    private func parameters(_ field: String) throws -> ToolParameters {
+        let list =
+            #"{"id":1,"result":{"tools":[{"name":"a","inputSchema":{"properties":{"tenant":"#
+            + #"{"type":"string","x-mcp-header":"\#(field)"}}}}]}}"#
+        var response = RestrictedResponse(ResponseRule(rule, secrets: []), ids, request: nil, listsTools: true)
+        _ = response.head(status: 200, contentType: "application/json", session: nil, retryAfter: nil)
+        _ = response.take(Array(list.utf8))
+        _ = response.finish()
+        var parameters = ToolParameters()
+        for list in response.takeLists() { parameters.learn(from: list) }
+        return parameters
+    }
+
+    @Test func `is refused if a field cannot be made from the message`() throws {
+        let long = String(repeating: "x", count: 20_000)
+        for (arguments, field) in [(#"{"tenant":"\#(long)"}"#, "Tenant"), (#"{"tenant":"a"}"#, "no field")] {
+            #expect(throws: RestrictedRequest.Refusal.self) {
+                try request("POST", [], call(arguments), parameters(field))
+            }
+        }
+        // No list has come through the socket yet: the program's own fields are not sent.
+        let unknown = try request("POST", [("Mcp-Param-Tenant", "a")], call(#"{"tenant":"a"}"#))
+        #expect(!unknown.fields.contains { $0.name.lowercased().hasPrefix("mcp-param-") })
     }
 }
 
@@ -226,6 +260,27 @@ import Testing
         let (_, primed) = try response(
             "text/event-stream", ["id: e1\ndata:\n\nid: secret-token-\"1\ndata: {\"a\":1}\n\n"])
         #expect(primed == "id: m8.e1\ndata:\n\nid:\ndata: {\"a\":1}\n\n")
+    }
+
+    @Test(arguments: [
+        ("application/json", #"{"id":5,"result":"#, ""), ("text/event-stream", "data: {\"id\":5,", "data: "),
+        ("text/event-stream", "id: 123456789012345", "data: "),
+    ])
+    func `is an error where the response is given up`(type: String, start: String, prefix: String) throws {
+        let id = try Message(parsing: Array(#"{"id":5,"method":"x"}"#.utf8)).request
+        var response = RestrictedResponse(rule, ids, request: id)
+        _ = response.head(status: 200, contentType: type, session: nil, retryAfter: nil)
+        #expect(response.take(Array(start.utf8)) == [] && response.held >= 14)
+        let text = String(decoding: response.giveUp(), as: UTF8.self)
+        #expect(text.hasPrefix(prefix + "{") && text.contains(#""id":5"#) && text.contains("response_withheld"))
+        #expect(response.takeWithheld() == [.crowded])
+    }
+
+    @Test(arguments: [
+        "secret-token-", "x", "secret-token-\\\"2", "SECRET-TOKEN-\\\"1", "ecret-token-\\\"1 secret-token",
+    ])
+    func `is what only resembles the token`(text: String) {
+        #expect(passed(#"{"id":1,"result":"\#(text)"}"#) != nil)
     }
 
     @Test func `is an error in place of what cannot be passed on`() throws {

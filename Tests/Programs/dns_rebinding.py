@@ -41,6 +41,8 @@ CASES = {
     "inside": ("id", [OUTSIDE], [INSIDE]),
     "private": ("id", [OUTSIDE], [PRIVATE]),
     "network": ("id", [PRIVATE], [PRIVATE]),
+    # The server's name leads inside after the sign-in.
+    "moved": ("id", [OUTSIDE, INSIDE], [OUTSIDE]),
 }
 lookups = collections.Counter()
 # What came to each address: (address, what).
@@ -234,6 +236,20 @@ def play(case):
     say(case + "-private", [what for address, what in seen if address == PRIVATE and case != "network"])
 
 
+def bridge(case):
+    """A message of a client of `ringback mcp`: the error that it gets, and where something came."""
+    seen.clear()
+    message = {
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}
+    ran = subprocess.run(
+        [binaries + "/ringback", "mcp", case], input=json.dumps(message) + "\n", capture_output=True, text=True,
+        timeout=3 * BOUND, env={"PATH": "/usr/bin:/bin", "HOME": directory, "RINGBACK_SOCK": API})
+    answers = [json.loads(line) for line in ran.stdout.splitlines()]
+    say(case + "-bridge", answers[0].get("error", {}).get("message") if answers else ran.stderr)
+    say(case + "-servers", sorted({address for address, _ in seen}))
+
+
 set_up_loopback()
 for place in (OUTSIDE, PRIVATE):
     route_to_loopback(place)
@@ -258,6 +274,8 @@ try:
             pass
     for case in CASES:
         play(case)
+    for case in ("honest", "moved"):
+        bridge(case)
 finally:
     if daemon:
         daemon.send_signal(signal.SIGTERM)

@@ -11,6 +11,7 @@ message or the event that a stream is resumed after.
 For bridges, mcp.json may have: "session", the id of the only session that it knows; "refuse": true, the next token is
 refused from then on; "tools": names of tools that it lists; "slash": true, /mcp redirects to /mcp/. The tools: `echo` gives its arguments back, `size` their size,
 `text` a text of as many characters; `headers` gives the request's Authorization back;
+`part` gives such a text without its end, which comes when `release` is called;
 `wait` says that it has begun and answers when `release` is called; `cut` breaks its stream after the first event, and
 answers when it is resumed.
 
@@ -73,6 +74,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(200, result | {"result": {"text": "x" * arguments["size"]}})
         if name == "headers":
             return self.answer(200, result | {"result": {"text": self.headers.get("Authorization")}})
+        if name == "part":
+            text = json.dumps(result | {"result": {"text": "x" * arguments["size"]}}).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text[:-2])
+            self.wfile.flush()
+            released.wait(30)
+            return self.wfile.write(text[-2:])
         if name == "release":
             released.set()
         if name == "wait":

@@ -38,7 +38,10 @@ static const long ccurl_header_separate = CURLHEADER_SEPARATE;
 /// The transfer connects to no loopback or link-local address and to none of this machine's own, whatever the name
 /// resolves to.
 CURLcode ccurl_refuse_inside(CURL *easy);
-/// The same, and to no address of a private network.
+/// The same, and it sends nothing over a kept connection to such an address. `is_refused` becomes true when an address was
+/// refused, and must outlive the transfer.
+CURLcode ccurl_refuse_inside_and_kept(CURL *easy, bool *is_refused);
+/// Like the first of them, and to no address of a private network.
 CURLcode ccurl_refuse_private(CURL *easy);
 /// Until when a request may be sent, by the time since boot in nanoseconds, and whether sending it has begun.
 struct ccurl_sending {
@@ -49,6 +52,9 @@ struct ccurl_sending {
 CURLcode ccurl_send_within(CURL *easy, int64_t nanoseconds, struct ccurl_sending *place);
 /// The address of the server of the last transfer, or NULL; valid as long as the handle. With a proxy it is the proxy's.
 const char *ccurl_address(CURL *easy);
+/// From now on the head of each request is zeroed where it was sent from: libcurl keeps that buffer until the transfer ends.
+/// `is_sent` becomes true with the first head that a server got, and must outlive the transfer; NULL ends both.
+CURLcode ccurl_erase_sent(CURL *easy, bool *is_sent);
 /// Where the server of the last transfer is, one of the numbers below. With a proxy it is the proxy's place.
 int ccurl_peer(CURL *easy);
 static const int ccurl_peer_unknown = 0;

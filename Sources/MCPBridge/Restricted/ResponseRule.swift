@@ -6,7 +6,7 @@ internal import StrictJSON
 /// What an exposed socket lets through of a server's response.
 public struct ResponseRule: Sendable {
     private let rule: MessageRule
-    private let secrets: [[UInt8]]
+    private let secrets: [TextHash]
 
     /// - Parameter secrets: what must not be passed on: the token, and what else the relay adds to a request. Shorter ones
     ///   than 8 bytes are left out: every text could have them.
@@ -14,7 +14,7 @@ public struct ResponseRule: Sendable {
         self.rule = rule
         self.secrets = secrets.filter { $0.utf8.count >= ResponseRule.shortest }.map { secret in
             // As it is written in JSON, without the quotes.
-            Array(JSON.string(secret).serialized().dropFirst().dropLast())
+            TextHash(JSON.string(secret).serialized().dropFirst().dropLast())
         }
     }
 
@@ -34,6 +34,8 @@ public struct ResponseRule: Sendable {
         case unreadable
         /// It has the token in it.
         case secret
+        /// The socket's relay holds too much of other responses.
+        case crowded
     }
 
     /// Decides on a message of the server. Tools that are not allowed are not in the list that is passed on.
@@ -58,6 +60,7 @@ public struct ResponseRule: Sendable {
             switch reason {
             case .unreadable: "The MCP server's response is not strict JSON, or too long for an exposed socket."
             case .secret: "The MCP server's response has the access token in it, so it is not passed on."
+            case .crowded: "This exposed socket has too many large responses at a time. Try again later."
             }
         return ErrorResponse.bytes(id, code: -32_000, message: sentence, data: [("code", "response_withheld")])
     }
@@ -67,14 +70,49 @@ public struct ResponseRule: Sendable {
         FieldRules.isValue(text) && !hasSecret(Array(JSON.string(text).serialized()))
     }
 
-    private func hasSecret(_ bytes: [UInt8]) -> Bool {
-        secrets.contains { secret in
-            var start = 0
-            while let found = bytes[start...].firstIndex(of: secret[0]), bytes.count - found >= secret.count {
-                if bytes[found..<(found + secret.count)].elementsEqual(secret) { return true }
-                start = found + 1
+    private func hasSecret(_ bytes: [UInt8]) -> Bool { secrets.contains { $0.isFound(in: bytes) } }
+}
+
+/// Finds a text in others by its hash alone (Karp and Rabin), so that a token is not in memory for as long as the response
+/// lasts. The hash is a polynomial modulo 2^61 - 1 at a random place, so that no other text with the same hash can be made
+/// on purpose.
+private struct TextHash: Sendable {
+    private static let prime: UInt64 = 1 << 61 - 1
+    private static let place = UInt64.random(in: 1 << 32..<prime)
+
+    private let count: Int
+    private let hash: UInt64
+    /// What a byte counts when it leaves the window.
+    private let weight: UInt64
+
+    init(_ text: ArraySlice<UInt8>) {
+        count = text.count
+        hash = text.reduce(0) { TextHash.next($0, $1) }
+        weight = text.reduce(1) { weight, _ in TextHash.product(weight, TextHash.place) }
+    }
+
+    func isFound(in bytes: [UInt8]) -> Bool {
+        guard bytes.count >= count else { return false }
+        var window: UInt64 = 0
+        for (index, byte) in bytes.enumerated() {
+            window = TextHash.next(window, byte)
+            if index >= count {
+                let left = TextHash.product(weight, UInt64(bytes[index - count]) + 1)
+                window = window >= left ? window - left : window + TextHash.prime - left
             }
-            return false
+            if index >= count - 1, window == hash { return true }
         }
+        return false
+    }
+
+    private static func next(_ hash: UInt64, _ byte: UInt8) -> UInt64 {
+        let sum = product(hash, place) + UInt64(byte) + 1
+        return sum >= prime ? sum - prime : sum
+    }
+
+    private static func product(_ left: UInt64, _ right: UInt64) -> UInt64 {
+        let (high, low) = left.multipliedFullWidth(by: right)
+        let sum = (low & prime) + (high << 3 | low >> 61)
+        return sum >= prime ? sum - prime : sum
     }
 }

@@ -5,8 +5,8 @@ public struct RestrictedRequest: Sendable, Equatable {
     public let body: [UInt8]
     /// The request that waits for a response.
     public let id: MessageID?
-    /// The client's message.
-    public let message: Message?
+    /// The response is a list of tools.
+    public let listsTools: Bool
 
     /// Why nothing is sent.
     public enum Refusal: Error, Sendable, Equatable {
@@ -18,9 +18,13 @@ public struct RestrictedRequest: Sendable, Equatable {
         case noStream
     }
 
-    /// - Parameter asked: its fields except session, event, revision and parameters of tools are not used.
+    /// - Parameters:
+    ///   - asked: its fields except session, event and revision are not used.
+    ///   - parameters: learned from the server's lists of tools.
     /// - Throws: ``Refusal``.
-    public init(_ asked: RelayRequest, body: [UInt8], _ rule: MessageRule, _ ids: BoundIDs) throws(Refusal) {
+    public init(
+        _ asked: RelayRequest, body: [UInt8], _ rule: MessageRule, _ ids: BoundIDs, _ parameters: ToolParameters
+    ) throws(Refusal) {
         var fields: [RelayRequest.Field] = []
         func field(_ name: String) -> String? { asked.fields.first { $0.name.lowercased() == name }?.value }
         if let bound = field("mcp-session-id") {
@@ -38,7 +42,7 @@ public struct RestrictedRequest: Sendable, Equatable {
             if asked.method == "GET" { fields.append(.init("Accept", "text/event-stream")) }
             if let version = RestrictedRequest.version(field("mcp-protocol-version")) { fields.append(version) }
             self.fields = fields
-            (self.body, id, message) = ([], nil, nil)
+            (self.body, id, listsTools) = ([], nil, false)
             return
         }
         let judged: MessageRule.Judged
@@ -50,7 +54,11 @@ public struct RestrictedRequest: Sendable, Equatable {
             fields.append(.init("MCP-Protocol-Version", FieldRules.value(version)))
             if let name = judged.message.method { fields.append(.init("Mcp-Method", FieldRules.value(name))) }
             if let subject = judged.message.subject { fields.append(.init("Mcp-Name", FieldRules.value(subject))) }
-            fields += asked.fields.filter { $0.name.lowercased().hasPrefix("mcp-param-") }
+            do throws(ToolParameters.Refusal) {
+                fields += try parameters.fields(of: judged.message)
+            } catch {
+                throw .rule(.init(error.sentence, method: judged.message.method, tool: judged.tool))
+            }
         } else if let version = RestrictedRequest.version(field("mcp-protocol-version")) {
             fields.append(version)
         }
@@ -59,8 +67,8 @@ public struct RestrictedRequest: Sendable, Equatable {
         }
         self.fields = fields
         self.body = judged.message.bytes
+        listsTools = judged.message.method == "tools/list"
         id = judged.message.request
-        message = judged.message
     }
 
     private static func version(_ text: String?) -> RelayRequest.Field? {

@@ -13,17 +13,31 @@ public struct RestrictedResponse: Sendable {
     private let rule: ResponseRule
     private let ids: BoundIDs
     private let request: MessageID?
+    private let listsTools: Bool
     private var body = Body.none
     private var isError = false
     private var lastID: String?
     private var retry: Int?
     private var withheld: [ResponseRule.Reason] = []
+    private var lists: [[UInt8]] = []
 
-    /// - Parameter request: the request that waits for it.
-    public init(_ rule: ResponseRule, _ ids: BoundIDs, request: MessageID?) {
+    /// - Parameters:
+    ///   - request: the request that waits for it.
+    ///   - listsTools: that is `tools/list`.
+    public init(_ rule: ResponseRule, _ ids: BoundIDs, request: MessageID?, listsTools: Bool = false) {
         self.rule = rule
         self.ids = ids
         self.request = request
+        self.listsTools = listsTools
+    }
+
+    /// Bytes of the message that has begun and is not whole.
+    public var held: Int {
+        switch body {
+        case .json(let held): held.count
+        case .events(let events): events.held
+        case .none: 0
+        }
     }
 
     /// The head that is passed on. No field of the server is but these three.
@@ -56,9 +70,12 @@ public struct RestrictedResponse: Sendable {
         case .json(var held):
             // The only reference, so that the bytes are not copied for each piece.
             body = .none
-            held += bytes
-            // One byte more than can be read.
-            if held.count > MessageRule.limit { held.removeLast(held.count - MessageRule.limit - 1) }
+            // One byte more than can be read. The array does not grow to twice of that.
+            let taken = bytes.prefix(MessageRule.limit + 1 - held.count)
+            if held.count + taken.count > held.capacity {
+                held.reserveCapacity(min(max(2 * held.count, held.count + taken.count), MessageRule.limit + 1))
+            }
+            held += taken
             body = .json(held)
             return []
         case .events(var events):
@@ -79,6 +96,20 @@ public struct RestrictedResponse: Sendable {
     public mutating func takeWithheld() -> [ResponseRule.Reason] {
         defer { withheld = [] }
         return withheld
+    }
+
+    /// The server's lists of tools since the last call.
+    public mutating func takeLists() -> [[UInt8]] {
+        defer { lists = [] }
+        return lists
+    }
+
+    /// The response is given up, since no more of it can be held: gives what ends it.
+    public mutating func giveUp() -> [UInt8] {
+        withheld.append(.crowded)
+        guard let request else { return [] }
+        let error = ResponseRule.error(.crowded, for: request)
+        return isJSON ? error : Array("data: ".utf8) + error + [10, 10]
     }
 
     /// True for a text that may be passed on.
@@ -107,7 +138,9 @@ public struct RestrictedResponse: Sendable {
 
     private mutating func judged(_ bytes: [UInt8]) -> [UInt8]? {
         switch rule.judge(bytes) {
-        case .message(let message): return message
+        case .message(let message):
+            if listsTools { lists.append(message) }
+            return message
         case .withheld(let reason, let id):
             // The body of an HTTP error is often no message.
             if isError, reason == .unreadable { return nil }

@@ -48,8 +48,12 @@ struct HTTPResponseReader {
         buffer += bytes
     }
 
-    /// After the end of a response over a kept connection: the bytes that follow are the next one's.
-    mutating func beginNext() { state = .head }
+    /// After the end of a response over a kept connection: the bytes that follow are the next one's. The memory of the
+    /// former response is given back, since a token may have been in it.
+    mutating func beginNext() {
+        buffer = Array(buffer[position...])
+        (position, scanned, state) = (0, 0, .head)
+    }
 
     /// Reports that the server has closed the connection.
     mutating func close() { isClosed = true }

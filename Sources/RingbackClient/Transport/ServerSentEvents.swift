@@ -43,6 +43,9 @@ package struct ServerSentEvents {
     /// Data of one line end with a line feed, so that they can be written without a copy.
     private let endsWithLineFeed: Bool
 
+    /// Bytes of the event that has begun.
+    package var held: Int { line.count + data.count + name.utf8.count + (id?.utf8.count ?? 0) }
+
     package init(limit: Int = 1 << 20, endsWithLineFeed: Bool = false) {
         self.limit = limit
         self.endsWithLineFeed = endsWithLineFeed

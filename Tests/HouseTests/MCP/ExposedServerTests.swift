@@ -161,6 +161,57 @@ import Testing
             #expect(answer["proxy"] == nil && answer["headers"] == nil)
         }
     }
+
+    @Test func `has a relay that is given a socket of its own, where the account alone is served`() async throws {
+        try await play { stage, _ in
+            let run = "\(stage.directory)/run/ringback"
+            let relays = FileTree.names(in: "/proc").compactMap { Int32($0) }.compactMap(Processes.arguments)
+                .filter { $0.contains("ringback-relay") && $0.contains(run) }
+            #expect(relays.count == 1 && relays.allSatisfy { $0.contains("\(run)/relay/agent.sock\0") }, "\(relays)")
+            let path = "\(run)/relay/agent.sock"
+            let session = try Connection(to: .unix(path))
+            await session.send(Stage.request("GET", "/v1/accounts/linear/session"))
+            let token = try await stage.token("linear")
+            #expect(try await session.answer()["access_token"]?.string == token)
+            for target in ["/v1/accounts", "/v1/accounts/linear", "/v1/accounts/other/session", "/v1/audit"] {
+                let refused = try Connection(to: .unix(path))
+                await refused.send(Stage.request("GET", target))
+                #expect(try await refused.answer().status == 403, "\(target)")
+            }
+        }
+    }
+
+    @Test func `holds unfinished responses up to a limit, and refuses the others`() async throws {
+        try await play(Self.table.replacing(#""echo", "headers""#, with: #""part", "release""#)) { stage, server in
+            try stage.write(
+                #"{"issuers":["\#(stage.sandbox.origin)"],"tools":["part"]}"#, to: "\(stage.directory)/mcp.json")
+            let path = "\(stage.directory)/run/ringback/mount/agent/socket-relay.sock"
+            try await stage.eventually("the relay") { (try? Connection(to: .unix(path))) != nil }
+            let ask = { (body: String) async throws -> Connection in
+                let connection = try Connection(to: .unix(path))
+                let fields = #""fields":[],"length":\#(body.utf8.count)}"#
+                await connection.send(#"{"account":"linear","method":"POST",\#(fields)\#n\#(body)"#)
+                return connection
+            }
+            var waiting: [Connection] = []
+            for id in 1...13 { waiting.append(try await ask(Self.call(id, "part", #"{"size":3145728}"#))) }
+            // 32 MiB are ten of them.
+            try await stage.eventually("the refusals in the audit log") {
+                let entries = try await stage.api("GET", "/v1/audit")["entries"]?.array ?? []
+                let crowded = entries.filter { $0["event"] == "mcp_message_withheld" && $0["reason"] == "crowded" }
+                return crowded.map { $0["count"]?.integer ?? 1 }.reduce(0, +) == 3
+            }
+            _ = try await ask(Self.call(14, "release")).readToEnd()
+            var (whole, refused) = (0, 0)
+            for connection in waiting {
+                let text = try await connection.readToEnd()
+                if text.contains("response_withheld") { refused += 1 }
+                if text.utf8.count > 3_145_728 { whole += 1 }
+            }
+            #expect(whole == 10 && refused == 3)
+            #expect(server.output.value.text.components(of: "tools/call") == 14)
+        }
+    }
 }
 
 extension String {

@@ -25,10 +25,13 @@ struct `The names of an MCP server and of its issuer` {
                 #"inside-page "provider_unreachable""#, #"private-page "provider_unreachable""#,
                 // A server in a private network may name an issuer in one.
                 "network-page true", #"network-end "completed""#, #"network-tokens ["10.1.2.3"]"#,
+                // The bridges: after the sign-in the server's name leads inside.
+                #"moved-end "completed""#, #"honest-servers ["198.51.100.2"]"#, "moved-servers []",
             ] {
                 #expect(seen.contains(expected), "\(expected): \(run)")
             }
-            for name in ["honest", "issuer", "server", "inside", "private", "network"] {
+            #expect(seen.contains { $0.hasPrefix("moved-bridge") && $0.contains("leads to this machine") }, "\(run)")
+            for name in ["honest", "issuer", "server", "inside", "private", "network", "moved"] {
                 #expect(seen.contains("\(name)-inside []") && seen.contains("\(name)-private []"), "\(run)")
             }
         }

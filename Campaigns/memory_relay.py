@@ -1,0 +1,174 @@
+"""Tokens in the memory of the relays, for memory.py: that of the bridges, and that of an exposed socket.
+
+A server with TLS and one without, each with an account. Through each relay a request that has its response, a response
+that has no end, a request that has no response yet, and a stream that the client holds open. Then every account is signed
+out, or the vault locked: within ten seconds no relay and no bridge may hold a token, though all of that goes on.
+"""
+
+import os
+import ssl
+import threading
+import time
+
+from house import House
+from mcp_bridge import Client, relays
+from mcp_parties import Issuer, MCPServer
+from memory_search import Search, place, stacks
+from memory_stage import make_certificate
+from operations import must
+from stage import Trouble, tcp_request
+
+PATIENCE = 10
+KINDS = {"access_token": "access token", "refresh_token": "refresh token"}
+PLAIN, SECURE = "plain", "secure"
+
+
+class Recorded(Issuer):
+    """Remembers every token that it has issued."""
+
+    def __init__(self):
+        super().__init__()
+        self.every = {}
+
+    def issue(self, scope, client):
+        status, fields, document = super().issue(scope, client)
+        self.every |= {document[name].encode(): kind for name, kind in KINDS.items() if name in document}
+        return status, fields, document
+
+
+class Silent(MCPServer):
+    """Has tools that never answer, and streams without events."""
+
+    def __init__(self, issuer, certificate=None):
+        super().__init__([issuer])
+        self.has_sessions = True
+        self.is_over = threading.Event()
+        self.silent = threading.Semaphore(0)
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+            self.origin = self.origin.replace("http:", "https:")
+            self.url = self.resource = self.origin + "/mcp"
+
+    def tool_silent(self, body):
+        self.silent.release()
+        self.is_over.wait()
+        return 200, {}, {"jsonrpc": "2.0", "id": body["id"], "result": {}}
+
+    def resumed(self, request):
+        def hold(out):
+            out.write(b": \n\n")
+            out.flush()
+            self.silent.release()
+            self.is_over.wait()
+        return 200, self.EVENTS, hold
+
+
+class Relays:
+    def __init__(self, binaries, report):
+        self.report = report
+        self.house = House(binaries, accounts=[], shimmed=False)
+        certificate = make_certificate(self.house)
+        self.issuer = Recorded()
+        self.servers = {PLAIN: Silent(self.issuer), SECURE: Silent(self.issuer, certificate + ".both")}
+        text = ""
+        for name, server in self.servers.items():
+            text += f'[accounts.{name}]\nmcp = "{server.url}"\nca_file = "{certificate}"\n'
+            text += f'[[expose]]\nname = "box-{name}"\naccount = "{name}"\nmcp = true\n'
+        self.house.configure(text)
+        self.search = Search(self.house.directory)
+        self.clients = []
+
+    def sign_in(self):
+        for name in self.servers:
+            flow = self.house.api("POST", f"/v1/accounts/{name}/sign-in", {})[1]
+            if "authorization_url" not in flow:
+                raise Trouble(f"no sign-in: {flow}")
+            tcp_request(tcp_request(flow["authorization_url"])[1]["Location"])
+            found = self.house.api("GET", f"/v1/flows/{flow['id']}?wait=20")[1]
+            if found.get("status") != "completed":
+                raise Trouble(f"no sign-in: {found}")
+
+    def use(self):
+        """Opens a bridge for each relay and account, with everything that holds a request open."""
+        for name, server in self.servers.items():
+            mount = must(self.house.api("GET", f"/v1/exposed-sockets/box-{name}"), "the socket")["directory"]
+            for socket in (None, os.path.join(mount, "socket")):
+                client = Client(self.house, name, socket=socket)
+                self.clients.append(client)
+                client.begin()
+                found = client.ask("tools/list", modern=False)
+                if "result" not in found:
+                    raise Trouble(f"no tools: {found}")
+                client.write(client.message("tools/call", modern=False, name="endless", arguments={}))
+                if (client.read() or {}).get("method") != "notifications/progress":
+                    raise Trouble("no stream")
+                client.write(client.message("tools/call", modern=False, name="silent", arguments={}))
+                # The call, and the bridge's own stream.
+                for _ in range(2):
+                    if not server.silent.acquire(timeout=20):
+                        raise Trouble("the server did not get what is to stay open")
+
+    @property
+    def pids(self):
+        return relays(self.house) + relays(self.house, "--exposed") + [client.process.pid for client in self.clients]
+
+    def look(self):
+        return self.search.copies(self.issuer.every, self.pids)
+
+    def is_clean(self, when):
+        started = time.monotonic()
+        while True:
+            found = self.look()
+            elapsed = time.monotonic() - started
+            if not found or elapsed >= PATIENCE:
+                break
+            time.sleep(0.5)
+        held = stacks(self.pids)
+        places = sorted({f"{copy.kind} in {self.name(copy.pid)}, {place(copy, held)} ({copy.form})" for copy in found})
+        self.report.note(not found, f"{when}: no token in {len(self.pids)} processes",
+                         f"{len(found)} copies: {', '.join(places)}")
+        for client in self.clients:
+            while not client.lines.empty():
+                client.lines.get()
+            self.report.note((client.read() or {}).get("method"), f"{when}: the stream goes on", "it ended")
+        return [when, len(self.pids), len(found), f"{elapsed:.1f}"]
+
+    def name(self, pid):
+        if pid in relays(self.house, "--exposed"):
+            return "the relay of an exposed socket"
+        return "the relay" if pid in relays(self.house) else "a bridge"
+
+    def close_clients(self):
+        for server in self.servers.values():
+            server.is_over.set()
+        for client in self.clients:
+            client.process.kill()
+            client.close()
+        self.clients = []
+        for server in self.servers.values():
+            server.is_over.clear()
+
+    def walk(self):
+        """The rows of a table: when, processes, copies, seconds."""
+        self.house.start()
+        rows = []
+        for when in ["signed out", "locked"]:
+            self.sign_in()
+            self.use()
+            found = {copy.pid for copy in self.look()}
+            self.report.note(found.intersection(self.pids), f"relays, before they are {when}: a token is found", "none")
+            if when == "locked":
+                must(self.house.api("POST", "/v1/vault/lock", {}), "locking")
+            for name in self.servers if when == "signed out" else []:
+                must(self.house.api("DELETE", f"/v1/accounts/{name}/session"), f"signing out of {name}")
+            rows.append(self.is_clean(f"relays, {when}"))
+            self.close_clients()
+        return rows
+
+    def close(self, keeps):
+        self.close_clients()
+        for party in [*self.servers.values(), self.issuer]:
+            party.close()
+        self.house.close(keeps)
