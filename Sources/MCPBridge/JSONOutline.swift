@@ -21,11 +21,16 @@ struct JSONOutline {
         end = range.upperBound
     }
 
+    /// Where the values of the named members are. There are a few names, so they are compared one by one.
+    struct Members {
+        fileprivate var found: [(name: String, value: Range<Int>)] = []
+
+        subscript(name: String) -> Range<Int>? { found.first { $0.name == name }?.value }
+    }
+
     /// Where the values of the named members are; nil if the text is no object, or has one of the names twice, which
     /// two readers could read in two ways.
-    static func members(
-        _ names: Set<String>, of bytes: [UInt8], in range: Range<Int>? = nil
-    ) -> [String: Range<Int>]? {
+    static func members(_ names: [String], of bytes: [UInt8], in range: Range<Int>? = nil) -> Members? {
         var outline = JSONOutline(bytes, range ?? bytes.indices)
         return outline.members(names)
     }
@@ -54,19 +59,19 @@ struct JSONOutline {
     }
 
     /// The one of the names that a member has. A name is only made into a text if it is not plain.
-    private static func known(_ range: Range<Int>, of bytes: [UInt8], among names: Set<String>) -> String? {
+    private static func known(_ range: Range<Int>, of bytes: [UInt8], among names: [String]) -> String? {
         guard let inside = plainText(range, of: bytes) else {
             return text(range, of: bytes).flatMap { names.contains($0) ? $0 : nil }
         }
         return names.first { $0.utf8.count == inside.count && bytes[inside].elementsEqual($0.utf8) }
     }
 
-    private mutating func members(_ names: Set<String>) -> [String: Range<Int>]? {
-        var found: [String: Range<Int>] = [:]
+    private mutating func members(_ names: [String]) -> Members? {
+        var members = Members()
         skipSpace()
         guard take(UInt8(ascii: "{")) else { return nil }
         skipSpace()
-        if take(UInt8(ascii: "}")) { return isAtEnd ? found : nil }
+        if take(UInt8(ascii: "}")) { return isAtEnd ? members : nil }
         while true {
             skipSpace()
             let start = place
@@ -78,11 +83,12 @@ struct JSONOutline {
             let value = place
             guard skipValue() else { return nil }
             if let name {
-                guard found.updateValue(value..<place, forKey: name) == nil else { return nil }
+                guard members[name] == nil else { return nil }
+                members.found.append((name, value..<place))
             }
             skipSpace()
             if take(UInt8(ascii: ",")) { continue }
-            return take(UInt8(ascii: "}")) && isAtEnd ? found : nil
+            return take(UInt8(ascii: "}")) && isAtEnd ? members : nil
         }
     }
 
@@ -132,20 +138,25 @@ struct JSONOutline {
 
     /// An object or an array: only its brackets and strings are looked at.
     private mutating func skipContainer() -> Bool {
-        var closing: [UInt8] = []
+        // A bit for each level, the innermost one last: set for an object. 64 levels need no memory.
+        var (depth, kinds): (Int, UInt64) = (0, 0)
+        var outer: [UInt64] = []
         while place < end {
             let byte = bytes[place]
             switch byte {
             case UInt8(ascii: "\""): guard skipString() else { return false }
             case UInt8(ascii: "{"), UInt8(ascii: "["):
-                // The closing bracket is two after the opening one in ASCII.
-                closing.append(byte + 2)
+                guard depth < JSONOutline.maxDepth else { return false }
+                if depth > 0, depth % 64 == 0 { outer.append(kinds) }
+                kinds = kinds << 1 | (byte == UInt8(ascii: "{") ? 1 : 0)
+                depth += 1
                 place += 1
-                guard closing.count <= JSONOutline.maxDepth else { return false }
             case UInt8(ascii: "}"), UInt8(ascii: "]"):
-                guard closing.popLast() == byte else { return false }
+                guard kinds & 1 == (byte == UInt8(ascii: "}") ? 1 : 0) else { return false }
+                depth -= 1
                 place += 1
-                if closing.isEmpty { return true }
+                if depth == 0 { return true }
+                kinds = depth % 64 == 0 ? outer.removeLast() : kinds >> 1
             default: place += 1
             }
         }

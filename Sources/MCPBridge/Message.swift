@@ -31,8 +31,8 @@ public struct Message: Sendable, Equatable {
         case batch
     }
 
-    private static let members: Set = ["id", "method", "params", "result", "error"]
-    private static let parameters: Set = ["_meta", "name", "uri", "requestId"]
+    private static let members = ["id", "method", "params", "result", "error"]
+    private static let parameters = ["_meta", "name", "uri", "requestId"]
     private static let versionKey = "io.modelcontextprotocol/protocolVersion"
 
     /// - Parameter isFromServer: the parameters are not looked at, which only say something of a client's message.
@@ -62,7 +62,7 @@ public struct Message: Sendable, Equatable {
             (statedVersion, subject, cancelled) = (nil, nil, nil)
             return
         }
-        let found = JSONOutline.members(Message.parameters, of: bytes, in: params) ?? [:]
+        let found = JSONOutline.members(Message.parameters, of: bytes, in: params) ?? .init()
         let key = Message.versionKey
         let version = found["_meta"].flatMap { JSONOutline.members([key], of: bytes, in: $0)?[key] }
         statedVersion = version.flatMap { JSONOutline.text($0, of: bytes) }

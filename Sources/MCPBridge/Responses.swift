@@ -48,33 +48,41 @@ extension Bridge {
 
     private mutating func take(_ bytes: ArraySlice<UInt8>, of number: Int) {
         // Nothing here holds a copy of the attempt while its body grows: that would copy the body for each piece.
-        guard let kind = attempts[number]?.kind, let outgoing = attempts[number]?.outgoing else { return }
-        switch kind {
-        case .none: break
+        switch attempts[number]?.kind {
+        case nil, .some(.none): break
         case .json, .error:
             attempts[number]?.body += bytes
-            guard attempts[number]?.body.count ?? 0 > JSONLines.limit else { return }
-            attempts[number] = nil
+            guard attempts[number]?.body.count ?? 0 > JSONLines.limit,
+                let outgoing = attempts.removeValue(forKey: number)?.outgoing
+            else { return }
             actions.append(.close(number))
             fail(outgoing, "The MCP server of \(account) sent a response of over \(JSONLines.limit >> 20) MiB.")
-        case .events: takeEvents(bytes, of: number, outgoing)
+        case .events: takeEvents(bytes, of: number)
         }
     }
 
-    private mutating func takeEvents(_ bytes: ArraySlice<UInt8>, of number: Int, _ outgoing: OutgoingRequest) {
+    private mutating func takeEvents(_ bytes: ArraySlice<UInt8>, of number: Int) {
         guard let events = try? attempts[number]?.events.append(bytes) else {
-            attempts[number] = nil
+            guard let outgoing = attempts.removeValue(forKey: number)?.outgoing else { return }
             actions.append(.close(number))
             return fail(outgoing, "The MCP server of \(account) sent an event of over \(JSONLines.limit >> 20) MiB.")
         }
+        // What a response changes of the attempt is seen by the next event. Most events are small and no response, so the
+        // attempt is not looked up for each of them.
+        var current: OutgoingRequest?
         for event in events where !event.bytes.isEmpty {
-            attempts[number]?.outgoing.failures = 0
-            guard let current = attempts[number]?.outgoing else { return }
-            if deliver(event.bytes, of: current, isLine: event.isOneLine) {
+            if current == nil {
+                attempts[number]?.outgoing.failures = 0
+                current = attempts[number]?.outgoing
+            }
+            guard let outgoing = current else { return }
+            if deliver(event.bytes, of: outgoing, isLine: event.isOneLine) {
                 attempts[number]?.isAnswered = true
                 closeOldStreams()
-            } else {
+                current = nil
+            } else if !outgoing.hasSpoken {
                 attempts[number]?.outgoing.hasSpoken = true
+                current = nil
             }
         }
     }
