@@ -12,8 +12,10 @@ from user_manager import PYTHON, UID
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Shown by what happens to the daemon (unit_walk.py).
 WALKED = {"Type", "ExecStart", "ExecReload", "Restart", "RestartPreventExitStatus", "WatchdogSec"}
-# Bounds of time: what the manager has understood, in its own words.
-TIMES = {"RestartSec": ("RestartUSec", "1s"), "TimeoutStopSec": ("TimeoutStopUSec", "10s")}
+# What the manager has understood, in its own words.
+UNDERSTOOD = {
+    "RestartSec": ("RestartUSec", "1s"), "TimeoutStopSec": ("TimeoutStopUSec", "10s"), "OOMPolicy": ("OOMPolicy", "continue"),
+}
 ALLOWED_FAMILIES = {"AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"}
 
 
@@ -30,7 +32,7 @@ class Claims:
         hostile = {name: "/nonexistent" for name in self.removed} | {"GLIBC_TUNABLES": "glibc.malloc.perturb=0",
                                                                       "MALLOC_CHECK_": "0", "LD_DEBUG": "unused"}
         self.manager.systemctl("set-environment", *[f"{name}={value}" for name, value in hostile.items()])
-        same = [pair for pair in self.directives if pair[0] not in WALKED and pair[0] not in TIMES]
+        same = [pair for pair in self.directives if pair[0] not in WALKED and pair[0] not in UNDERSTOOD]
         self.held = self.probe("ringback-probe", same)
         self.free = self.probe("ringback-control", [])
         self.manager.systemctl("unset-environment", *hostile)
@@ -44,7 +46,7 @@ class Claims:
                 progress(f"{name} cannot be shown on this machine")
             else:
                 self.report.note(value, f"{name} holds", f"{self.held} beside {self.free}"[:900])
-        for name, (shown, value) in TIMES.items():
+        for name, (shown, value) in UNDERSTOOD.items():
             found = self.manager.show("ringback.service", shown)
             self.report.note(found == value, f"{name} is understood", found)
         self.of_the_daemon()
