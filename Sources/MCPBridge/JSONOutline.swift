@@ -63,11 +63,15 @@ struct JSONOutline {
         guard let inside = plainText(range, of: bytes) else {
             return text(range, of: bytes).flatMap { names.contains($0) ? $0 : nil }
         }
-        return names.first { $0.utf8.count == inside.count && bytes[inside].elementsEqual($0.utf8) }
+        return names.first { name in
+            name.utf8.count == inside.count && (inside.isEmpty || name.utf8.first == bytes[inside.lowerBound])
+                && bytes[inside].elementsEqual(name.utf8)
+        }
     }
 
     private mutating func members(_ names: [String]) -> Members? {
         var members = Members()
+        members.found.reserveCapacity(names.count)
         skipSpace()
         guard take(UInt8(ascii: "{")) else { return nil }
         skipSpace()

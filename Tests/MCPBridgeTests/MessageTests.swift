@@ -28,6 +28,25 @@ import Testing
 
     private func message(_ text: String) throws -> Message { try Message(parsing: Array(text.utf8)) }
 
+    @Test(arguments: [1, 2, 63, 64, 65, 66, 128, 129, 511])
+    func `may be nested in 512 levels, each closed by its own bracket`(
+        depth: Int
+    ) throws {
+        let opening = (0..<depth).map { $0 % 3 == 0 ? "{\"a\":" : "[" }
+        let closing = (0..<depth).reversed().map { $0 % 3 == 0 ? "}" : "]" }
+        let text = { (closing: [String]) in
+            #"{"id":7,"result":["# + opening.joined() + "1" + closing.joined() + #"],"method":"x"}"#
+        }
+        #expect(try message(text(closing)).method == "x")
+        for place in [0, depth / 2, depth - 1] {
+            var wrong = closing
+            wrong[place] = closing[place] == "}" ? "]" : "}"
+            #expect(throws: Message.Failure.malformed) { try message(text(wrong)) }
+        }
+        let tooDeep = String(repeating: "[", count: 513) + String(repeating: "]", count: 513)
+        #expect(throws: Message.Failure.malformed) { try message(#"{"id":7,"result":\#(tooDeep)}"#) }
+    }
+
     @Test func `are told apart`() throws {
         #expect(try message(#"{"id":"a","method":"ping"}"#).request != nil)
         #expect(try message(#"{"method":"x"}"#).kind == .notification)
