@@ -116,7 +116,7 @@ import Testing
         #expect(await house.broker.flows().count { $0.status == .pending } == 1)
     }
 
-    @Test func `that waits for a mail never keeps another method out`() async throws {
+    @Test func `that waits for a mail goes on beside another method's, until that has made a session`() async throws {
         let house = try await SupabaseHouse()
         let recovery = try #require(
             try await house.broker.supabase.resetPassword(SupabaseHouse.name, email: SupabaseHouse.alice).flow)
@@ -128,8 +128,37 @@ import Testing
         #expect(wrong != nil)
         #expect(try await house.broker.flow(recovery.id).status == .pending)
         let page = try #require(try await house.begin("browser"))
-        #expect(try await house.broker.flow(recovery.id).status == .cancelled)
+        #expect(try await house.broker.flow(recovery.id).status == .pending)
+        #expect(try await house.broker.account(SupabaseHouse.name).flow?.id == page.id)
+        // An equal request joins it, and another mail of the same kind takes its place.
+        let again = try await house.broker.supabase.resetPassword(SupabaseHouse.name, email: SupabaseHouse.alice)
+        #expect(again.flow?.id == recovery.id && !again.isNew)
         #expect(
             await house.broker.receive(try house.project.consent(page.authorizationURL)) == .completed(flow: page.id))
+        #expect(try await house.broker.flow(recovery.id).status == .cancelled)
+    }
+
+    @Test func `that waits for a mail gives way to another mail of the same kind`() async throws {
+        let house = try await SupabaseHouse()
+        let operations = house.broker.supabase
+        let first = try #require(
+            try await operations.resetPassword(SupabaseHouse.name, email: SupabaseHouse.alice).flow)
+        let second = try #require(try await operations.resetPassword(SupabaseHouse.name, email: "b@example.org").flow)
+        #expect(try await house.broker.flow(first.id).status == .cancelled)
+        #expect(try await house.broker.flow(second.id).status == .pending)
+    }
+
+    @Test(arguments: [true, false])
+    func `that waits for a mail completes by its code although another has begun`(isCancelled: Bool) async throws {
+        let house = try await SupabaseHouse()
+        let recovery = try #require(
+            try await house.broker.supabase.resetPassword(SupabaseHouse.name, email: SupabaseHouse.alice).flow)
+        let page = try #require(try await house.begin("browser"))
+        if isCancelled { _ = try await house.broker.cancel(page.id, isForAll: true) }
+        let shown = try await house.broker.account(SupabaseHouse.name).flow
+        #expect(shown?.id == (isCancelled ? recovery.id : page.id))
+        let code = house.project.code(for: SupabaseHouse.alice)
+        #expect(try await house.broker.verify(recovery.id, code: Secret(code)).status == .completed)
+        #expect(try await house.broker.account(SupabaseHouse.name).state == .authenticated)
     }
 }

@@ -1,5 +1,5 @@
-/// Which sign-ins may begin: an account has one pending flow. An equal request joins it; a different one is a conflict,
-/// unless the pending one gives way. Everything is decided in one turn.
+/// Which sign-ins may begin: an account has one pending flow, beside those that wait for a mail. An equal request joins
+/// it; a different one is a conflict, unless the pending one gives way. Everything is decided in one turn.
 extension FlowRegistry {
     /// How a sign-in begins.
     enum Admission {
@@ -39,19 +39,20 @@ extension FlowRegistry {
             guard request.replaces else { throw conflict(account, with: start.request.method, age: .zero) }
         }
         var replaced: String?
-        if let id = pendingID(of: account), var entry = entries[id] {
-            if entry.flow.request == request.withoutSecrets {
-                entry.interest += interest
-                entry.callers.formUnion(callers)
-                entry.watchedAt = clock.bootInstant
-                entries[id] = entry
-                return .existing(view(of: entry))
-            }
+        for id in pendingIDs(of: account) {
+            guard var entry = entries[id], entry.flow.request == request.withoutSecrets else { continue }
+            entry.interest += interest
+            entry.callers.formUnion(callers)
+            entry.watchedAt = clock.bootInstant
+            entries[id] = entry
+            return .existing(view(of: entry))
+        }
+        if let id = pendingIDs(of: account).first, let entry = entries[id] {
             guard givesWay(entry, to: request, isInterested: isInterested) else {
                 let age = (clock.bootInstant - entry.flow.beganAt)
                 throw conflict(account, with: entry.flow.request.method, age: age)
             }
-            // A flow that waits for a mail ends only when the new flow exists, since starting the new one may fail.
+            // A flow that waits for a mail goes on beside the new one.
             if !entry.flow.awaited.waitsForMail || request.replaces { replaced = id }
         }
         let active = entries.values.count { $0.status == .pending } + starts.count - (replaced == nil ? 0 : 1)

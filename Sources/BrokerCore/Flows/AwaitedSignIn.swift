@@ -28,7 +28,8 @@ public protocol AwaitedSignIn: Sendable {
     var pageLife: PageLife? { get }
     /// The time between two messages; nil where none was sent.
     var resendInterval: Duration? { get }
-    /// True if it waits until the user reads a mail, which may take an hour. Another flow of the account replaces it.
+    /// True if it waits until the user reads a mail, which may take an hour. Another sign-in of the account may begin
+    /// meanwhile, and ends it when it has succeeded.
     var waitsForMail: Bool { get }
     /// A page that the daemon itself serves for it, which is closed if the flow does not begin.
     var ownPage: String? { get }

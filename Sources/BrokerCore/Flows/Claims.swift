@@ -135,7 +135,7 @@ extension FlowRegistry {
     func refuseSecondKeyless(at redirectURI: String, for account: AccountName) throws(BrokerError) {
         let scheme = redirectURI.prefix { $0 != ":" }.lowercased()
         let isTaken = entries.values.contains { entry in
-            // A flow that waits for a mail is ended when another flow of its account begins.
+            // A flow that waits for a mail and has no key is ended when another one of its account begins.
             guard entry.status == .pending, entry.flow.account.name != account || !entry.flow.awaited.waitsForMail,
                 entry.flow.awaited.isKeyless
             else { return false }
@@ -194,9 +194,9 @@ extension FlowRegistry {
 
     /// The user signs out: a pending change of that user is cancelled.
     func endChange(of account: AccountName) async {
-        guard let id = pendingID(of: account), let entry = entries[id], entry.flow.request.changesUser,
-            !entry.isSettling
-        else { return }
-        await finish(id, as: .cancelled)
+        for id in pendingIDs(of: account) {
+            guard let entry = entries[id], entry.flow.request.changesUser, !entry.isSettling else { continue }
+            await finish(id, as: .cancelled)
+        }
     }
 }

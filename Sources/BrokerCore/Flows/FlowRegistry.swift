@@ -30,6 +30,9 @@ actor FlowRegistry {
         /// How many flows began before it. Used for the order, since two may begin within one tick of the clock.
         var place = 0
         let ended = Promise<Void>()
+
+        /// True if it waits until the user reads a mail, and no result of it is being stored.
+        var waitsForMail: Bool { flow.awaited.waitsForMail && !isSettling }
     }
     var entries: [String: Entry] = [:]
     var identifiers: [[UInt8]: String] = [:]
@@ -79,9 +82,12 @@ actor FlowRegistry {
 
     /// Registers a new flow. False if its reserved place was cancelled meanwhile. Then the flow is not registered.
     func begin(_ flow: Flow, fulfilling promise: Promise<Result<FlowView?, BrokerError>>) async -> Bool {
-        if let id = pendingID(of: flow.account.name), let former = entries[id], former.flow.awaited.waitsForMail,
-            !former.isSettling
-        {
+        for id in pendingIDs(of: flow.account.name) {
+            guard let former = entries[id], former.waitsForMail else { continue }
+            // A flow that waits for a mail goes on beside another one, unless the new one takes its place, or the
+            // callbacks of the two could not be told apart.
+            let isSame = former.flow.request.method == flow.request.method
+            guard isSame || (former.flow.awaited.isKeyless && flow.awaited.isKeyless) else { continue }
             await finish(id, as: .cancelled)
         }
         guard let start = starts[flow.account.name], start.promise === promise else { return false }
@@ -178,7 +184,12 @@ actor FlowRegistry {
     func cancel(_ account: AccountName) async {
         starts.removeValue(forKey: account)?.promise.fulfil(
             .failure(.flowCancelled(.flow(.configurationChangedAtStart(account)))))
-        if let id = pendingID(of: account), entries[id]?.isSettling == false { await finish(id, as: .cancelled) }
+        for id in pendingIDs(of: account) where entries[id]?.isSettling == false { await finish(id, as: .cancelled) }
+    }
+
+    /// A sign-in has succeeded: the account's other sign-ins and changes that wait for a mail are cancelled.
+    func endMails(of account: AccountName) async {
+        for id in pendingIDs(of: account) where entries[id]?.waitsForMail == true { await finish(id, as: .cancelled) }
     }
 
     func forget() {

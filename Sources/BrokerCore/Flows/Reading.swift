@@ -39,14 +39,14 @@ extension FlowRegistry {
         }
     }
 
-    /// The account's pending flow.
+    /// The account's pending flow that began last.
     func pending(_ account: AccountName) -> FlowView? {
-        pendingID(of: account).flatMap { entries[$0] }.map { view(of: $0) }
+        pendingIDs(of: account).first.flatMap { entries[$0] }.map { view(of: $0) }
     }
 
-    /// The pending flows by account.
+    /// The same of each account.
     func pending() -> [AccountName: FlowView] {
-        let pending = entries.values.filter { $0.status == .pending }
+        let pending = entries.values.filter { $0.status == .pending }.sorted { $0.place > $1.place }
         return Dictionary(pending.map { ($0.flow.account.name, view(of: $0)) }) { first, _ in first }
     }
 
@@ -55,8 +55,10 @@ extension FlowRegistry {
 
     func isPending(_ id: String) -> Bool { entries[id]?.status == .pending }
 
-    func pendingID(of account: AccountName) -> String? {
-        entries.first { $0.value.flow.account.name == account && $0.value.status == .pending }?.key
+    /// The account's pending flows, the newest first.
+    func pendingIDs(of account: AccountName) -> [String] {
+        entries.values.filter { $0.flow.account.name == account && $0.status == .pending }
+            .sorted { $0.place > $1.place }.map(\.flow.id)
     }
 
     func view(of entry: Entry) -> FlowView {

@@ -63,6 +63,7 @@ public struct SignInContext: Sendable {
     ) async throws(BrokerError) {
         defer { broker.endReplaced() }
         try await broker.sessionManager.open(for: account, isEphemeral: isEphemeral, subject: subject, made: make)
+        await broker.flowRegistry.endMails(of: account.name)
     }
 
     /// Ends a session at its provider that the daemon does not hold.

@@ -25,6 +25,8 @@ extension Broker {
     func open(_ session: Session, for account: Account, _ opening: SessionOpening) async throws(BrokerError) {
         defer { endReplaced() }
         try await sessionManager.open(session, for: account, opening)
+        // A change of the user who is signed in ends no sign-in.
+        if opening.event != .userUpdated { await flowRegistry.endMails(of: account.name) }
     }
 
     /// Ends replaced sessions at their providers.
