@@ -29,6 +29,15 @@ public struct ScreenDocument: Sendable {
     /// What the login screen says if somebody else signs in than the account's user.
     public static func otherUser(in language: PageLanguage) -> String { ScreenText.of(language).otherUser }
 
+    /// What a screen says if the project requires a pause of some seconds.
+    public static func wait(_ seconds: Int, in language: PageLanguage) -> String {
+        let text = ScreenText.of(language)
+        return "\(text.waitAtLeast) \(seconds) \(text.seconds)"
+    }
+
+    /// What a screen adds after a code that is wrong or used up.
+    public static func usedCode(in language: PageLanguage) -> String { ScreenText.of(language).usedCode }
+
     /// What a screen says if the form before it belonged to no step.
     public static func unused(in language: PageLanguage) -> String { ScreenText.of(language).unusedAdvice }
 

@@ -9,6 +9,7 @@ struct ScreenText: Sendable {
     let createAccount, haveAccount, sendMail, sendSMS, confirm, savePassword, keepPassword, skipFactor: String
     let otherWay, continueWith: String
     let forgottenAdvice, mailAdvice, smsAdvice, linkSent, codeSent, mayResend, resendIn, seconds, asking: String
+    let waitAtLeast, usedCode: String
     let phoneFactor, phoneFactorSent, appFactor: String
     let doneAdvice, unusedAdvice, endedAdvice, elsewhereAdvice, nothingOffered, otherUser, switchUser: String
 
@@ -41,6 +42,7 @@ struct ScreenText: Sendable {
         codeSent: "Enter the code of the message that went to", mayResend: "You can ask for another message now.",
         resendIn: "You can ask for another message in", seconds: "seconds.",
         asking: "The project is being asked. This page goes on by itself.",
+        waitAtLeast: "Too many attempts. Please wait", usedCode: "If its link was opened, the code is used up.",
         phoneFactor: "A code can be sent to your phone.",
         phoneFactorSent: "Enter the code that was sent to your phone.",
         appFactor: "Enter the code that your authenticator app shows.",
@@ -81,6 +83,7 @@ struct ScreenText: Sendable {
         codeSent: "Введите код из сообщения, отправленного на", mayResend: "Можно запросить ещё одно сообщение.",
         resendIn: "Новое сообщение можно запросить через", seconds: "с.",
         asking: "Ожидаем ответа проекта. Страница продолжит сама.",
+        waitAtLeast: "Слишком много попыток. Подождите", usedCode: "Если ссылку уже открывали, код использован.",
         phoneFactor: "Код можно отправить на ваш телефон.", phoneFactorSent: "Введите код, отправленный на телефон.",
         appFactor: "Введите код из приложения для подтверждения входа.",
         doneAdvice: "Эту вкладку можно закрыть. Вернитесь в программу, которая предложила вам войти.",

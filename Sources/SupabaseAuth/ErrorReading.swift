@@ -99,7 +99,8 @@ enum ErrorReading {
         guard response.status == 429, let words = message?.split(separator: " ") else { return nil }
         for (number, unit) in zip(words, words.dropFirst()) where unit.hasPrefix("second") {
             guard number.utf8.count <= 6, number.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { continue }
-            return Int(number).map { min($0, RetryAfter.longest) }
+            // The server rounds down.
+            return Int(number).map { min(max($0, 1), RetryAfter.longest) }
         }
         return nil
     }

@@ -46,6 +46,17 @@ import Testing
         #expect(try await house.token() != held)
     }
 
+    @Test func `is verified although the project has changed its key twice within half a minute`() async throws {
+        let house = try await SupabaseHouse()
+        try await house.signIn()
+        for kid in ["second", "third"] {
+            let mint = try TokenMint(kid: kid)
+            house.project.behave { $0.mint = mint }
+            #expect(await house.refresh() == nil)
+        }
+        #expect(house.project.count(keys) == 3)
+    }
+
     @Test func `is shown to the server once per session where no keys are published`() async throws {
         let house = try await SupabaseHouse()
         house.project.behave { $0.signature = .hs256 }

@@ -135,6 +135,28 @@ import Testing
         #expect(problem.providerCode == "invalid request")
     }
 
+    @Test(arguments: [false, true])
+    func `fails with the name of the other account if that one's client is wrong`(isSignedIn: Bool) async throws {
+        let world = try await World()
+        if isSignedIn {
+            try await signIn(world)
+            world.clock.advance(by: 7_200)
+        }
+        for _ in 0..<2 { world.provider.script(.token, .status(401, #"{"error":"invalid_client"}"#)) }
+        let failure: BrokerError?
+        if isSignedIn {
+            failure = await error { () throws(BrokerError) in try await begin(world) }
+        } else {
+            let flow = try #require(try await begin(world))
+            _ = await world.broker.receive(try world.provider.consent(flow.authorizationURL))
+            let status = try await world.broker.flow(flow.id, waiting: .seconds(20)).status
+            if case .failed(let error) = status { failure = error } else { failure = nil }
+        }
+        guard case .upstream(google, .provider(.refused("invalid_client", _)))? = failure else {
+            throw Unexpected()
+        }
+    }
+
     @Test func `names an account that has ID tokens, and no token of its own`() async throws {
         let world = try await World { $0.idTokenAccount = nil }
         for name in ["nobody", "work", "Google"] {

@@ -90,6 +90,10 @@ extension Problem {
         case .misconfigured(let reason): self.init(.invalidConfiguration, reason.sentence)
         case .unusableSetting(let setting):
             self.init(.invalidConfiguration, setting.reason.sentence, extensions: Problem.members(of: setting))
+        case .upstream(let name, let error):
+            self = Problem(error)
+            detail = "The sign-in of \(name), which is needed here, failed. \(detail ?? "")"
+            extensions["account"] = .string(name.rawValue)
         case .timedOut: self.init(.timeout, "It took longer than the time allowed. Nothing was lost: try again.")
         case .cancelled: self.init(.shuttingDown, "The daemon is shutting down. Try again when it is back.")
         }

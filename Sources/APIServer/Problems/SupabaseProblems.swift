@@ -49,6 +49,9 @@ extension UserMessage {
         case .provider(.unavailable), .provider(.failing), .provider(.unproved), .vaultUnreachable: self = .serviceDown
         case .provider(.rateLimited), .tooManyAttempts: self = .tooManyAttempts
         case .resendTooEarly: self = .messageSentAlready
+        case .upstream(_, let error):
+            guard let message = UserMessage(error, endedSignIn: endedSignIn) else { return nil }
+            self = message
         case .invalidCallback, .flowExpired: self = .signInFailed
         case .provider(.invalidResponse) where endedSignIn, .provider(.refused) where endedSignIn: self = .signInFailed
         case .sessionExpired(_, word: "user_banned"): self = .blocked

@@ -57,6 +57,8 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     case misconfigured(Reason)
     /// What a setting of the account names, such as a file, cannot be used.
     case unusableSetting(UnusableSetting)
+    /// The sign-in of another account, whose ID token is needed, has failed.
+    case upstream(AccountName, BrokerError)
     /// The caller's `timeout` is over.
     case timedOut
     /// The caller disconnected, or the daemon is shutting down.
@@ -136,6 +138,7 @@ extension BrokerError {
         case .provider: true
         case .problem(let problem): problem.isTrouble
         case .vaultUnreachable: true
+        case .upstream(_, let error): error.isTransient
         default: false
         }
     }
@@ -157,6 +160,7 @@ extension BrokerError {
             seconds
         case .problem(let problem): problem.retryAfter
         case .resendTooEarly(let seconds): seconds
+        case .upstream(_, let error): error.retryAfter
         default: nil
         }
     }
@@ -185,6 +189,7 @@ extension BrokerError {
     var refusesSignIn: Bool {
         switch self {
         case .problem(let problem): !problem.isMistake
+        case .upstream(_, let error): error.refusesSignIn
         case .accessDenied, .conflict, .flowEnded, .flowExpired, .invalidCallback, .misconfigured, .portInUse,
             .provider, .refreshRefused, .serviceRefused, .sessionExpired, .unusableSetting, .vaultFailed,
             .vaultUnreachable:

@@ -16,11 +16,11 @@ public struct DocumentPlace: Hashable, Sendable {
 
 /// Documents of providers, such as their keys: fetched once for all callers that wait, and kept for a while. If a
 /// temporary error keeps a document from being fetched again, the kept one is used.
-public actor KeptDocuments<Document: Sendable> {
+public actor KeptDocuments<Document: Sendable & Equatable> {
     private struct Entry {
         var value: Document?
         var fetchedAt: BootInstant?
-        /// When a newer document was last requested because the kept one did not fit.
+        /// When a newer document was last requested because the kept one did not fit; nil if that found a newer one.
         var refetchedAt: BootInstant?
         var fetch: Promise<Result<Document, BrokerError>>?
     }
@@ -34,7 +34,7 @@ public actor KeptDocuments<Document: Sendable> {
     /// - Parameters:
     ///   - lifetime: how long a document is used before it is requested again.
     ///   - refetchInterval: the shortest time between two requests for a newer document because the kept one did not
-    ///     fit.
+    ///     fit, if the first one found none.
     public init(
         work: Work, clock: BrokerClock, lifetime: Duration = .seconds(3_600), refetchInterval: Duration = .seconds(30)
     ) {
@@ -77,6 +77,7 @@ public actor KeptDocuments<Document: Sendable> {
     private func note(_ result: Result<Document, BrokerError>, at place: DocumentPlace) {
         entries[place]?.fetch = nil
         guard case .success(let value) = result else { return }
+        if let former = entries[place]?.value, former != value { entries[place]?.refetchedAt = nil }
         entries[place]?.value = value
         entries[place]?.fetchedAt = clock.bootInstant
     }

@@ -8,7 +8,7 @@ public import StrictJSON
 ///
 /// Published key sets may contain keys of other types, curves and uses, and sometimes a malformed one. Such a key is
 /// skipped. A token that was signed with it is then rejected because its key is missing.
-public struct JSONWebKeySet: Sendable {
+public struct JSONWebKeySet: Sendable, Equatable {
     /// One usable key.
     public struct Key: Sendable, Equatable {
         /// `kid`, compared byte for byte.

@@ -59,7 +59,12 @@ extension FlowStart {
         }
         var request = SignInRequest()
         request.timeout = self.request.timeout
-        let started = try await context.signIn(name, request)
+        let started: FlowView
+        do throws(BrokerError) {
+            started = try await context.signIn(name, request)
+        } catch {
+            throw error.ofUpstream(name)
+        }
         var flow = SupabaseFlow(
             purpose: .signIn, flowKey: SupabaseFlow.newKey(), redirect: nil, pkce: nil,
             page: started.authorizationURL, message: nil, keepsProviderToken: false)
@@ -103,7 +108,7 @@ extension SupabaseProvider {
         } catch {
             switch error {
             case .signInRequired, .sessionRanOut, .sessionExpired, .refreshRefused: return nil
-            default: throw error
+            default: throw error.ofUpstream(name)
             }
         }
         let identity = try await context.sessions.readable(name)?.identity
@@ -132,7 +137,7 @@ extension SupabaseProvider {
             switch view.status {
             case .pending: continue
             case .completed: _ = await context.redeem(.upstream, of: flow)
-            case .failed(let error): await context.finish(flow, as: .failed(error))
+            case .failed(let error): await context.finish(flow, as: .failed(error.ofUpstream(upstream.account)))
             case .expired(let error): await context.finish(flow, as: .expired(error))
             case .cancelled: await context.finish(flow, as: .cancelled)
             }
@@ -142,4 +147,14 @@ extension SupabaseProvider {
 
     /// The longest wait before the status is checked again.
     private static let watchInterval: Duration = .seconds(30)
+}
+
+extension BrokerError {
+    /// The error of another account's sign-in. If its provider or its settings are the cause, it names that account.
+    fileprivate func ofUpstream(_ name: AccountName) -> BrokerError {
+        switch self {
+        case .provider, .problem, .misconfigured, .unusableSetting: .upstream(name, self)
+        default: self
+        }
+    }
 }

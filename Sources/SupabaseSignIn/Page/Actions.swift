@@ -131,6 +131,7 @@ extension PageConductor {
             else { return false }
             session.note(message, at: clock.bootInstant)
         } catch {
+            postpone(error)
             complain(of: error, on: screen)
         }
         return true
@@ -144,8 +145,15 @@ extension PageConductor {
             try await provider.send(message, captcha: nil)
             session.note(message, at: clock.bootInstant)
         } catch {
+            postpone(error)
             complain(of: error, on: .resend)
         }
+    }
+
+    /// The server may require a longer pause between two messages.
+    private func postpone(_ error: BrokerError) {
+        guard let wait = error.retryAfter, error != .resendTooEarly(retryAfter: wait) else { return }
+        session.edit { $0.nextMessageAt = clock.bootInstant + .seconds(wait) }
     }
 
     /// Seconds until another message may be sent; nil if it may be sent now.

@@ -157,7 +157,12 @@ struct PageConductor: Sendable {
         let isAfter = [.factor, .newPassword, .unused].contains(screen)
         guard complaint.screen == screen || complaint.screen == nil || isAfter else { return nil }
         switch complaint.cause {
-        case .message(let message): return message.text(in: language == .russian ? .russian : .english)
+        case .message(.tooManyAttempts, let wait?): return ScreenDocument.wait(wait, in: language)
+        case .message(let message, _):
+            let sentence = message.text(in: language == .russian ? .russian : .english)
+            // A code and its link are used up together, and the server does not distinguish that from a wrong code.
+            let isLinked = screen == .code && message == .wrongCode && session.snapshot.message?.redirect != nil
+            return isLinked ? "\(sentence) \(ScreenDocument.usedCode(in: language))" : sentence
         case .otherUser: return ScreenDocument.otherUser(in: language)
         // The screen `unused` says it without a complaint.
         case .unused: return screen == .unused ? nil : ScreenDocument.unused(in: language)
@@ -179,7 +184,8 @@ struct PageConductor: Sendable {
             // If the project offers both, one field takes an e-mail address or a phone number.
             let field = message.field(on: screen, oneForBoth: hasBoth)
             state.screen = screen
-            state.complaint = PageComplaint(screen: screen, field: field, cause: .message(message))
+            state.complaint = PageComplaint(
+                screen: screen, field: field, cause: .message(message, wait: error.retryAfter))
         }
     }
 }

@@ -234,7 +234,8 @@ final class PageSession: Sendable {
 /// What was wrong with the last form.
 struct PageComplaint: Sendable {
     enum Cause: Sendable, Equatable {
-        case message(UserMessage)
+        /// `wait`: the seconds that the server requires before the next attempt, if it says so.
+        case message(UserMessage, wait: Int? = nil)
         /// Another user than the account's signed in.
         case otherUser
         /// The form belonged to no step, and what the user typed was not used.

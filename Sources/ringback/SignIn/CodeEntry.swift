@@ -41,7 +41,7 @@ struct CodeEntry {
                 let line = try input.line("", from: descriptor, orEndedBy: watch.descriptor)
                 if let (ended, _) = try watch.outcome { return ended }
                 guard let code = line.map(CodeEntry.trimmed), !code.isEmpty else { break }
-                let known = try patient.verify(flow: flow.id, "code", code).0
+                let known = try verify(flow, code, advice: "")
                 guard known.status == .pending else { return known }
                 CodeEntry.show(known)
             }
@@ -85,8 +85,17 @@ struct CodeEntry {
             } catch {
                 guard isPending(flow) else { throw error }
                 Failure(error, account: flow.account).show()
+                if let hint = CodeEntry.used(error, flow) { Output.note("\(hint) “resend” sends another one.") }
             }
         }
+    }
+
+    /// The server has one error for a wrong code and for one that its link has used up. Nil for another error.
+    static func used(_ error: RingbackError, _ flow: Flow) -> String? {
+        guard error.problem?.extensions["provider_code"]?.string == "otp_expired", flow.redirectURI != nil else {
+            return nil
+        }
+        return "If the link in the mail was opened, the code is used up."
     }
 
     /// A request that is being sent is not interrupted: its response says what happened to the code.
@@ -94,6 +103,16 @@ struct CodeEntry {
         var patient = calls
         patient.interruption = nil
         return patient
+    }
+
+    /// For a script: a wrong code ends it, and the error says what may be wrong. `advice` follows that.
+    func verify(_ flow: Flow, _ code: String, advice: String) throws(RingbackError) -> Flow {
+        do throws(RingbackError) {
+            return try patient.verify(flow: flow.id, "code", code).0
+        } catch {
+            guard let hint = CodeEntry.used(error, flow) else { throw error }
+            throw SignInAdvice.adding(hint + advice, to: error)
+        }
     }
 
     private func isPending(_ flow: Flow) -> Bool {

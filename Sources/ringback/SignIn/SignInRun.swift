@@ -93,7 +93,9 @@ struct SignInRun {
         }
         // On a page the user chooses the new password there.
         if ended.method.rawValue == SignInMethod.page.rawValue, let next = ended.userMessage {
-            Output.note("On the page: \(Sanitizer.line(next)) \(SupabaseResetPassword.later(account))")
+            Output.note(
+                "\(Sanitizer.line(next)) The page asks for it. Without the page, run: ringback supabase update-user "
+                    + "\(Sanitizer.line(account)) --password")
         }
         var patient = calls
         patient.interruption = nil

@@ -67,10 +67,12 @@ struct Verify: ParsableCommand {
         if SecretInput.asksUser(codeDescriptor) {
             return try CodeEntry(calls, interruption, from: codeDescriptor).finish(flow)
         }
-        var known = try calls.verify(flow: flow.id, "code", try input.read("code", from: codeDescriptor)).0
+        let entry = CodeEntry(calls, interruption, from: codeDescriptor)
+        let resend = " For another one, run: ringback resend \(Sanitizer.line(flow.account))"
+        var known = try entry.verify(flow, try input.read("code", from: codeDescriptor), advice: resend)
         // A change may need two codes. If only one was given, the verb can be run again.
         while known.status == .pending, let code = try input.readOptional("code", from: codeDescriptor) {
-            known = try calls.verify(flow: flow.id, "code", code).0
+            known = try entry.verify(flow, code, advice: resend)
         }
         return known
     }

@@ -20,13 +20,21 @@ struct Failure {
         let subject = account.map { Sanitizer.line($0) }
         var lines = ["ringback: " + (subject.map { text.contains($0) ? text : "\($0): \(text)" } ?? text)]
         // For an expired flow the detail says more than the message for the user.
-        if let message = error.userMessage, message != error.detail, error.kind != .flowExpired {
+        if let message = error.userMessage, message != error.detail, error.kind != .flowExpired, !hasExactWait {
             lines.append(Sanitizer.line(message))
         }
         lines += Failure.mistakes(error.problem?.extensions["errors"])
         if error.advice == nil, let step = nextStep { lines.append(step) }
         return lines
     }
+
+    /// The provider has said how long to wait, and ``nextStep`` repeats it. The message for the user is vaguer.
+    private var hasExactWait: Bool {
+        error.kind == .rateLimited && error.retryAfter != nil && error.problem?.extensions["provider_code"] != nil
+    }
+
+    /// The account whose settings and provider the error is about. A sign-in may need that of another account.
+    private var culprit: String? { error.problem?.extensions["account"]?.string ?? account }
 
     /// What failed, and the verb's own advice.
     private var said: String {
@@ -50,8 +58,8 @@ struct Failure {
         // These last until a setting or the proxy is changed.
         case .providerUnreachable
         where [.proxyFailed, .untrusted, .wrongScheme].contains(error.problem?.extensions.cause):
-            guard let account, RequestTarget.isAccountName(account) else { return nil }
-            return "Run: ringback doctor \(account)"
+            guard let culprit, RequestTarget.isAccountName(culprit) else { return nil }
+            return "Run: ringback doctor \(culprit)"
         case .invalidConfiguration where error.problem?.extensions["credential"]?.string != nil:
             let name = Sanitizer.line(error.problem?.extensions["credential"]?.string ?? "")
             return "Start the daemon with --credential-fd \(name)=N, or as a unit with LoadCredential=\(name):PATH."
@@ -70,11 +78,10 @@ struct Failure {
             return sentence
         }
         // The error names a setting of the account.
-        let name = account ?? error.problem?.extensions["account"]?.string
-        if error.kind == "provider_error", !isElsewhere, error.problem?.extensions["setting"] != nil, let name,
-            RequestTarget.isAccountName(name)
+        if error.kind == "provider_error", !isElsewhere, error.problem?.extensions["setting"] != nil, let culprit,
+            RequestTarget.isAccountName(culprit)
         {
-            return "To change it: ringback account edit \(name)"
+            return "To change it: ringback account edit \(culprit)"
         }
         guard let command else { return nil }
         // A provider that refuses the client or its redirect URI says so on its page, and sends no callback.
@@ -101,13 +108,13 @@ struct Failure {
             // The checked configuration is not in a file, so `config check` would find nothing.
             case _ where members["draft"] == true: return nil
             case .registeredSecret:
-                return "ringback account add \(account ?? "NAME") --issuer URL --register --replace"
+                return "ringback account add \(culprit ?? "NAME") --issuer URL --register --replace"
             // A mistake in the files has its place; anything else was found when the account was used.
             default:
-                guard members["errors"] == nil, let account, RequestTarget.isAccountName(account) else {
+                guard members["errors"] == nil, let culprit, RequestTarget.isAccountName(culprit) else {
                     return "ringback config check"
                 }
-                return "ringback doctor \(account)"
+                return "ringback doctor \(culprit)"
             }
         default: return loginCommand
         }

@@ -49,6 +49,10 @@ import Testing
         (.provider(.invalidResponse(.any)), .invalidProviderResponse, "Sign in failed. Please try again."),
         (
             .provider(.refused(code: "x", message: nil)), .providerError, "Sign in failed. Please try again."
+        ),
+        (
+            .upstream(name(), .provider(.refused(code: "x", message: nil))), .providerError,
+            "Sign in failed. Please try again."
         ), (.serviceRefused(name(), code: "x", message: nil), .providerError, nil),
     ]
 

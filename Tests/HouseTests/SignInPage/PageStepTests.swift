@@ -86,6 +86,23 @@ import Testing
         }
     }
 
+    @Test func `says how long the project wants it to wait, and that an opened link uses up its code`() async throws {
+        try await Stage.playProject(["mail_interval": 60]) { stage in
+            var (browser, flow) = try await PageBrowser.begin(stage)
+            try await browser.load("/mail")
+            try await browser.send("mail", [("email", "mira@example.org")])
+            try await browser.send("code", [("code", "000000")])
+            #expect(browser.answer.text.contains("If its link was opened, the code is used up."), "\(browser.answer)")
+            _ = try await stage.api("DELETE", "/v1/flows/\(try #require(flow["id"]?.string))?all=true")
+            (browser, flow) = try await PageBrowser.begin(stage)
+            try await browser.load("/mail")
+            try await browser.send("mail", [("email", "mira@example.org")])
+            #expect(browser.heading == "Sign in by mail", "\(browser.answer)")
+            #expect(browser.answer.text.contains("Too many attempts. Please wait 5"), "\(browser.answer)")
+            #expect(!browser.answer.text.contains("a few minutes"))
+        }
+    }
+
     @Test func `keeps a mailed link, however many start addresses are opened after it`() async throws {
         try await Stage.playProject { stage in
             var (browser, _) = try await PageBrowser.begin(stage)

@@ -240,6 +240,21 @@ import Testing
         }
     }
 
+    @Test func `is told which account to edit if the other account's client is wrong`() async throws {
+        try await Stage.playProject { stage in
+            try stage.write(configuration: Stage.project + Self.upstream)
+            #expect(try await stage.ringback("reload").status == 0)
+            try await stage.sandbox.control(
+                ["faults": [["endpoint": "token", "kind": "error", "error": "invalid_client", "status": 401]]],
+                issuer: "/supabase")
+            let login = try await stage.run(
+                "ringback", ["login", "app", "--method", "id_token", "--with", "google", "--from", "idp"],
+                environment: ["BROWSER": "curl -sSL -o /dev/null"])
+            #expect(login.status != 0 && login.err.contains("To change it: ringback account edit idp"), "\(login)")
+            #expect(login.err.contains("The sign-in of idp"), "\(login)")
+        }
+    }
+
     @Test func `is told at once of an account that has none`() async throws {
         try await Stage.playProject { stage in
             for (lines, words) in [

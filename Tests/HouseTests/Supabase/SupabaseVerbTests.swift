@@ -164,6 +164,8 @@ import Testing
             let reset = try await stage.ringback(
                 "supabase", "reset-password", "app", "--email", "mira@example.org", stdin: "")
             #expect(reset.status == 4, "\(reset)")
+            let wrong = try await stage.ringback("verify", "app", stdin: "000000\n")
+            #expect(wrong.status == 1 && wrong.err.contains("the code is used up. For another one, run: ringback "))
             let verified = try await stage.ringback("verify", "app", stdin: "\(try await stage.code())\n")
             #expect(verified.status == 0 && verified.out.hasPrefix("Signed in to app"), "\(verified)")
             #expect(verified.err.contains("ringback supabase update-user app --password"), "\(verified)")
