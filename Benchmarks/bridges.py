@@ -19,10 +19,9 @@ from mcp_parties import REVISION, Issuer, MCPServer  # noqa: E402
 
 ROUNDS = 7
 REQUESTS = 100
-# Bytes of a stream's events.
-EVENT = 4096
+# Bytes of the text in a stream's events. A small event has 200 bytes.
+EVENT, SMALL = 4096, 100
 STREAM = 64 << 20
-MESSAGES = STREAM // (EVENT + 200)
 
 
 class SecureServer(MCPServer):
@@ -36,8 +35,11 @@ class SecureServer(MCPServer):
         self.origin = self.origin.replace("http:", "https:")
         self.url, self.resource = self.origin + "/mcp", self.origin + "/mcp"
 
+    size = EVENT
+
     def tool_long(self, body):
-        notice = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x" * EVENT}}
+        data = "x" * self.size
+        notice = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": data}}
         piece = self.event(notice) * 64
         done = {"jsonrpc": "2.0", "id": body["id"], "result": {"content": []}}
 
@@ -115,12 +117,12 @@ class Streams:
             [sys.executable, os.path.join(ROOT, "Benchmarks", "streamclient.py"), *words], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, text=True, env=environment)
 
-    def seconds(self):
-        """Asks for the stream once."""
+    def seconds(self, size):
+        """Asks once for the stream of events with texts of this size."""
         self.process.stdin.write("\n")
         self.process.stdin.flush()
         words = self.process.stdout.readline().split()
-        if len(words) != 2 or int(words[1]) < MESSAGES:
+        if len(words) != 2 or int(words[1]) < STREAM // (size + 200):
             raise Trouble(f"the stream was not whole: {words}")
         return float(words[0])
 
@@ -189,14 +191,18 @@ def bridges(binaries):
             Streams(os.environ | {"TOKEN": token}, "bytes", *place),
             Streams(environment(house), "bridge", *bridge_command(house))]
         bridge.ask("add_numbers")
-        added, speeds, raws, rates, times = [], [], [], [], []
+        added, speeds, small, raws, rates, times = [], [], [], [], [], []
         for _ in range(ROUNDS):
             body = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"%s","arguments":{"a":1,"b":1}}}'
             plain = median([seconds(lambda: direct.ask(body % b"add_numbers")) for _ in range(REQUESTS)])
             bridged = median([seconds(lambda: bridge.ask("add_numbers")) for _ in range(REQUESTS)])
             added.append((bridged - plain) * 1000)
             times.append(plain * 1000)
-            plain, raw, bridged = (stream.seconds() for stream in streams)
+            run.server.size = SMALL
+            plain, _, bridged = (stream.seconds(SMALL) for stream in streams)
+            small.append(plain / bridged)
+            run.server.size = EVENT
+            plain, raw, bridged = (stream.seconds(EVENT) for stream in streams)
             speeds.append(plain / bridged)
             raws.append(raw / bridged)
             rates.append(STREAM / plain / 1e6)
@@ -211,4 +217,5 @@ def bridges(binaries):
         at_most("a request through a bridge: added", median(added), 0.5, " ms", 2, f" (direct {median(times):.2f})"),
         at_least("a stream of 64 MiB through a bridge, divided by direct", median(speeds), 0.8, "", 2,
                  f" (direct {median(rates):.0f} MB/s; {median(raws):.2f} of a client that makes no messages)"),
+        at_least("the same of events of 200 bytes", median(small), 0.8, "", 2),
     ]
