@@ -116,7 +116,9 @@ final class Arrivals: Sendable {
         guard let id = verdict.flow, let flow = try? await broker.flow(id) else {
             return CallbackOutcome(verdict.result)
         }
-        return CallbackOutcome(verdict.result, of: SignInLabel(flow), next: await broker.ownPage(after: verdict))
+        // The link of an older message has a page of its own, which says so.
+        let next = verdict.result == .outdated ? nil : await broker.ownPage(of: id)
+        return CallbackOutcome(verdict.result, of: SignInLabel(flow), next: next)
     }
 
     func visit(_ visit: EntranceVisit) async -> EntranceOutcome {

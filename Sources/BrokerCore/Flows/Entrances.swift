@@ -178,12 +178,7 @@ extension Broker {
 
     /// The daemon's own page on which the sign-in goes on after a callback; nil if it has no such page, or nothing is
     /// left to do there.
-    public func ownPage(after callback: CallbackVerdict) async -> String? {
-        let id: String
-        switch callback {
-        case .completed(let flow), .failed(let flow, _): id = flow
-        case .noted, .outdated, .ignored, .ended, .expired: return nil
-        }
+    public func ownPage(of id: String) async -> String? {
         guard let flow = await flowRegistry.entries[id]?.flow, flow.awaited.ownPage != nil else { return nil }
         return await anotherRequest(of: flow)?.authorizationURL
     }

@@ -98,7 +98,7 @@ import Testing
             try await browser.load("/mail")
             try await browser.send("mail", [("email", "mira@example.org")])
             #expect(browser.heading == "Sign in by mail", "\(browser.answer)")
-            #expect(browser.answer.text.contains("Too many attempts. Please wait 5"), "\(browser.answer)")
+            #expect(browser.answer.text.contains("Too many attempts. Please wait "), "\(browser.answer)")
             #expect(!browser.answer.text.contains("a few minutes"))
         }
     }
