@@ -97,7 +97,7 @@ let package = Package(
         library("NetworkWatch", ["CLinux"]),
         library("Adapters", ["Encodings", "HTTPMessages", "StrictJSON"]),
         // Level 2
-        library("MCPBridge", ["RingbackClient", "HTTPMessages", "Encodings", "StrictJSON"]),
+        library("MCPBridge", ["RingbackClient", "HTTPMessages", "Encodings", "StrictJSON", "Terminal"]),
         library("OAuth", ["Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
         library("SignInPage", ["Cryptography", "Encodings", "HTTPMessages", "Secrets"]),
         library(
@@ -127,7 +127,7 @@ let package = Package(
         ),
         // Level 5: what stands on the broker beside its API.
         library("DeepLinks", ["BrokerCore", "HTTPMessages", "Secrets", "StrictJSON"]),
-        library("DesktopNotices", ["BrokerCore", "DesktopBus", "HTTPMessages", "StrictJSON"]),
+        library("DesktopNotices", ["BrokerCore", "DesktopBus", "HTTPMessages", "StrictJSON", "Terminal"]),
         library(
             "KeptFiles",
             [
@@ -223,7 +223,7 @@ let package = Package(
         tests("LauncherTests", ["Launcher", "DesktopBus", "Secrets", "StrictJSON", "CLinux"]),
         tests("AdaptersTests", ["Adapters", "HTTPMessages", "Secrets", "StrictJSON"]),
         tests("TerminalTests", ["Terminal"]),
-        tests("MCPBridgeTests", ["MCPBridge", "HTTPMessages", "StrictJSON"]),
+        tests("MCPBridgeTests", ["MCPBridge", "HTTPMessages", "StrictJSON", "Terminal"]),
         tests("SchemeRegistrationTests", ["SchemeRegistration", "HTTPMessages"]),
         tests(
             "DeepLinksTests",
@@ -318,7 +318,7 @@ let package = Package(
                 "LocalHTTP", "RingbackClient", "Records", "OAuth", "SupabaseAuth", "SessionVault", "Configuration",
                 "Adapters", "MCPBridge", "BrokerCore", "DeepLinks", "KeptFiles", "SchemeRegistration", "SignInPage",
                 "HTTPMessages", "Secrets", "StrictJSON", "Cryptography", "Encodings", "PostgresClient", "RowDatabase",
-                "SharedVault",
+                "SharedVault", "Terminal",
             ]
         ),
         // The real executables over real sockets.

@@ -2,6 +2,7 @@ public import BrokerCore
 internal import DesktopBus
 internal import Glibc
 public import HTTPMessages
+internal import Terminal
 
 /// The subject of a notification.
 public enum NoticeSubject: Sendable, Equatable {
@@ -65,10 +66,11 @@ public struct NoticeWords: Sendable {
             return Notice(summary: summary, body: body, urgency: urgency)
         }
         let label = language == .russian ? "Войти" : "Sign in"
-        let command = "ringback login \(name)"
+        let command = ShownCommand("ringback login \(name)")
         return Notice(
             summary: summary, body: body,
-            bodyWithoutActions: body + (language == .russian ? " Команда: \(command)" : " Run: \(command)"),
+            bodyWithoutActions: body
+                + (language == .russian ? " Команда: \(shown: command)" : " Run: \(shown: command)"),
             actions: [.init(key: NoticeWords.click, label: label), .init(key: NoticeWords.signIn, label: label)],
             staysUntilAnswered: true)
     }
@@ -92,7 +94,8 @@ public struct NoticeWords: Sendable {
                 "The sign-in page of \(name) shows: \(words)",
                 "Enter nothing on a page that shows other words."
             )
-        case .pageNotOpened: ("The sign-in page of \(name) could not be opened", "Run: ringback login \(name)")
+        case .pageNotOpened:
+            ("The sign-in page of \(name) could not be opened", "Run: \(shown: "ringback login \(name)")")
         case .linkUnusable:
             (
                 "This link belongs to no sign-in",
@@ -122,7 +125,8 @@ public struct NoticeWords: Sendable {
                 "На странице входа в \(name) стоят слова: \(words)",
                 "Ничего не вводите на странице с другими словами."
             )
-        case .pageNotOpened: ("Не удалось открыть страницу входа в \(name)", "Команда: ringback login \(name)")
+        case .pageNotOpened:
+            ("Не удалось открыть страницу входа в \(name)", "Команда: \(shown: "ringback login \(name)")")
         case .linkUnusable:
             ("Эта ссылка не завершает вход", "Она уже использована, или вход отменён. Войдите ещё раз.")
         case .tokensRefused(let server):

@@ -11,13 +11,12 @@ public enum PathRemedy: String, Sendable, CaseIterable {
     /// The command that makes the path safe.
     ///
     /// - Parameter user: the uid that the path must belong to.
-    public func command(for path: String, user: UInt32) -> String {
-        let path = ShellWord.quoted(path)
-        return switch self {
-        case .writableByOthers: "chmod go-w \(path)"
-        case .readableByOthers: "chmod 600 \(path)"
-        case .openToOthers: "chmod 700 \(path)"
-        case .foreignOwner: "chown \(user) \(path)"
+    public func command(for path: String, user: UInt32) -> ShownCommand {
+        switch self {
+        case .writableByOthers: ShownCommand("chmod go-w \(path)")
+        case .readableByOthers: ShownCommand("chmod 600 \(path)")
+        case .openToOthers: ShownCommand("chmod 700 \(path)")
+        case .foreignOwner: ShownCommand("chown \(user) \(path)")
         }
     }
 }
@@ -29,13 +28,14 @@ public enum ShellWord {
         !word.isEmpty
             && word.utf8.allSatisfy { byte in
                 (byte | 0x20 >= UInt8(ascii: "a") && byte | 0x20 <= UInt8(ascii: "z"))
-                    || (byte >= UInt8(ascii: "-") && byte <= UInt8(ascii: "9")) || "_@+".utf8.contains(byte)
+                    || (byte >= UInt8(ascii: "-") && byte <= UInt8(ascii: ":")) || "_@+".utf8.contains(byte)
             }
     }
 
     /// The word in single quotes, unless it is plain.
-    public static func quoted(_ word: String) -> String {
-        guard !isPlain(word) else { return word }
-        return "'" + word.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
+    public static func quoted(_ word: String) -> String { isPlain(word) ? word : inQuotes(word) }
+
+    static func inQuotes(_ word: String) -> String {
+        "'" + word.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
     }
 }

@@ -27,17 +27,17 @@ enum StartAdvice {
         errors.map { error in
             guard case .unsafe(let unsafe)? = error.cause, let remedy = PathRemedy(rawValue: unsafe.trouble.rawValue)
             else { return error.description }
-            return "\(error): \(remedy.command(for: unsafe.path, user: geteuid()))"
+            return "\(error): \(shown: remedy.command(for: unsafe.path, user: geteuid()))"
         }.joined(separator: "\n")
     }
 
     private static func words(for step: PlaceError.Step) -> String {
         switch step {
-        case .remedy(let remedy, let path): "Run: \(remedy.command(for: path, user: geteuid()))"
+        case .remedy(let remedy, let path): "Run: \(shown: remedy.command(for: path, user: geteuid()))"
         case .linger: "To have it without a login, run: loginctl enable-linger"
         case .ownLogin: "A login of its own sets it: machinectl shell USER@, or ssh"
         case .variable(let directory):
-            "XDG_RUNTIME_DIR=\(directory) ringbackd uses it. A shell that sudo or su started lacks the variable; "
+            "\(shown: "XDG_RUNTIME_DIR=\(directory) ringbackd") uses it. A shell that sudo or su started lacks the variable; "
                 + "machinectl shell USER@, or ssh, sets it."
         }
     }

@@ -176,7 +176,7 @@ import Testing
             }
             let command = try await doctor("closed", stage).first { $0["level"] == "wrong" }?["command"]?.string
             #expect(
-                command == "curl -v --proxy 'http://127.0.0.1:1' --cacert '\(stage.directory)/ca file.pem' "
+                command == "curl -v --proxy http://127.0.0.1:1 --cacert '\(stage.directory)/ca file.pem' "
                     + "https://provider.test/.well-known/openid-configuration")
             let direct = try await doctor("none", stage)
             #expect(

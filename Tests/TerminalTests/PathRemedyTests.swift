@@ -8,7 +8,7 @@ import Testing
             (.openToOthers, "chmod 700 /a/b-1.toml"), (.foreignOwner, "chown 1000 /a/b-1.toml"),
         ] as [(PathRemedy, String)])
     func `is a command`(remedy: PathRemedy, command: String) {
-        #expect(remedy.command(for: "/a/b-1.toml", user: 1_000) == command)
+        #expect(remedy.command(for: "/a/b-1.toml", user: 1_000).description == command)
     }
 
     @Test(arguments: [

@@ -41,7 +41,7 @@ struct AccountAdd: ParsableCommand {
     @OptionGroup var daemon: DaemonOptions
 
     /// On a terminal it asks for the rest; elsewhere it says what is missing.
-    static let command = "ringback account add"
+    static let command: ShownCommand = "ringback account add"
     static let nameRule =
         "A name has small letters, digits, “.”, “_” and “-”, at most 64, a letter or digit first."
 
@@ -204,14 +204,14 @@ struct AccountAdd: ParsableCommand {
         guard replace else {
             throw RingbackError(
                 "account_exists",
-                "The account \(name) is defined already in \(source.text). To change it: ringback account edit \(name), or "
-                    + "add it again with --replace")
+                "The account \(name) is defined already in \(source.text). To change it: "
+                    + "\(shown: "ringback account edit \(name)"), or add it again with --replace")
         }
         guard source.file == file.path else {
             throw RingbackError(
                 "account_elsewhere",
                 "The account \(name) is defined in \(source.text), which “ringback account add” did not write. Nothing "
-                    + "was replaced. To change that file: ringback account edit \(name)")
+                    + "was replaced. To change that file: \(shown: "ringback account edit \(name)")")
         }
     }
 
@@ -253,6 +253,6 @@ struct AccountAdd: ParsableCommand {
 
     /// A replaced account may hold a session, which a sign-in replaces only if that is asked for.
     private func showNext() {
-        Output.note("Then run: ringback login \(name)\(replace ? " --again" : "")")
+        Output.note("Then run: \(shown: "ringback login \(name) \(replace ? "--again" : "" as ShownCommand)")")
     }
 }

@@ -37,7 +37,7 @@ struct AccountChoice {
         guard let first = accounts.first else {
             throw RingbackError(
                 AccountChoice.kind,
-                "No account is configured. Run: \(AccountAdd.command)")
+                "No account is configured. Run: \(shown: AccountAdd.command)")
         }
         if accounts.count == 1 { return first.name }
         if let account = accounts.first(where: \.isDefault) { return account.name }
@@ -46,8 +46,8 @@ struct AccountChoice {
             let names = accounts.prefix(AccountChoice.most).map { Sanitizer.line($0.name) }.joined(separator: ", ")
             throw RingbackError(
                 AccountChoice.kind,
-                "There are several accounts: \(names)\(more). Usage: ringback \(verb) ACCOUNT, or choose a default with: "
-                    + "ringback use ACCOUNT")
+                "There are several accounts: \(names)\(more). Usage: \(shown: "ringback \(ShownCommand(words: verb.split(separator: " ").map(String.init))) ACCOUNT"), "
+                    + "or choose a default with: ringback use ACCOUNT")
         }
         return try ask(accounts, interruption)
     }

@@ -40,12 +40,12 @@ struct ConfigCheck: ParsableCommand {
             show(account, "\(text(account, "provider")), \(text(account, "registration"))")
             if let step = ConfigurationCheck.step(for: account) { Output.line("    \(step)") }
             if text(account, "provider") == "mcp" {
-                Output.line("    What the server announces now: ringback doctor \(text(account, "name"))")
+                Output.line("    What the server announces now: \(shown: "ringback doctor \(text(account, "name"))")")
             }
         }
         for scheme in report["schemes"]?.array ?? [] {
             show(scheme, "", kind: "scheme ")
-            Output.line("    Run: ringback scheme register \(text(scheme, "name"))")
+            Output.line("    Run: \(shown: "ringback scheme register \(text(scheme, "name"))")")
         }
         for socket in report["exposes"]?.array ?? [] {
             let shown = (socket["accounts"]?.array ?? []).compactMap(\.string).joined(separator: ", ")

@@ -1,6 +1,7 @@
 import RingbackAPI
 import RingbackClient
 import StrictJSON
+import Terminal
 
 /// Runs the daemon's own check of the configuration as a program: there is one reader of TOML, and no daemon has to
 /// run.
@@ -49,7 +50,8 @@ enum ConfigurationCheck {
             [Programs.path("ringbackd"), "--check-config", "--json"] + place + arguments)
         // The largest configuration that is allowed has about 15,000 accounts.
         guard let report = try? JSON(parsing: output, maxValues: 1_000_000) else {
-            throw RingbackError(.badResponse, "ringbackd --check-config ended with status \(status) and no report.")
+            throw RingbackError(
+                .badResponse, "The check of the configuration ended with status \(status) and no report.")
         }
         return report
     }
@@ -62,7 +64,7 @@ enum ConfigurationCheck {
         return switch scheme {
         case "http": nil
         case "https": "To give the address, run: ringback complete"
-        default: "Run: ringback scheme register \(Shell.sh.quoted(scheme))"
+        default: "Run: \(shown: "ringback scheme register \(scheme)")"
         }
     }
 

@@ -35,7 +35,7 @@ struct AccountEdit: ParsableCommand {
                 guard Console.Stream.input.isTerminal, Prompt.confirm("Edit it again?") else {
                     var error = RingbackError(
                         .invalidConfiguration, "\(draft.original) was not changed: your text has the mistakes above.")
-                    error.advice = "Run: ringback account edit \(Sanitizer.line(name))"
+                    error.advice = "Run: \(shown: "ringback account edit \(name)")"
                     throw error
                 }
             }

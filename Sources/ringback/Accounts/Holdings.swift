@@ -71,8 +71,8 @@ struct AccountHoldings {
             var error = error
             error.detail += " The client that was registered for \(name) could not be deleted, so the account stays."
             error.advice =
-                "Try again: ringback account remove \(name), or leave the client as it is: ringback account remove \(name) "
-                + "--keep-registration"
+                "Try again: \(shown: "ringback account remove \(name)"), or leave the client as it is: "
+                + "\(shown: "ringback account remove \(name) --keep-registration")"
             throw error
         }
     }

@@ -100,8 +100,8 @@ struct ProviderCheck {
         } catch {
             guard error.kind == .noDaemon else { throw error }
             Output.note(
-                "No daemon answers, so the provider was not asked. To ask it when the daemon runs: ringback doctor "
-                    + name)
+                "No daemon answers, so the provider was not asked. To ask it when the daemon runs: "
+                    + "\(shown: "ringback doctor \(name)")")
             return ProviderCheck(checks: nil)
         }
         let found = (answer["checks"]?.array ?? []).compactMap(Finding.init(reading:)).filter { $0.level != "ok" }

@@ -94,8 +94,8 @@ struct AccountRemove: ParsableCommand {
             if dependents.isDefault { Output.note("It was the default account; there is none now.") }
             if keepSession {
                 Output.note(
-                    "Its session, if there is one, stays sealed in the vault. To remove it: ringback account remove "
-                        + name)
+                    "Its session, if there is one, stays sealed in the vault. To remove it: "
+                        + "\(shown: "ringback account remove \(name)")")
             }
         }
     }
@@ -116,7 +116,7 @@ struct AccountRemove: ParsableCommand {
             throw RingbackError(
                 "account_elsewhere",
                 "The account \(name) is defined in \(source.text), which “ringback account add” did not write. "
-                    + "Nothing was removed. To change that file: ringback account edit \(name)")
+                    + "Nothing was removed. To change that file: \(shown: "ringback account edit \(name)")")
         }
         for origin in OriginEntry.all(in: report) where origin.source.file == file.path && origin.account != name {
             throw alsoDefines("the origin \(origin.rule.pattern.text)", file)
@@ -140,7 +140,7 @@ struct AccountRemove: ParsableCommand {
         RingbackError(
             "account_elsewhere",
             "\(file.path) also defines \(Sanitizer.line(other)). Nothing was removed. To change that file: "
-                + "ringback account edit \(name)")
+                + "\(shown: "ringback account edit \(name)")")
     }
 
     /// The account is in the vault only.
@@ -162,7 +162,7 @@ struct AccountRemove: ParsableCommand {
             if !noRevoke, !session.isRevocable {
                 Output.note(
                     "It cannot be revoked, because the account's settings for that were removed. To have it "
-                        + "revoked, add the account again as it was, then: ringback account remove \(name)")
+                        + "revoked, add the account again as it was, then: \(shown: "ringback account remove \(name)")")
             }
         }
         try confirm("Remove it from the vault?")
@@ -190,7 +190,8 @@ struct AccountRemove: ParsableCommand {
         guard Console.Stream.input.isTerminal, Console.Stream.errors.isTerminal else {
             throw RingbackError(
                 .cancelled,
-                "Without a terminal nothing is removed unless you confirm it: ringback account remove \(name) --yes")
+                "Without a terminal nothing is removed unless you confirm it: \(shown: "ringback account remove \(name) --yes")"
+            )
         }
         for sentence in consequences { Output.note(sentence) }
         guard Prompt.confirm(question) else {
@@ -211,12 +212,12 @@ struct AccountRemove: ParsableCommand {
                 throw RingbackError(
                     .noDaemon,
                     "No daemon answers, so \(name) cannot be signed out. Nothing was removed. Start the daemon, or keep "
-                        + "the session: ringback account remove \(name) --keep-session")
+                        + "the session: \(shown: "ringback account remove \(name) --keep-session")")
             default:
                 var error = error
                 error.detail +=
-                    " Nothing was removed. To remove the account and keep its session: ringback account remove "
-                    + "\(name) --keep-session"
+                    " Nothing was removed. To remove the account and keep its session: "
+                    + "\(shown: "ringback account remove \(name) --keep-session")"
                 throw error
             }
         }
@@ -226,8 +227,8 @@ struct AccountRemove: ParsableCommand {
             "\(name) is signed out here, but its provider has not been told, so its tokens may still be valid. The account "
                 + "stays, since the provider can be told only as long as it is configured.", recovery: .retry)
         error.advice =
-            "Try again: ringback account remove \(name), or remove it without telling the provider: ringback account "
-            + "remove \(name) --no-revoke"
+            "Try again: \(shown: "ringback account remove \(name)"), or remove it without telling the provider: "
+            + "\(shown: "ringback account remove \(name) --no-revoke")"
         throw error
     }
 }

@@ -29,8 +29,9 @@ struct SealedSession {
     }
 
     /// The command that removes an account's sessions.
-    static func command(_ account: String, isConfigured: Bool) -> String {
-        isConfigured ? "ringback logout \(account) --sealed" : "ringback account remove \(account)"
+    static func command(_ account: String, isConfigured: Bool) -> ShownCommand {
+        isConfigured
+            ? ShownCommand("ringback logout \(account) --sealed") : ShownCommand("ringback account remove \(account)")
     }
 
     /// Removes an account's sessions and prints the result for each. Throws if a provider could not be reached.
@@ -51,8 +52,9 @@ struct SealedSession {
             RingbackError(reading: waiting["error"])
             ?? RingbackError(.providerUnreachable, "The provider cannot be reached.", recovery: .retry)
         error.advice =
-            "No program can use the session any more, but the provider has not revoked it. Try again: ringback account "
-            + "remove \(account), or remove it without revocation: ringback account remove \(account) --no-revoke"
+            "No program can use the session any more, but the provider has not revoked it. Try again: "
+            + "\(shown: "ringback account remove \(account)"), or remove it without revocation: "
+            + "\(shown: "ringback account remove \(account) --no-revoke")"
         throw error
     }
 

@@ -21,7 +21,7 @@ struct ShowAccounts: ParsableCommand {
             guard !json.isWanted else { return Output.json(answer) }
             let documents = account == nil ? answer["accounts"]?.array ?? [] : [answer]
             guard !documents.isEmpty else {
-                return Output.note("No account is configured. Run: \(AccountAdd.command)")
+                return Output.note("No account is configured. Run: \(shown: AccountAdd.command)")
             }
             let isLoading = documents.contains { $0["state"]?.string == Account.State.loading.rawValue }
             let isLocked = isLoading && (try? DaemonStatus(reading: calls.call(.getStatus)))?.isVaultLocked == true
@@ -42,7 +42,7 @@ struct ShowAccounts: ParsableCommand {
     /// What the user should know of a session that works. Lost scopes are short here: each account is one line.
     static func notice(_ document: JSON, _ account: Account) -> String? {
         guard let scope = document["lost_scope"]?.string else { return document["notice"]?.string }
-        return "The session lost the scope \(scope). Run: ringback login \(account.name)"
+        return "The session lost the scope \(scope). Run: \(shown: "ringback login \(account.name)")"
     }
 
     /// `authenticated (aal1, needs aal2)`: the level is shown where the user's factors ask for a higher one.

@@ -51,7 +51,7 @@ struct Use: ParsableCommand {
         let report = try file.report()
         guard let entry = report["default"], let name = entry["account"]?.string else {
             guard !Use.names(report).isEmpty else {
-                throw RingbackError(.notFound, "No account is configured. Run: \(AccountAdd.command)")
+                throw RingbackError(.notFound, "No account is configured. Run: \(shown: AccountAdd.command)")
             }
             throw RingbackError(.notFound, "There is no default account. To choose one: ringback use NAME")
         }

@@ -22,7 +22,7 @@ struct ShowStatus: ParsableCommand {
             Output.field("Daemon", "ringbackd \(build.name)\(pid), up \(TimeText.span(status.uptime))")
             if let difference = build.difference {
                 let restart = build.restart
-                let step = restart?.command.map { "To restart it: \($0)" } ?? restart?.advice
+                let step = restart?.command.map { "To restart it: \(shown: $0)" } ?? restart?.advice
                 Output.field("Differs", difference + (step.map { " \($0)" } ?? ""))
             }
             Output.field("Socket", calls.socket)
@@ -75,7 +75,7 @@ struct ShowStatus: ParsableCommand {
             let command = SealedSession.command(session.account, isConfigured: configured.contains(session.account))
             Output.field(
                 "Sealed",
-                "\(session.account): \(session.text), of no configured account. To remove it: \(command)")
+                "\(session.account): \(session.text), of no configured account. To remove it: \(shown: command)")
         }
         if !stale.isEmpty { Output.field("Stale", "\(stale.joined(separator: ", ")) (the provider cannot be reached)") }
         guard status.pendingRevocations > 0 else { return }

@@ -34,7 +34,8 @@ enum AdministratorCall {
         let given = password == nil ? [] : ["--credential-fd", "password=0"]
         let (status, output) = try Programs.run(command + given, within: bound, input: password)
         guard let report = try? JSON(parsing: output), report["problem"] != nil || status == 0 else {
-            throw RingbackError(.badResponse, "ringbackd --database ended with status \(status) and no report.")
+            throw RingbackError(
+                .badResponse, "The call of the database by ringbackd ended with status \(status) and no report.")
         }
         return report
     }

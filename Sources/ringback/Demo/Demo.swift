@@ -38,19 +38,19 @@ struct Demo: ParsableCommand {
 
     private func showWhatToTry(_ setup: DemoSetup) {
         // As the user called it: it may not be in PATH.
-        let ringback = Sanitizer.line(CommandLine.arguments.first ?? "ringback", limit: 4_000)
+        let ringback = ShownCommand(words: [CommandLine.arguments.first ?? "ringback"])
         Output.line(
             """
 
             Both are still running, and alice is signed in. To try them:
-              export RINGBACK_SOCK=\(setup.socket)
-              \(ringback) token demo
-              \(ringback) session demo --json
-              \(ringback) events
-              \(ringback) logout demo && \(ringback) login demo
+              \(shown: "export RINGBACK_SOCK=\(setup.socket)")
+              \(shown: "\(ringback) token demo")
+              \(shown: "\(ringback) session demo --json")
+              \(shown: "\(ringback) events")
+              \(shown: "\(ringback) logout demo && \(ringback) login demo")
               curl --unix-socket "$RINGBACK_SOCK" http://ringback/v1/accounts
             To end it:
-              kill \(setup.pids.map(String.init).joined(separator: " ")) && rm -r \(setup.directory)
+              \(shown: "kill \(ShownCommand(words: setup.pids.map(String.init))) && rm -r \(setup.directory)")
             """)
     }
 }

@@ -44,7 +44,7 @@ final class DemoWalk {
             scopes = ["openid", "email", "offline_access"]
 
             """)
-        tell("ringbackd \(Sanitizer.line(status.version)) answers at \(setup.socket)")
+        tell("the daemon (version \(Sanitizer.line(status.version))) answers at \(setup.socket)")
         tell(
             "the kernel reports that the socket's server runs as you (uid \(getuid())); otherwise nothing would have "
                 + "been sent")

@@ -1,3 +1,5 @@
+import Terminal
+
 /// Whether `ringbackd` can be started here. This program needs nothing of the system but its kernel; the daemon needs
 /// OpenSSL 3 and the C library, and where they are missing or too old, the loader ends it before its first line.
 extension DoctorReport {

@@ -3,6 +3,7 @@ import RingbackAPI
 import RingbackClient
 import SchemeRegistration
 import StrictJSON
+import Terminal
 
 struct Doctor: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -82,12 +83,12 @@ struct DoctorExamination {
 
     /// The command that starts the daemon. If its socket unit is active already, the command that shows why it does not
     /// run.
-    var start: String {
-        if let socket { return "ringbackd --socket \(socket) &" }
+    var start: ShownCommand {
+        if let socket { return ShownCommand("ringbackd --socket=\(socket) &") }
         guard hasManager else { return "ringbackd &" }
         return UserManager.isActive(DoctorExamination.socketUnit)
-            ? "systemctl --user status \(DoctorExamination.service)"
-            : "systemctl --user enable --now \(DoctorExamination.socketUnit)"
+            ? ShownCommand("systemctl --user status \(DoctorExamination.service)")
+            : ShownCommand("systemctl --user enable --now \(DoctorExamination.socketUnit)")
     }
 
     func uses() -> [SchemeUse] {
@@ -105,7 +106,7 @@ struct DoctorExamination {
         do throws(RingbackError) {
             path = try SocketPlace.path(stated: socket)
         } catch {
-            let command = SocketPlace.hasSystemd ? "export XDG_RUNTIME_DIR=/run/user/$(id -u)" : nil
+            let command: ShownCommand? = SocketPlace.hasSystemd ? "export XDG_RUNTIME_DIR=/run/user/$(id -u)" : nil
             return report.add("socket", .wrong, error.detail, command: command)
         }
         let calls = BrokerCalls(socket: path, application: "ringback")
@@ -144,8 +145,8 @@ struct DoctorExamination {
         }
     }
 
-    private var restart: String? {
-        grant != nil ? nil : hasManager ? "systemctl --user restart \(DoctorExamination.service)" : nil
+    private var restart: ShownCommand? {
+        grant != nil ? nil : hasManager ? ShownCommand("systemctl --user restart \(DoctorExamination.service)") : nil
     }
 
     private mutating func askDaemon() -> JSON? {
@@ -161,7 +162,8 @@ struct DoctorExamination {
         } catch {
             report.add(
                 "daemon", .wrong, "The daemon's own findings cannot be read: \(error.detail)",
-                command: hasManager ? "systemctl --user status \(DoctorExamination.service)" : "ringback status")
+                command: hasManager
+                    ? ShownCommand("systemctl --user status \(DoctorExamination.service)") : "ringback status")
             return nil
         }
     }
@@ -194,7 +196,7 @@ struct DoctorExamination {
 
     private static func count(_ names: Set<String>) -> String {
         switch names.count {
-        case 0: "It has no accounts. Add one: \(AccountAdd.command)"
+        case 0: "It has no accounts. Add one: \(shown: AccountAdd.command)"
         case 1: "It has 1 account."
         default: "It has \(names.count) accounts."
         }
@@ -216,7 +218,8 @@ struct DoctorExamination {
         // The socket may be active although the service fails. Then every request tries to start it in vain.
         if Tool.run(["systemctl", "--user", "is-failed", service])?.line == "failed" {
             return report.add(
-                "unit", .wrong, "\(service) cannot start.", command: "journalctl --user -u \(service) -n 20")
+                "unit", .wrong, "\(service) cannot start.",
+                command: ShownCommand("journalctl --user -u \(service) -n 20"))
         }
         // `systemctl` prints the state. Its exit status only says whether that is a good state.
         let enabled = Tool.run(["systemctl", "--user", "is-enabled", unit])?.line ?? "not-found"
@@ -231,11 +234,11 @@ struct DoctorExamination {
         case (_, "active"):
             report.add(
                 "unit", .warning, "\(unit) is active, but \(enabled): it will not be there after the next login.",
-                command: "systemctl --user enable \(unit)")
+                command: ShownCommand("systemctl --user enable \(unit)"))
         default:
             report.add(
                 "unit", .warning, "\(unit) is \(active) and \(enabled): the daemon does not start by itself.",
-                command: "systemctl --user enable --now \(unit)")
+                command: ShownCommand("systemctl --user enable --now \(unit)"))
         }
     }
 }

@@ -23,7 +23,7 @@ struct DoctorReport {
         var subject: (kind: String, name: String)?
         var level: Level
         var message: String
-        var command: String?
+        var command: ShownCommand?
     }
 
     private(set) var lines: [Line] = []
@@ -32,12 +32,12 @@ struct DoctorReport {
 
     mutating func add(_ line: Line) { lines.append(line) }
 
-    mutating func add(_ check: String, _ level: Level, _ message: String, command: String? = nil) {
+    mutating func add(_ check: String, _ level: Level, _ message: String, command: ShownCommand? = nil) {
         add(Line(check: check, level: level, message: message, command: command))
     }
 
     /// A check that passed is replaced by what was found later.
-    mutating func correct(_ check: String, _ level: Level, _ message: String, command: String) {
+    mutating func correct(_ check: String, _ level: Level, _ message: String, command: ShownCommand) {
         guard let index = lines.firstIndex(where: { $0.check == check && $0.level == .ok }) else { return }
         lines[index] = Line(check: check, level: level, message: message, command: command)
     }
@@ -53,29 +53,30 @@ struct DoctorReport {
                 command: json.object.flatMap(CauseAdvice.remedy)
                     ?? json.object?.cause.flatMap {
                         DoctorReport.command(
-                            for: $0, account, setting: json["setting"]?.string, DoctorReport.request(json))
+                            for: $0, account, setting: json["setting"]?.string,
+                            DoctorReport.request(json))
                     }))
     }
 
     /// The command that corrects what the daemon found, or shows more about it.
     private static func command(
-        for cause: ProblemCause, _ account: String?, setting: String?, _ request: String?
-    ) -> String? {
+        for cause: ProblemCause, _ account: String?, setting: String?, _ request: ShownCommand?
+    ) -> ShownCommand? {
         let isOfAccount = account != nil
         let account = account.flatMap { RequestTarget.isAccountName($0) ? $0 : nil } ?? "ACCOUNT"
         return switch cause {
         // The provider responds, and a setting of the account is wrong.
-        case .badResponse where setting != nil: "ringback account edit \(account)"
-        case .wrongScheme where isOfAccount: "ringback account edit \(account)"
+        case .badResponse where setting != nil: ShownCommand("ringback account edit \(account)")
+        case .wrongScheme where isOfAccount: ShownCommand("ringback account edit \(account)")
         case .unreachable, .untrusted, .wrongScheme, .badResponse: request
-        case .configuration where isOfAccount && setting != nil: "ringback account edit \(account)"
-        case .clientRefused: "ringback account edit \(account)"
+        case .configuration where isOfAccount && setting != nil: ShownCommand("ringback account edit \(account)")
+        case .clientRefused: ShownCommand("ringback account edit \(account)")
         case .configuration, .schemeNotReserved: "ringback config check"
         case .clockDiffers: "timedatectl set-ntp true"
         case .callbackIsPasted: "ringback complete"
         case .portTaken: "ss -ltnp"
-        case .sessionStale: "ringback refresh \(account)"
-        case .signInNeeded: "ringback login \(account)"
+        case .sessionStale: ShownCommand("ringback refresh \(account)")
+        case .signInNeeded: ShownCommand("ringback login \(account)")
         case .vaultLocked: "ringback unlock"
         case .keySourceDiffers: "ringback status"
         case .notJoined, .noHostsKey: "ringback vault join"
@@ -87,14 +88,14 @@ struct DoctorReport {
     }
 
     /// The command that sends the same request as the daemon did: through the same proxy, with the same certificates.
-    private static func request(_ check: JSON) -> String? {
+    private static func request(_ check: JSON) -> ShownCommand? {
         guard let url = check["url"]?.string else { return nil }
         var words = ["curl", "-v"]
         if let proxy = check["proxy"]?.string {
-            words += proxy == "none" ? ["--noproxy", Shell.sh.quoted("*")] : ["--proxy", Shell.sh.quoted(proxy)]
+            words += proxy == "none" ? ["--noproxy", "*"] : ["--proxy", proxy]
         }
-        if let file = check["ca_file"]?.string { words += ["--cacert", Shell.sh.quoted(file)] }
-        return (words + [url]).joined(separator: " ")
+        if let file = check["ca_file"]?.string { words += ["--cacert", file] }
+        return ShownCommand(words: words + [url])
     }
 
     // MARK: Showing
@@ -111,7 +112,7 @@ struct DoctorReport {
                 columns: Console.Stream.output.columns, indent: 9)
             Output.line(line.level.style.apply(level, on: .output) + text.dropFirst(level.count))
             if let command = line.command {
-                Output.line("         → \(Style.bold.apply(Sanitizer.line(command, limit: 4_096), on: .output))")
+                Output.line("         → \(Style.bold.apply(command.description, on: .output))")
             }
         }
         Output.line(summary)
@@ -134,7 +135,7 @@ struct DoctorReport {
             if let subject = line.subject { object[subject.kind] = .string(subject.name) }
             object["level"] = .string(line.level.rawValue)
             object["message"] = .string(line.message)
-            object["command"] = line.command.map { .string($0) }
+            object["command"] = line.command.map { .string($0.description) }
             return .object(object)
         }
         return ["healthy": .bool(isHealthy), "checks": .array(checks)]

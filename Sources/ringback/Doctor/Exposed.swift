@@ -1,6 +1,7 @@
 import RingbackAPI
 import RingbackClient
 import StrictJSON
+import Terminal
 
 /// The checks behind a restricted socket: what it serves, and nothing of this machine. The files, units and browsers
 /// here are not the daemon's.
@@ -46,7 +47,7 @@ extension DoctorExamination {
             return line(.warning, "The access token has expired, and the provider cannot be reached.")
         }
         guard ["authenticated", "refreshing"].contains(state) else {
-            return line(.warning, "The account is \(state). \(Elsewhere.place) ringback login \(name)")
+            return line(.warning, "The account is \(state). \(Elsewhere.place) \(shown: "ringback login \(name)")")
         }
         return line(.ok, "The account is \(state).")
     }

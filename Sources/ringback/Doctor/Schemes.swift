@@ -4,6 +4,7 @@ import RingbackAPI
 import RingbackClient
 import SchemeRegistration
 import StrictJSON
+import Terminal
 
 /// Test links that are really sent: from here through the desktop to `ringback open`, to the daemon and back. Files
 /// alone do not show whether that works: an opener may report success and start nothing.
@@ -20,9 +21,9 @@ struct SchemeTrips {
     private var trips: [Trip] = []
 
     /// The command that starts a daemon, if none runs.
-    let start: String
+    let start: ShownCommand
 
-    init(calls: BrokerCalls?, socket: String?, start: String) {
+    init(calls: BrokerCalls?, socket: String?, start: ShownCommand) {
         self.calls = calls
         self.start = start
         self.socket = socket
@@ -47,7 +48,7 @@ struct SchemeTrips {
     }
 
     private static func line(
-        _ scheme: URLScheme, _ level: DoctorReport.Level, _ message: String, command: String? = nil
+        _ scheme: URLScheme, _ level: DoctorReport.Level, _ message: String, command: ShownCommand? = nil
     ) -> DoctorReport.Line {
         .init(check: "scheme", subject: ("scheme", scheme.name), level: level, message: message, command: command)
     }
@@ -55,7 +56,7 @@ struct SchemeTrips {
     /// Why no link of the scheme is opened: it must not start another program.
     static func handlerTrouble(_ use: SchemeUse, _ desktop: SchemeDesktop) -> DoctorReport.Line? {
         let scheme = use.scheme
-        let register = "ringback scheme register \(scheme)"
+        let register = ShownCommand("ringback scheme register \(scheme.name)")
         guard let handler = desktop.handler(of: scheme) else {
             return line(scheme, .wrong, "No program is registered for its links.", command: register)
         }
@@ -70,7 +71,7 @@ struct SchemeTrips {
         guard use.isUsed else {
             return line(
                 scheme, .warning, "Its links come to ringback, but no account uses it: they are rejected.",
-                command: "ringback scheme unregister \(scheme)")
+                command: ShownCommand("ringback scheme unregister \(scheme.name)"))
         }
         return nil
     }
@@ -175,7 +176,7 @@ struct SchemeTrips {
         }
         return line(
             scheme, .warning, "A link that the desktop opened came back through another program: \(executable)",
-            command: "ringback scheme register \(scheme)")
+            command: ShownCommand("ringback scheme register \(scheme.name)"))
     }
 
     /// Waits for the opener, but not long: it may run as long as the program that it started.
@@ -184,8 +185,9 @@ struct SchemeTrips {
         while Subprocess.endedStatus(opener) == nil, ContinuousClock.now < end { usleep(10_000) }
     }
 
-    private static func command(_ scheme: URLScheme) -> String {
+    private static func command(_ scheme: URLScheme) -> ShownCommand {
         let desktops = (SocketPlace.variable("XDG_CURRENT_DESKTOP") ?? "").split(separator: ":")
-        return desktops.contains("KDE") ? "sudo apt install kde-cli-tools" : "ringback scheme register \(scheme)"
+        return desktops.contains("KDE")
+            ? "sudo apt install kde-cli-tools" : ShownCommand("ringback scheme register \(scheme.name)")
     }
 }

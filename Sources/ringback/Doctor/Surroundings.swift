@@ -2,6 +2,7 @@ import CLinux
 import Glibc
 import RingbackClient
 import StrictJSON
+import Terminal
 
 /// What a sign-in needs of the machine besides the daemon.
 extension DoctorReport {

@@ -1,5 +1,6 @@
 import RingbackClient
 import StrictJSON
+import Terminal
 
 /// The tools that ask Ringback for tokens.
 extension DoctorReport {
@@ -10,7 +11,7 @@ extension DoctorReport {
         guard let configuration else { return }
         let targets = SetupTargets(in: configuration)
         for tool in ToolName.allCases {
-            let command = "ringback setup \(tool.rawValue)"
+            let command = ShownCommand("ringback setup \(tool.rawValue)")
             do throws(RingbackError) {
                 let standing = try tool.standing(for: targets)
                 switch standing.state {

@@ -119,15 +119,16 @@ struct ExposeCreate: ParsableCommand {
         if let mcp = socket["mcp"] {
             lines = [
                 "It serves the MCP server of \(accounts) with \(ExposeList.tools(mcp))\(end), and no token.",
-                "What runs there: ringback mcp \(accounts)",
+                "What runs there: \(shown: "ringback mcp \(accounts)")",
             ]
         }
         if let app = socket["flatpak"]?.string, let socket = socket["flatpak_socket"]?.string {
-            lines.append("For the app: flatpak override --user --env=RINGBACK_SOCK=\(Shell.sh.quoted(socket)) \(app)")
+            lines.append(
+                "For the app: \(shown: "flatpak override --user --env=RINGBACK_SOCK=\(socket) \(app)")")
         } else if let directory = socket["directory"]?.string {
             lines.append("For a container: mount \(directory), and let RINGBACK_SOCK name the file “socket” in it.")
         }
         let remarks = (socket["notes"]?.array ?? []).compactMap(\.string).map { "Note: \($0)" }
-        return lines + remarks + ["To end it: ringback expose revoke \(name)"]
+        return lines + remarks + ["To end it: \(shown: "ringback expose revoke \(name)")"]
     }
 }

@@ -38,10 +38,13 @@ struct ExposeList: ParsableCommand {
     private static func step(_ entry: JSON, _ name: String) -> String? {
         guard RequestTarget.isAccountName(name) else { return nil }
         switch entry["reason"]?.string {
-        case "name_taken": return "To revoke that one: ringback expose revoke \(name), and then ringback reload"
-        case "account_changed": return "To revoke it: ringback expose revoke \(name)"
+        case "name_taken":
+            return "To revoke that one: \(shown: "ringback expose revoke \(name)"), and then ringback reload"
+        case "account_changed": return "To revoke it: \(shown: "ringback expose revoke \(name)")"
         default:
-            return entry["path"]?.string.map { "Run: \(PathRemedy.openToOthers.command(for: $0, user: geteuid()))" }
+            return entry["path"]?.string.map {
+                "Run: \(shown: PathRemedy.openToOthers.command(for: $0, user: geteuid()))"
+            }
         }
     }
 

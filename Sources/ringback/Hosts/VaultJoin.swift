@@ -67,7 +67,7 @@ struct VaultJoin: ParsableCommand {
         let owner = Sanitizer.line(answer["owner"]?.string ?? "")
         guard let code else { return Output.line("This host is \(name), of \(owner)'s hosts. The vault is open.") }
         Output.note("This host is \(name), of \(owner)'s hosts. On a host that has their key, run:")
-        Output.line("ringback vault share \(code)")
+        Output.line("\(shown: "ringback vault share \(code)")")
         guard !noWait else { return }
         Output.note("Waiting until that was done. The code stays the same if you end this.")
     }

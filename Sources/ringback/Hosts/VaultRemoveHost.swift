@@ -35,7 +35,7 @@ struct VaultRemoveHost: ParsableCommand {
             for name in failed where RequestTarget.isAccountName(name) {
                 Output.note(
                     "\(name) was not refreshed: what that host had read may still be good. It is tried again by itself, or "
-                        + "run: ringback refresh \(name) --force")
+                        + "run: \(shown: "ringback refresh \(name) --force")")
             }
             VaultHosts.showLeft(answer)
         }

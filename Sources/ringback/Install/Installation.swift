@@ -132,7 +132,7 @@ struct Installation {
         else { return }
         let calls = BrokerCalls(socket: "\(runtime)/ringback/ringback.sock", application: "ringback install")
         guard let status = try? calls.call(.getStatus, timeout: .seconds(5)) else { return }
-        let pid = status["pid"]?.integer.map { " (kill \($0))" } ?? ""
+        let pid = status["pid"]?.integer.map { " (\(shown: "kill \($0)"))" } ?? ""
         throw RingbackError(
             "install_failed",
             "Nothing was changed: a daemon that systemd did not start answers already. End it\(pid), and run it again.")
@@ -188,7 +188,7 @@ struct Installation {
             Output.note(
                 """
                 Your systemd manager does not respond (systemctl --user), so nothing was enabled. To start the daemon:
-                  \(Sanitizer.line(places.programs, limit: 4_000))/ringbackd &
+                  \(shown: "\(places.programs)/ringbackd &")
                 or later, where systemd runs:
                   systemctl --user daemon-reload && systemctl --user enable --now ringback.socket
                 """)

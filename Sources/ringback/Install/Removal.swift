@@ -49,7 +49,8 @@ struct Removal {
         }
         if let daemon = RunningDaemon.find() {
             throw RingbackError(
-                "install_failed", "Sessions and keys were left: a daemon still runs. End it (kill \(daemon.pid)) first."
+                "install_failed",
+                "Sessions and keys were left: a daemon still runs. End it (\(shown: "kill \(daemon.pid)")) first."
             )
         }
         let question =

@@ -67,12 +67,12 @@ struct OriginAdd: ParsableCommand {
 
     private func taken(_ known: OriginEntry) -> RingbackError {
         let user = known.rule.username.map { " with --match-username \($0)" } ?? ""
-        let option = known.rule.username.map { " --match-username \(Shell.sh.quoted($0))" } ?? ""
+        let option: ShownCommand = known.rule.username.map { "--match-username=\($0)" } ?? ""
         var error = RingbackError(
             .invalidConfiguration, "\(known.rule.pattern.text)\(user) is there already: \(known.source.text).")
         // Without the asterisk, which a shell would take for a pattern.
-        let url = Shell.sh.quoted(String(known.rule.pattern.text.dropLast("/*".count)))
-        error.advice = "To change it, remove it first. Run: ringback origin remove \(url)\(option)"
+        let url = String(known.rule.pattern.text.dropLast("/*".count))
+        error.advice = "To change it, remove it first. Run: \(shown: "ringback origin remove \(url) \(option)")"
         return error
     }
 

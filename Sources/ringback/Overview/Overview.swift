@@ -74,7 +74,7 @@ struct Overview {
     // MARK: The next command
 
     /// What to do next. Problems that prevent everything come first, then those of the accounts, then the others.
-    var next: String {
+    var next: ShownCommand {
         let lines = examination.report.lines
         let commands = { (level: DoctorReport.Level, check: String) in
             lines.first { $0.level == level && $0.check == check }?.command
@@ -90,10 +90,12 @@ struct Overview {
         guard !accounts.isEmpty else { return "ringback account add" }
         if isAsleep { return "ringback accounts" }
         if let troubled = accounts.lazy.compactMap(\.remedy).first { return troubled }
-        if !accounts.contains(where: \.isUsable), let account = signedOut { return "ringback login \(account.name)" }
+        if !accounts.contains(where: \.isUsable), let account = signedOut {
+            return ShownCommand("ringback login \(account.name)")
+        }
         let open = lines.first { $0.level == .wrong } ?? lines.first { $0.level == .warning && $0.command != nil }
         if let command = open?.command { return command }
-        return signedOut.map { "ringback login \($0.name)" } ?? using
+        return signedOut.map { ShownCommand("ringback login \($0.name)") } ?? using
     }
 
     /// The default account if it needs a sign-in, else the first one that does.
@@ -101,10 +103,10 @@ struct Overview {
         accounts.first { $0.needsSignIn && $0.isDefault } ?? accounts.first(where: \.needsSignIn)
     }
 
-    private var using: String {
+    private var using: ShownCommand {
         let usable = accounts.filter(\.isUsable)
         let account = usable.first(where: \.isDefault) ?? usable.first
-        return account.map { "ringback token \($0.name)" } ?? "ringback accounts"
+        return account.map { ShownCommand("ringback token \($0.name)") } ?? "ringback accounts"
     }
 
     // MARK: The screen
@@ -123,11 +125,11 @@ struct Overview {
             below += lines(of: check, columns)
             // An upgrade does not restart the daemon. The command for that is always shown, and never cut.
             if check.check == "version", let command = check.command, command != next {
-                below.append("  → " + Style.bold.apply(Sanitizer.line(command, limit: 4_096), on: .output))
+                below.append("  → " + Style.bold.apply(command.description, on: .output))
             }
         }
         if let failure { below += OverviewText.check(.bad, "accounts", failure.detail, columns) }
-        below += ["", "Next: " + Style.bold.apply(Sanitizer.line(next, limit: 4_096), on: .output)]
+        below += ["", "Next: " + Style.bold.apply(next.description, on: .output)]
         let used = below.reduce(0) { $0 + 1 + TextWidth.of($1) / (columns + 1) }
         let above = OverviewText.accounts(accounts, rows: max(3, rows - used), columns: columns)
         for line in above + below { Output.line(line) }

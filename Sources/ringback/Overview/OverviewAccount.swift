@@ -12,7 +12,7 @@ struct OverviewAccount {
     /// What is wrong with it, or what its user should know.
     let problem: String?
     /// The command that helps with the problem.
-    let remedy: String?
+    let remedy: ShownCommand?
     let isDefault: Bool
     /// Callers get tokens of it.
     let isUsable: Bool
@@ -38,7 +38,8 @@ struct OverviewAccount {
         let error = isWaiting ? nil : account.error
         problem = error.map { $0.userMessage ?? $0.detail } ?? ShowAccounts.notice(document, account)
         remedy = error.map { error in
-            error.recovery == .signIn ? "ringback login \(account.name)" : "ringback doctor \(account.name)"
+            error.recovery == .signIn
+                ? ShownCommand("ringback login \(account.name)") : ShownCommand("ringback doctor \(account.name)")
         }
         mark =
             problem != nil || account.isStale

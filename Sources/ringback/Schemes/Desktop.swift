@@ -44,6 +44,6 @@ struct SchemeDesktop {
         let who = handler.map { "go to \(Sanitizer.line($0.name))" } ?? "have no handler"
         return
             "warning: \(scheme) links \(who), so the response may not come back. "
-            + "Run: ringback scheme register \(scheme)"
+            + "Run: \(shown: "ringback scheme register \(scheme.name)")"
     }
 }

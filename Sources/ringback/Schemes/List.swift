@@ -53,7 +53,8 @@ struct SchemeList: ParsableCommand {
             if let warning = SchemeArgument.warning(use.scheme) { Output.note(warning) }
             if use.isUsed, !SchemeList.isOurs(handler, use.scheme) {
                 Output.note(
-                    "note: \(use.scheme) links do not come to ringback. Run: ringback scheme register \(use.scheme)"
+                    "note: \(use.scheme) links do not come to ringback. Run: "
+                        + "\(shown: "ringback scheme register \(use.scheme.name)")"
                 )
             }
         }

@@ -100,7 +100,7 @@ struct SchemeRegister: ParsableCommand {
             let other = now.map { Sanitizer.line($0.name) } ?? "nothing"
             Output.note(
                 "warning: the desktop would still start \(other). Choose it in the desktop's settings, or run: "
-                    + "xdg-mime default \(done.file.name) x-scheme-handler/\(scheme)")
+                    + "\(shown: "xdg-mime default \(done.file.name) x-scheme-handler/\(scheme.name)")")
         }
         if !HandlerFile.isPlain(done.file.program) {
             Output.note(

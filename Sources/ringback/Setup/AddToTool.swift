@@ -115,8 +115,7 @@ struct AddToTool: ParsableCommand {
             case .toml: try changedTables(former, at: path, words, &plan)
             }
         guard let changed else { return plan }
-        let text =
-            "\(path): \(undo ? "remove" : "add") \(shown): \(words.map { Shell.sh.quoted($0) }.joined(separator: " "))"
+        let text = "\(path): \(undo ? "remove" : "add") \(shown): \(shown: ShownCommand(words: words))"
         plan.steps = [.replace(path: path, former: former, changed, text: text)]
         return plan
     }

@@ -39,9 +39,9 @@ struct KubectlSetup: ToolSetup {
         }
         if account == nil { plan.steps += try KubectlSetup.authorities(of: origins) }
         var contexts = configuration.contexts(for: origins.map(\.rule.pattern)).filter { $0.user != name }
-            .map { Shell.sh.quoted($0.name) }
+            .map(\.name)
         if contexts.isEmpty, !configuration.contexts.contains(where: { $0.user == name }) { contexts = ["CONTEXT"] }
-        plan.notes += contexts.map { "To use it: kubectl config set-context \($0) --user=\(name)" }
+        plan.notes += contexts.map { "To use it: \(shown: "kubectl config set-context \($0) --user=\(name)")" }
         return plan
     }
 
@@ -92,7 +92,9 @@ struct KubectlSetup: ToolSetup {
         }
         let written = configuration.written(account: nil)
         for user in written where !configuration.contexts.contains(where: { $0.user == user.name }) {
-            notes.append("No context uses \(user.name). Run: kubectl config set-context CONTEXT --user=\(user.name)")
+            notes.append(
+                "No context uses \(user.name). Run: "
+                    + "\(shown: "kubectl config set-context CONTEXT --user=\(user.name)")")
         }
         // Another user of a context is no mistake as long as nothing asks Ringback.
         let isUsed = !servers.isEmpty || !written.isEmpty

@@ -131,10 +131,10 @@ enum SetupQuestion {
     /// - Throws: `cancelled` if the user does not confirm it, or cannot because there is no terminal.
     static func ask(_ command: [String], isRemoval: Bool) throws(RingbackError) {
         guard Console.Stream.input.isTerminal, Console.Stream.errors.isTerminal else {
-            let words = (command + ["--yes"]).map { Shell.sh.quoted($0) }
             throw RingbackError(
                 .cancelled,
-                "Without a terminal nothing is changed unless you confirm it: \(words.joined(separator: " "))")
+                "Without a terminal nothing is changed unless you confirm it: "
+                    + "\(shown: ShownCommand(words: command + ["--yes"]))")
         }
         guard Prompt.confirm(isRemoval ? "Remove this?" : "Make this change?") else {
             throw RingbackError(.cancelled, "Nothing was changed.")

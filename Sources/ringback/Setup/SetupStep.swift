@@ -1,6 +1,7 @@
 import Glibc
 import HTTPMessages
 import RingbackClient
+import Terminal
 
 /// One change of a file or of a tool's configuration.
 enum SetupStep {
@@ -94,6 +95,6 @@ enum SetupStep {
     static func folder(of path: String) -> String { String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]) }
 
     private static func line(_ words: [String]) -> String {
-        words.map { Shell.sh.quoted($0) }.joined(separator: " ")
+        ShownCommand(words: words).description
     }
 }

@@ -1,5 +1,6 @@
 import RingbackClient
 import StrictJSON
+import Terminal
 
 /// How one tool is made to ask Ringback.
 protocol ToolSetup {
@@ -170,7 +171,7 @@ extension ToolSetup {
     static func noOrigin(of account: String?, _ needed: String) -> RingbackError {
         var error = RingbackError(
             .notFound, "There is no origin\(account.map { " of \($0)" } ?? "") that \(needed). Nothing was changed.")
-        error.advice = "Run: ringback origin add URL --account \(account ?? "ACCOUNT")"
+        error.advice = "Run: \(shown: "ringback origin add URL --account=\(account ?? "ACCOUNT")")"
         return error
     }
 }

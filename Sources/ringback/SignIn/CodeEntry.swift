@@ -61,8 +61,9 @@ struct CodeEntry {
         let link = flow.redirectURI == nil ? "" : ", or open the link in the mail on this machine"
         return RingbackError(
             CodeEntry.inputNeeded,
-            "No code was read: \(place) is at its end. The \(what) of \(name) still waits for its code. To finish it, run: ringback verify \(name)\(link). "
-                + "To cancel it: ringback cancel \(name)")
+            "No code was read: \(place) is at its end. The \(what) of \(name) still waits for its code. To finish it, run: "
+                + "\(shown: "ringback verify \(name)")\(link). "
+                + "To cancel it: \(shown: "ringback cancel \(name)")")
     }
 
     private func ask(_ flow: Flow, _ watch: FlowWatch) throws(RingbackError) -> Flow {

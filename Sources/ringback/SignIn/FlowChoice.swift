@@ -24,11 +24,13 @@ enum FlowChoice {
         guard account["provider"]?.string == "supabase" else {
             throw RingbackError(
                 .methodUnsupported,
-                "The provider of \(shown) sends no codes for a sign-in. To sign in: ringback login \(shown)")
+                "The provider of \(shown) sends no codes for a sign-in. To sign in: \(shown: "ringback login \(shown)")"
+            )
         }
         throw RingbackError(
             .flowNotFound,
-            "No sign-in for \(shown) is waiting for a code. To begin one: ringback login \(shown) --method otp --email ADDRESS"
+            "No sign-in for \(shown) is waiting for a code. To begin one: "
+                + "\(shown: "ringback login \(shown) --method otp --email ADDRESS")"
         )
     }
 }

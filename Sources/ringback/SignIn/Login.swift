@@ -117,7 +117,7 @@ struct Login: ParsableCommand {
         let who = SignInRun.who(document)
         Output.line("\(Sanitizer.line(name)): already signed in as \(who)")
         showHints(name, document)
-        Output.note("To sign in again, run: ringback login \(Sanitizer.line(name)) --again")
+        Output.note("To sign in again, run: \(shown: "ringback login \(name) --again")")
     }
 
     private func showHints(_ name: String, _ document: JSON) {
@@ -174,7 +174,7 @@ struct Login: ParsableCommand {
         let list = try? calls.call(.listAccounts)["accounts"]?.array?.compactMap { $0["name"]?.string }
         error.detail = UnknownAccount.text(account, known: list ?? [])
         if RequestTarget.isAccountName(account) {
-            error.advice = "To add it: ringback account add \(account) --issuer URL --client-id ID"
+            error.advice = "To add it: \(shown: "ringback account add \(account) --issuer URL --client-id ID")"
         }
         return error
     }

@@ -1,18 +1,19 @@
 import Glibc
 import RingbackClient
+import Terminal
 
 /// Over SSH the browser is on another machine, while the callback goes to the loopback of this one. A forwarded port
 /// brings it here. The command is made of the connection's own values, and only of characters that no shell changes.
 enum SSHForwarding {
     /// What to run where the browser is: `ssh -L 4711:127.0.0.1:4711 ada@192.0.2.7`. Nil without an SSH connection, or
     /// for a callback that does not come to a port of this machine.
-    static func line(for redirectURI: String) -> String? {
+    static func line(for redirectURI: String) -> ShownCommand? {
         guard let connection = SocketPlace.variable("SSH_CONNECTION"), let user = userName() else { return nil }
         return line(for: redirectURI, connection: connection, user: user)
     }
 
     /// - Parameter connection: the client's address and port, the server's address and port.
-    static func line(for redirectURI: String, connection: String, user: String) -> String? {
+    static func line(for redirectURI: String, connection: String, user: String) -> ShownCommand? {
         let words = connection.split(separator: " ")
         guard words.count == 4, let callback = LoopbackURL(redirectURI), isPlain(user) else { return nil }
         var host = words[2]
@@ -21,8 +22,9 @@ enum SSHForwarding {
         guard isAddress(host), let port = UInt16(words[3]), port > 0 else { return nil }
         let target = callback.isIPv6 ? "[::1]" : "127.0.0.1"
         let own = callback.isIPv6 ? "[::1]:" : ""
-        return "ssh -L \(own)\(callback.port):\(target):\(callback.port) \(user)@\(host)"
-            + (port == 22 ? "" : " -p \(port)")
+        let forwarding = "\(own)\(callback.port):\(target):\(callback.port)"
+        return ShownCommand(
+            words: ["ssh", "-L", forwarding, "\(user)@\(host)"] + (port == 22 ? [] : ["-p", "\(port)"]))
     }
 
     /// An IPv4 or IPv6 address, the latter perhaps with a zone. If sshd runs on a pipe it knows no address, and says

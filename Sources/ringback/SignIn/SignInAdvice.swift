@@ -18,7 +18,7 @@ enum SignInAdvice {
         let name = Sanitizer.line(flow.account)
         let left = flow.expiresAt.map { ", \(TimeText.clock($0.secondsSince1970 - TimeText.now())) left" } ?? ""
         return "A sign-in to \(name) is in progress already, and this command has joined it\(left). To begin another: "
-            + "ringback login \(name) --replace"
+            + "\(shown: "ringback login \(name) --replace")"
     }
 
     /// True if the provider gives no device codes to this client, for whatever reason. Other methods may be possible.
@@ -37,30 +37,33 @@ enum SignInAdvice {
     static func withoutDevice(_ error: RingbackError, _ account: String) -> RingbackError {
         let isMissing = error.problem?.extensions["method"]?.string == "device"
         guard isMissing || [.providerError, .invalidProviderResponse].contains(error.kind) else { return error }
-        let name = Sanitizer.line(account)
         let reason = isMissing ? "" : "The provider may have no codes for this client. "
         return adding(
-            "\(reason)Sign in with a browser: ringback login \(name), or ringback login \(name) --no-browser where there "
-                + "is none.", to: error)
+            "\(reason)Sign in with a browser: \(shown: "ringback login \(account)"), or "
+                + "\(shown: "ringback login \(account) --no-browser") where there is none.", to: error)
     }
 
     /// Another user is signed in. `options` are ``SupabaseAdvice/options``.
-    static func switching(_ error: RingbackError, _ account: String, _ options: String = "") -> RingbackError {
-        let name = Sanitizer.line(account)
-        return adding("To replace the held session, run: ringback login \(name)\(options) --switch", to: error)
+    static func switching(_ error: RingbackError, _ account: String, _ options: ShownCommand = "")
+        -> RingbackError
+    {
+        adding(
+            "To replace the held session, run: \(shown: "ringback login \(account) \(options) --switch")", to: error)
     }
 
     /// Another sign-in is pending. `options` are ``SupabaseAdvice/options``: without them the command would begin yet
     /// another one.
-    static func replacing(_ error: RingbackError, _ account: String, _ options: String) -> RingbackError {
-        let name = Sanitizer.line(account)
-        return adding(
-            "Finish it, replace it (ringback login \(name)\(options) --replace), or run: ringback cancel \(name)",
+    static func replacing(_ error: RingbackError, _ account: String, _ options: ShownCommand)
+        -> RingbackError
+    {
+        adding(
+            "Finish it, replace it (\(shown: "ringback login \(account) \(options) --replace")), or run: "
+                + "\(shown: "ringback cancel \(account)")",
             to: error)
     }
 
     /// Advice for a sign-in that began and failed. A change of a signed-in user has no other methods.
-    static func advised(_ failure: RingbackError, of flow: Flow, _ options: String = "") -> RingbackError {
+    static func advised(_ failure: RingbackError, of flow: Flow, _ options: ShownCommand = "") -> RingbackError {
         switch failure.kind {
         case _ where flow.concernsHeldUser: failure
         case .stateConflict: switching(failure, flow.account, options)
@@ -73,7 +76,7 @@ enum SignInAdvice {
     static func elsewhere(_ failure: RingbackError, of flow: Flow) -> RingbackError {
         let failure = advised(failure, of: flow)
         guard !flow.concernsHeldUser, failure.advice == nil else { return failure }
-        return adding("To begin again, run: ringback login \(Sanitizer.line(flow.account))", to: failure)
+        return adding("To begin again, run: \(shown: "ringback login \(flow.account)")", to: failure)
     }
 
     static func adding(_ sentence: String, to error: RingbackError) -> RingbackError {

@@ -24,7 +24,7 @@ enum SignInGuide {
             let forwarding = SSHForwarding.line(for: redirectURI).map { line in
                 """
                 The callback goes to this machine. For a browser on another machine, first run there:
-                  \(line)
+                  \(shown: line)
                 """
             }
             let way =
@@ -41,7 +41,7 @@ enum SignInGuide {
         default:
             return [
                 "A browser on this machine delivers the callback itself, if the desktop knows \(scheme): "
-                    + "links (ringback scheme register \(scheme)).",
+                    + "links (\(shown: "ringback scheme register \(scheme)")).",
                 handOver(
                     "A browser on another machine cannot open that link, which is the callback URL. Firefox shows it in "
                         + "the address line, Chromium in the console of its developer tools (F12).", takesPaste),

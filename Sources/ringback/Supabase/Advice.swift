@@ -16,27 +16,27 @@ struct SupabaseAdvice {
             return SignInAdvice.adding(advice, to: error)
         }
         guard let (reason, command) = next(after: error) else { return error }
-        return SignInAdvice.adding("\(reason), run: ringback \(command)", to: error)
+        return SignInAdvice.adding("\(reason), run: \(shown: command)", to: error)
     }
 
     /// What to add to a sign-in that lacks a field, which the account's configuration may hold instead.
     private func missing(_ field: String?) -> String? {
         guard let field, fields[field] == nil else { return nil }
-        let name = Sanitizer.line(account)
         switch (field, method) {
         case ("oauth_provider", "browser"):
             return
-                "Choose the method on a page: ringback login \(name) --page. Or name it: ringback login \(name) --with "
-                + "PROVIDER, or ringback login \(name) --method password --email ADDRESS"
+                "Choose the method on a page: \(shown: "ringback login \(account) --page"). Or name it: "
+                + "\(shown: "ringback login \(account) --with PROVIDER"), or "
+                + "\(shown: "ringback login \(account) --method password --email ADDRESS")"
         case ("id_token", "id_token"):
             return
-                "Pass one: ringback login \(name) --method id_token --with PROVIDER; or name an account: ringback "
-                + "login \(name) --from ACCOUNT"
+                "Pass one: \(shown: "ringback login \(account) --method id_token --with PROVIDER"); or name an account: "
+                + "\(shown: "ringback login \(account) --from ACCOUNT")"
         default: return nil
         }
     }
 
-    private func next(after error: RingbackError) -> (reason: String, command: String)? {
+    private func next(after error: RingbackError) -> (reason: String, command: ShownCommand)? {
         let word = error.problem?.extensions["provider_code"]?.string
         switch (word ?? error.kind.rawValue, method) {
         case ("email_not_confirmed", _): return login("To confirm it by a code", "otp")
@@ -51,30 +51,31 @@ struct SupabaseAdvice {
             return login("To sign up", "sign_up")
         case ("invalid_credentials", "password"):
             guard let email else { return login("To sign in by a code", "otp") }
-            let name = Sanitizer.line(account)
-            return ("If the password is forgotten", "supabase reset-password \(name) --email \(Shell.sh.quoted(email))")
+            return (
+                "If the password is forgotten",
+                ShownCommand("ringback supabase reset-password \(account) --email=\(email)")
+            )
         case ("identity_already_exists", nil):
             guard let provider = text("oauth_provider") else { return nil }
-            let name = Sanitizer.line(account)
-            return ("To sign in with it instead", "login \(name) --with \(Shell.sh.quoted(provider)) --switch")
+            return (
+                "To sign in with it instead", ShownCommand("ringback login \(account) --with=\(provider) --switch")
+            )
         default:
-            guard error.recovery == .signIn, error.advice == nil, !options.isEmpty else { return nil }
-            return ("To begin again", "login \(Sanitizer.line(account))\(options)")
+            guard error.recovery == .signIn, error.advice == nil, options != "" else { return nil }
+            return ("To begin again", ShownCommand("ringback login \(account) \(options)"))
         }
     }
 
-    /// The options that made this sign-in what it was, as they were typed, with a space before each. An account at a
+    /// The options that made this sign-in what it was, as they were typed. An account at a
     /// project has many methods, and its configuration mostly names none. Empty if the configuration says everything.
-    var options: String {
+    var options: ShownCommand {
         guard let method else { return "" }
-        var options = method == "browser" ? "" : " --method \(method)"
-        for (name, option) in SupabaseAdvice.repeated {
-            text(name).map { options += " --\(option) \(Shell.sh.quoted($0))" }
-        }
+        var options = method == "browser" ? [] : ["--method=\(method)"]
+        for (name, option) in SupabaseAdvice.repeated { text(name).map { options.append("--\(option)=\($0)") } }
         // A session that was not to be stored must not be stored the second time.
-        for (name, option) in [("persist", "no-persist"), ("create_user", "no-create-user")]
-        where fields[name]?.bool == false { options += " --\(option)" }
-        return options
+        for (name, option) in [("persist", "--no-persist"), ("create_user", "--no-create-user")]
+        where fields[name]?.bool == false { options.append(option) }
+        return ShownCommand(words: options)
     }
 
     /// Fields that are options of `login`.
@@ -87,10 +88,9 @@ struct SupabaseAdvice {
     private var method: String? { text("method") }
     private var email: String? { text("email") }
 
-    private func login(_ reason: String, _ method: String) -> (String, String)? {
-        let who =
-            email.map { "--email \(Shell.sh.quoted($0))" } ?? text("phone").map { "--phone \(Shell.sh.quoted($0))" }
-        return who.map { (reason, "login \(Sanitizer.line(account)) --method \(method) \($0)") }
+    private func login(_ reason: String, _ method: String) -> (String, ShownCommand)? {
+        let who: ShownCommand? = email.map { "--email=\($0)" } ?? text("phone").map { "--phone=\($0)" }
+        return who.map { (reason, ShownCommand("ringback login \(account) --method=\(method) \($0)")) }
     }
 
     private func text(_ name: String) -> String? { fields[name]?.string.map { Sanitizer.line($0) } }

@@ -18,6 +18,6 @@ enum Assurance {
             return nil
         }
         return "A second factor must still be verified (\(Sanitizer.line(level)), needs \(Sanitizer.line(next))). "
-            + "Run: ringback supabase verify-factor \(Sanitizer.line(name))"
+            + "Run: \(shown: "ringback supabase verify-factor \(name)")"
     }
 }

@@ -42,7 +42,7 @@ struct SupabaseRevokeConsent: SupabaseRemoval {
             again. Its access tokens are valid until they expire.
             """)
     static let endpoint = Endpoint.revokeConsent
-    static let list = "ringback supabase consents"
+    static let list: ShownCommand = "ringback supabase consents"
 
     @Argument(help: "The account.", completion: Completions.accounts)
     var account: String

@@ -2,6 +2,7 @@ import ArgumentParser
 import RingbackAPI
 import RingbackClient
 import StrictJSON
+import Terminal
 
 struct SupabaseReauthenticate: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -20,7 +21,7 @@ struct SupabaseReauthenticate: ParsableCommand {
             let answer = try daemon.calls().project(.reauthenticate, account, body: JSONObject())
             guard !json.isWanted else { return Output.json(answer) }
             Output.line(
-                "A code was sent. Then: ringback supabase update-user \(account) --password --nonce-fd 0")
+                "A code was sent. Then: \(shown: "ringback supabase update-user \(account) --password --nonce-fd 0")")
         }
     }
 }

@@ -8,7 +8,7 @@ import Terminal
 protocol SupabaseRemoval: ParsableCommand {
     static var endpoint: Endpoint { get }
     /// The command that lists identifiers, without the account.
-    static var list: String { get }
+    static var list: ShownCommand { get }
     var account: String { get }
     var id: String { get }
     var json: JSONOption { get }
@@ -26,7 +26,7 @@ extension SupabaseRemoval {
             do throws(RingbackError) {
                 answer = try daemon.calls().project(Self.endpoint, account, id)
             } catch {
-                throw IdentifierHint.explained(error, see: "\(Self.list) \(account)")
+                throw IdentifierHint.explained(error, see: ShownCommand("\(Self.list) \(account)"))
             }
             if json.isWanted { Output.json(answer) } else { try show(answer) }
         }
@@ -38,7 +38,7 @@ struct SupabaseRemoveFactor: SupabaseRemoval {
         commandName: "remove-factor", abstract: "Remove a second factor.",
         discussion: "Removing a verified one needs a session of the second level.")
     static let endpoint = Endpoint.removeFactor
-    static let list = "ringback supabase factors"
+    static let list: ShownCommand = "ringback supabase factors"
 
     @Argument(help: "The account.", completion: Completions.accounts)
     var account: String
@@ -55,7 +55,7 @@ struct SupabaseRemovePasskey: SupabaseRemoval {
         commandName: "remove-passkey", abstract: "Remove a passkey: it cannot be used for sign-ins any more.",
         discussion: "If the user has a second factor, this needs a session of the second level.")
     static let endpoint = Endpoint.removePasskey
-    static let list = "ringback supabase passkeys"
+    static let list: ShownCommand = "ringback supabase passkeys"
 
     @Argument(help: "The account.", completion: Completions.accounts)
     var account: String
@@ -72,7 +72,7 @@ struct SupabaseUnlink: SupabaseRemoval {
         commandName: "unlink", abstract: "Unlink a provider's account from the user.",
         discussion: "The last one cannot be unlinked: the user could not sign in any more.")
     static let endpoint = Endpoint.unlinkIdentity
-    static let list = "ringback supabase identities"
+    static let list: ShownCommand = "ringback supabase identities"
 
     @Argument(help: "The account.", completion: Completions.accounts)
     var account: String

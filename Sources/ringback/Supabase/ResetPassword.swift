@@ -70,17 +70,20 @@ struct SupabaseResetPassword: ParsableCommand {
 
     /// What to do after a recovery that ended without a new password.
     static func later(_ account: String) -> String {
-        "To choose a password: ringback supabase update-user \(Sanitizer.line(account)) --password"
+        "To choose a password: \(shown: "ringback supabase update-user \(account) --password")"
+    }
+
+    private static func withFactor(_ account: String) -> String {
+        "To choose the password: \(shown: "ringback supabase verify-factor \(account)"), then "
+            + "\(shown: "ringback supabase update-user \(account) --password")"
     }
 
     /// The user is signed in already, and another recovery would begin anew, also with the second factor.
     private func advised(_ error: RingbackError) -> RingbackError {
-        let name = Sanitizer.line(account)
         let needsFactor = error.problem?.extensions["provider_code"]?.string == "insufficient_aal"
         var error = SupabaseUpdateUser.explained(error, account)
         if needsFactor || error.advice == nil {
-            let factor = needsFactor ? "ringback supabase verify-factor \(name), then " : ""
-            error.advice = "To choose the password: \(factor)ringback supabase update-user \(name) --password"
+            error.advice = needsFactor ? SupabaseResetPassword.withFactor(account) : SupabaseResetPassword.later(account)
         }
         return error
     }
@@ -106,11 +109,8 @@ struct SupabaseResetPassword: ParsableCommand {
             return try proof.give(factor, channel: nil)
         } catch {
             guard error.kind == .cancelled, !isAsking, !input.interruption.isInterrupted else {
-                let name = Sanitizer.line(account)
                 var error = error
-                error.advice =
-                    "To choose the password: ringback supabase verify-factor \(name), then ringback supabase "
-                    + "update-user \(name) --password"
+                error.advice = SupabaseResetPassword.withFactor(account)
                 throw error
             }
             return recovered

@@ -2,6 +2,7 @@ import ArgumentParser
 import RingbackAPI
 import RingbackClient
 import StrictJSON
+import Terminal
 
 struct SupabaseUpdateUser: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -98,7 +99,7 @@ struct SupabaseUpdateUser: ParsableCommand {
         if json.isWanted { Output.json(answer) } else { SupabaseUser.show(answer["user"] ?? .null) }
     }
 
-    private var later: String { "It waits for its code. To confirm it: ringback verify \(account)" }
+    private var later: String { "It waits for its code. To confirm it: \(shown: "ringback verify \(account)")" }
 
     private func confirm(_ flow: Flow, _ interruption: Interruption) throws(RingbackError) {
         let calls = try daemon.calls(interruption)
@@ -131,13 +132,13 @@ struct SupabaseUpdateUser: ParsableCommand {
         var error = error
         switch error.problem?.extensions["provider_code"]?.string {
         case "reauthentication_needed":
-            error.advice = "To have a code sent, run: ringback supabase reauthenticate \(account)"
+            error.advice = "To have a code sent, run: \(shown: "ringback supabase reauthenticate \(account)")"
             // Signing in again would do as well, but one advice is enough.
             error.userMessage = nil
             error.recovery = .none
         case "insufficient_aal":
             error.advice =
-                "Run: ringback supabase verify-factor \(account), then repeat this command."
+                "Run: \(shown: "ringback supabase verify-factor \(account)"), then repeat this command."
         default: break
         }
         return error

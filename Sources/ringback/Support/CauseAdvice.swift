@@ -10,12 +10,12 @@ enum CauseAdvice {
     ///
     /// - Parameter members: of a problem document, of the vault in a status, or of a check.
     static func sentence(_ members: JSONObject) -> String? {
-        if let command = remedy(members) { return "Run: \(command)" }
+        if let command = remedy(members) { return "Run: \(shown: command)" }
         guard let cause = members.cause else { return nil }
         let name = members["account"]?.string.flatMap { RequestTarget.isAccountName($0) ? $0 : nil } ?? "ACCOUNT"
         switch cause {
-        case .signInPending: return "Finish it, or run: ringback cancel \(name)"
-        case .migrationPending: return "When they are moved, run: ringback migrate-user \(name) --done"
+        case .signInPending: return "Finish it, or run: \(shown: "ringback cancel \(name)")"
+        case .migrationPending: return "When they are moved, run: \(shown: "ringback migrate-user \(name) --done")"
         case .keySourceDiffers: return keySource(members)
         case .notJoined: return "Run: ringback vault join"
         case .noHostsKey: return "Run ringback vault join here, and on a host that has the key what it says."
@@ -24,7 +24,7 @@ enum CauseAdvice {
     }
 
     /// The command that makes a path safe, if a path is what is wrong.
-    static func remedy(_ members: JSONObject) -> String? {
+    static func remedy(_ members: JSONObject) -> ShownCommand? {
         guard let remedy = members.cause.flatMap({ PathRemedy(rawValue: $0.rawValue) }),
             let path = members["path"]?.string
         else {
@@ -39,11 +39,11 @@ enum CauseAdvice {
         guard let recorded = members["key_source"]?.string.map({ Sanitizer.line($0) }),
             let configured = members["other_key_source"]?.string.map({ Sanitizer.line($0) })
         else { return nil }
-        let move = "ringback vault rekey --key-source \(configured)"
+        let move = ShownCommand("ringback vault rekey --key-source=\(configured)")
         return recorded == "passphrase"
-            ? "To move it, set key_source = \"passphrase\", start the daemon anew, run ringback unlock and \(move), and "
+            ? "To move it, set key_source = \"passphrase\", start the daemon anew, run ringback unlock and \(shown: move), and "
                 + "set key_source back."
-            : "To move it, run: \(move); or set key_source to \"\(recorded)\" or \"auto\" and start the daemon anew."
+            : "To move it, run: \(shown: move); or set key_source to \"\(recorded)\" or \"auto\" and start the daemon anew."
     }
 }
 

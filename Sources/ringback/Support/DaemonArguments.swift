@@ -1,4 +1,5 @@
 import RingbackClient
+import Terminal
 
 /// How the daemon was started that runs, if no unit of systemd's started it: its command line, as the kernel shows it.
 struct DaemonArguments {
@@ -34,9 +35,9 @@ struct DaemonArguments {
     /// The command that starts it again.
     ///
     /// - Parameter socket: where the daemon listens, if that was stated here. A daemon takes it from `RINGBACK_SOCK` too.
-    func command(listeningAt socket: String?) -> String {
+    func command(listeningAt socket: String?) -> ShownCommand {
         let isStated = words.contains { $0 == "--socket" || $0.hasPrefix("--socket=") }
         let more = isStated ? [] : socket.map { ["--socket", $0] } ?? []
-        return (words + more).map { Shell.sh.quoted($0) }.joined(separator: " ")
+        return ShownCommand(words: words + more)
     }
 }

@@ -1,5 +1,6 @@
 import RingbackClient
 import StrictJSON
+import Terminal
 
 /// The running daemon, compared with this program. An upgrade does not restart daemons, so the two may be built from
 /// different commits.
@@ -35,10 +36,10 @@ struct DaemonBuild {
 
     /// How the daemon is restarted: the command, or, where none can be known, a sentence.
     enum Restart {
-        case command(String)
+        case command(ShownCommand)
         case advice(String)
 
-        var command: String? { if case .command(let command) = self { command } else { nil } }
+        var command: ShownCommand? { if case .command(let command) = self { command } else { nil } }
         var advice: String? { if case .advice(let advice) = self { advice } else { nil } }
     }
 
@@ -48,16 +49,16 @@ struct DaemonBuild {
         guard !isRestricted, let pid = status.pid else { return nil }
         let question = ["systemctl", "--user", "show", DoctorExamination.service, "--property=MainPID"]
         if let answer = Tool.run(question), answer.status == 0, answer.line == "MainPID=\(pid)" {
-            return .command("systemctl --user restart \(DoctorExamination.service)")
+            return .command(ShownCommand("systemctl --user restart \(DoctorExamination.service)"))
         }
         guard let arguments = DaemonArguments(of: pid) else {
             return .advice("Restart it where it runs; there its pid is \(pid).")
         }
         if arguments.isOfProgram { return .advice("It belongs to the program that started it: restart that program.") }
-        let command =
-            "kill \(pid) && tail --pid=\(pid) -f /dev/null && \(arguments.command(listeningAt: socket)) &"
+        let command = ShownCommand(
+            "kill \(pid) && tail --pid=\(pid) -f /dev/null && \(arguments.command(listeningAt: socket)) &")
         return arguments.isAbsolute
-            ? .command(command) : .advice("To restart it, in the directory where it was started: \(command)")
+            ? .command(command) : .advice("To restart it, in the directory where it was started: \(shown: command)")
     }
 
     private static func name(_ version: String, _ build: String?) -> String {

@@ -16,7 +16,7 @@ struct Failure {
     func show() { for line in lines { Output.note(line) } }
 
     var lines: [String] {
-        let text = Sanitizer.line(said, limit: 1_000)
+        let text = said
         let subject = account.map { Sanitizer.line($0) }
         var lines = ["ringback: " + (subject.map { text.contains($0) ? text : "\($0): \(text)" } ?? text)]
         // For an expired flow the detail says more than the message for the user.
@@ -38,9 +38,11 @@ struct Failure {
 
     /// What failed, and the verb's own advice.
     private var said: String {
-        guard let advice = error.advice else { return error.detail }
-        let isSentence = error.detail.last.map { ".!?”".contains($0) } ?? true
-        return error.detail + (isSentence ? " " : ". ") + advice
+        let detail = Sanitizer.line(error.detail, limit: 1_000)
+        guard let advice = error.advice else { return detail }
+        let isSentence = detail.last.map { ".!?”".contains($0) } ?? true
+        // A command in it must not be cut.
+        return detail + (isSentence ? " " : ". ") + Sanitizer.line(advice, limit: 16_384)
     }
 
     /// What to type or wait for; nil if nothing is known to help.
@@ -58,8 +60,8 @@ struct Failure {
         // These last until a setting or the proxy is changed.
         case .providerUnreachable
         where [.proxyFailed, .untrusted, .wrongScheme].contains(error.problem?.extensions.cause):
-            guard let culprit, RequestTarget.isAccountName(culprit) else { return nil }
-            return "Run: ringback doctor \(culprit)"
+            guard let culprit, RequestTarget.isAccountName(account) else { return nil }
+            return "Run: \(shown: "ringback doctor \(culprit)")"
         case .invalidConfiguration where error.problem?.extensions["credential"]?.string != nil:
             let name = Sanitizer.line(error.problem?.extensions["credential"]?.string ?? "")
             return "Start the daemon with --credential-fd \(name)=N, or as a unit with LoadCredential=\(name):PATH."
@@ -81,19 +83,19 @@ struct Failure {
         if error.kind == "provider_error", !isElsewhere, error.problem?.extensions["setting"] != nil, let culprit,
             RequestTarget.isAccountName(culprit)
         {
-            return "To change it: ringback account edit \(culprit)"
+            return "To change it: \(shown: "ringback account edit \(culprit)")"
         }
         guard let command else { return nil }
         // A provider that refuses the client or its redirect URI says so on its page, and sends no callback.
         if error.kind == .flowExpired, let account, loginCommand != nil {
-            return "Run: \(command) (or, if the page showed an error: ringback doctor \(account))"
+            return "Run: \(shown: command) (or, if the page showed an error: \(shown: "ringback doctor \(account)"))"
         }
         // Where an exposed socket is used, these commands have no effect.
-        return isElsewhere ? "\(Elsewhere.place) \(command)" : "Run: \(command)"
+        return isElsewhere ? "\(Elsewhere.place) \(shown: command)" : "Run: \(shown: command)"
     }
 
     /// The command that helps.
-    private var command: String? {
+    var command: ShownCommand? {
         let isElsewhere = error.problem?.extensions["exposed_socket"] != nil
         switch error.kind {
         case .accountNotFound: return isElsewhere ? nil : "ringback accounts"
@@ -108,23 +110,24 @@ struct Failure {
             // The checked configuration is not in a file, so `config check` would find nothing.
             case _ where members["draft"] == true: return nil
             case .registeredSecret:
-                return "ringback account add \(culprit ?? "NAME") --issuer URL --register --replace"
+                return ShownCommand(
+                    "ringback account add \(culprit ?? "NAME") --issuer URL --register --replace")
             // A mistake in the files has its place; anything else was found when the account was used.
             default:
                 guard members["errors"] == nil, let culprit, RequestTarget.isAccountName(culprit) else {
                     return "ringback config check"
                 }
-                return "ringback doctor \(culprit)"
+                return ShownCommand("ringback doctor \(culprit)")
             }
         default: return loginCommand
         }
     }
 
     /// The command for a new sign-in, if that helps.
-    private var loginCommand: String? {
+    private var loginCommand: ShownCommand? {
         let name = account ?? error.problem?.extensions["account"]?.string
         guard error.recovery == .signIn, let name, RequestTarget.isAccountName(name) else { return nil }
-        return "ringback login \(name)"
+        return ShownCommand("ringback login \(name)")
     }
 
     /// The settings for which a command of its own helps.
@@ -149,17 +152,17 @@ struct Failure {
             if let line = entry["line"]?.integer { place += ":\(line)" }
             var key = entry["key"]?.string.map { $0.isEmpty ? "" : "\($0): " } ?? ""
             if let option = entry["place"]?.string { (place, key) = (option.isEmpty ? "account" : option, "") }
-            let command = command(for: entry).map { ": \($0)" } ?? ""
-            return Sanitizer.line("\(place): \(key)\(entry["message"]?.string ?? "")\(command)", limit: 600)
+            let command = command(for: entry).map { ": \(shown: $0)" } ?? ""
+            return Sanitizer.line("\(place): \(key)\(entry["message"]?.string ?? "")", limit: 600) + command
         }
     }
 
-    private static func command(for mistake: JSON) -> String? {
+    private static func command(for mistake: JSON) -> ShownCommand? {
         guard let members = mistake.object else { return nil }
         if members.cause == .nameTaken, let socket = members["socket"]?.string,
             RequestTarget.isAccountName(socket)
         {
-            return "ringback expose revoke \(socket)"
+            return ShownCommand("ringback expose revoke \(socket)")
         }
         return CauseAdvice.remedy(members)
     }

@@ -36,6 +36,8 @@ struct RunningDaemon {
         while kill(pid, 0) == 0, program == path, ContinuousClock.now < end { poll(nil, 0, 20) }
         let isOver = program != path
         Output.note(
-            isOver ? "ended the daemon (pid \(pid))" : "ringback: the daemon (pid \(pid)) does not end: kill \(pid)")
+            isOver
+                ? "ended the daemon (pid \(pid))"
+                : "ringback: the daemon (pid \(pid)) does not end: \(shown: "kill \(pid)")")
     }
 }

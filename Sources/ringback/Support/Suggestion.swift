@@ -9,15 +9,19 @@ struct Suggestion: Equatable {
     /// The words as they were typed, up to the unknown one.
     let typed: [String]
     /// The whole command to type instead; nil if none is near.
-    let command: String?
+    let command: ShownCommand?
 
     /// What is printed on standard error.
     var lines: [String] {
         let shown = Sanitizer.line(typed.joined(separator: " "), limit: 120)
-        let group = typed.dropLast().joined(separator: " ")
-        let help = "ringback \(group.isEmpty ? "" : group + " ")--help"
-        guard let command else { return ["ringback: There is no verb “\(shown)”. For a list of verbs, run: \(help)"] }
-        return ["ringback: There is no verb “\(shown)”. Did you mean: \(command)", "For a list of verbs, run: \(help)"]
+        let help = ShownCommand("ringback \(ShownCommand(words: Array(typed.dropLast()))) --help")
+        guard let command else {
+            return ["ringback: There is no verb “\(shown)”. For a list of verbs, run: \(shown: help)"]
+        }
+        return [
+            "ringback: There is no verb “\(shown)”. Did you mean: \(shown: command)",
+            "For a list of verbs, run: \(shown: help)",
+        ]
     }
 
     /// The mistake in a command line; nil where every word that has to be a verb is one.
@@ -43,7 +47,7 @@ struct Suggestion: Equatable {
 
     private static func meant(
         _ typed: [String], _ rest: [String], _ children: [any ParsableCommand.Type]
-    ) -> String? {
+    ) -> ShownCommand? {
         let words = typed.map { $0.lowercased() }
         let last = words.last ?? ""
         // `auth login`, as some programs have it: the verb follows its group.
@@ -83,16 +87,16 @@ struct Suggestion: Equatable {
     }
 
     /// The command with the one word that was typed behind the verb, in the place of an account's name.
-    private static func filled(_ command: String, _ rest: [String]) -> String {
-        guard rest.count == 1, let name = rest.first, RequestTarget.isAccountName(name) else { return command }
-        let words = command.split(separator: " ").map { ["ACCOUNT", "NAME"].contains($0) ? name : String($0) }
-        return words.joined(separator: " ")
+    private static func filled(_ command: String, _ rest: [String]) -> ShownCommand {
+        let name = rest.count == 1 ? rest.first.flatMap { RequestTarget.isAccountName($0) ? $0 : nil } : nil
+        return ShownCommand(
+            words: command.split(separator: " ").map { word in
+                name.flatMap { ["ACCOUNT", "NAME"].contains(word) ? $0 : nil } ?? String(word)
+            })
     }
 
     /// The command, followed by what came after the unknown word.
-    private static func line(_ words: [String]) -> String {
-        Sanitizer.line((["ringback"] + words.map { Shell.sh.quoted($0) }).joined(separator: " "), limit: 300)
-    }
+    private static func line(_ words: [String]) -> ShownCommand { ShownCommand(words: ["ringback"] + words) }
 
     /// Verbs of other programs, and the commands for them here.
     static let synonyms: [String: String] = {

@@ -2,6 +2,7 @@ import ArgumentParser
 import Glibc
 import RingbackClient
 import StrictJSON
+import Terminal
 
 struct Exec: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -40,7 +41,7 @@ struct Exec: ParsableCommand {
 
     func validate() throws {
         guard let program = command.first, !program.isEmpty else {
-            throw ValidationError("Name the command after --: ringback exec \(account) -- CMD.")
+            throw ValidationError("Name the command after --: \(shown: "ringback exec \(account) -- CMD").")
         }
         if let variable, !ExecToken.isVariable(variable) {
             throw ValidationError("--env must be a variable's name: letters, digits and _, not a digit first.")

@@ -13,7 +13,7 @@ private let allowed: [String: Set<String>] = [
     "DesktopBus": ["CSystemd", "COpenSSL", "Cryptography", "Encodings", "Secrets"],
     "PostgresClient": ["CPostgres", "CLinux", "Secrets"],
     "Launcher": ["CLinux", "DesktopBus", "Secrets", "StrictJSON"],
-    "MCPBridge": ["RingbackClient", "HTTPMessages", "Encodings", "StrictJSON"],
+    "MCPBridge": ["RingbackClient", "HTTPMessages", "Encodings", "StrictJSON", "Terminal"],
     "OAuth": ["Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"],
     "SupabaseAuth": ["OAuth", "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"],
     "SignInPage": ["Cryptography", "Encodings", "HTTPMessages", "Secrets"],
@@ -37,7 +37,7 @@ private let allowed: [String: Set<String>] = [
         "HTTPMessages", "Secrets", "StrictJSON",
     ],
     "DeepLinks": ["BrokerCore", "HTTPMessages", "Secrets"],
-    "DesktopNotices": ["BrokerCore", "DesktopBus", "HTTPMessages", "StrictJSON"],
+    "DesktopNotices": ["BrokerCore", "DesktopBus", "HTTPMessages", "StrictJSON", "Terminal"],
     "KeptFiles": [
         "BrokerCore", "SessionVault", "Adapters", "CLinux", "Cryptography", "Encodings", "Secrets", "StrictJSON",
     ],

@@ -127,7 +127,7 @@ import Testing
             try stage.write(configuration: Self.configuration("key_source = \"key-file\""))
             try await stage.startDaemon()
             try await expectLocked(
-                stage, "key_source", command: "run ringback unlock and ringback vault rekey --key-source key-file")
+                stage, "key_source", command: "run ringback unlock and ringback vault rekey --key-source=key-file")
         }
     }
 
@@ -145,7 +145,7 @@ import Testing
             _ = try await stage.stopDaemon()
             try await stage.startDaemon()
             try await expectLocked(
-                stage, "key_source", command: "run: ringback vault rekey --key-source passphrase")
+                stage, "key_source", command: "run: ringback vault rekey --key-source=passphrase")
             let status = try await status(stage)
             #expect(status["cause"] == "key_source_differs" && status["other_key_source"] == "passphrase")
             for wrong in [["vault", "rekey"], ["vault", "rekey", "auto", "--key-source", "auto"]] {

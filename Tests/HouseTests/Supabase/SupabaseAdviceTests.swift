@@ -64,7 +64,7 @@ import Testing
         try await play { stage in
             let line = try await line(
                 stage, after: ["login", "app", "--method", "password", "--email", "new+1@example.org"])
-            #expect(line == "ringback login app --method otp --email new+1@example.org")
+            #expect(line == "ringback login app --method=otp --email=new+1@example.org")
             let mail = try await confirm(line, stage)
             #expect(mail.status == 0 && mail.out == "Signed in to app as new+1@example.org\n", "\(mail)")
             #expect(try await stage.ringback("logout", "app").status == 0)
@@ -74,7 +74,7 @@ import Testing
             #expect(try await stage.ringback("logout", "app").status == 0)
             let other = try await self.line(
                 stage, after: ["login", "app", "--method", "password", "--phone", "+4915112345679"])
-            #expect(other == "ringback login app --method otp --phone +4915112345679")
+            #expect(other == "ringback login app --method=otp --phone=+4915112345679")
             let message = try await confirm(other, stage, "messages")
             #expect(message.status == 0, "\(message)")
         }
@@ -86,7 +86,7 @@ import Testing
             if saysSo { try await stage.setProject(["autoconfirm": true]) }
             for who in [["--email", "mira@example.org"], ["--phone", "+4915112345678"]] {
                 let line = try await line(stage, after: ["login", "app", "--method", "sign_up"] + who)
-                #expect(line == "ringback login app --method password \(who.joined(separator: " "))")
+                #expect(line == "ringback login app --method=password \(who.joined(separator: "="))")
                 let login = try await run(line, stage, stdin: "secret12\n")
                 #expect(login.status == 0 && login.out == "Signed in to app as \(who[1])\n", "\(login)")
                 #expect(try await stage.ringback("logout", "app").status == 0)
@@ -99,7 +99,7 @@ import Testing
             let forgotten = try await line(
                 stage, after: ["login", "app", "--method", "password", "--email", "mira@example.org"],
                 stdin: "wrong123\n")
-            #expect(forgotten == "ringback supabase reset-password app --email mira@example.org")
+            #expect(forgotten == "ringback supabase reset-password app --email=mira@example.org")
             let reset = try stage.terminal(
                 "supabase", "reset-password", "app", "--email", "mira@example.org")
             try await reset.shows("sends another): ")
@@ -111,7 +111,7 @@ import Testing
             try await stage.setProject(["autoconfirm": true])
             let unknown = try await line(
                 stage, after: ["login", "app", "--method", "otp", "--email", "eve@example.org", "--no-create-user"])
-            #expect(unknown == "ringback login app --method sign_up --email eve@example.org")
+            #expect(unknown == "ringback login app --method=sign_up --email=eve@example.org")
             let login = try await run(unknown, stage, stdin: "secret12\n")
             #expect(login.status == 0 && login.out == "Signed in to app as eve@example.org\n", "\(login)")
         }
@@ -128,7 +128,7 @@ import Testing
             #expect(login.status == 0, "\(login)")
             let refused = try await stage.run(
                 "ringback", ["supabase", "link", "app", "--with", "github"], environment: browser)
-            #expect(refused.err.contains("run: ringback login app --with github --switch\n"), "\(refused)")
+            #expect(refused.err.contains("run: ringback login app --with=github --switch\n"), "\(refused)")
             let other = try await stage.run(
                 "ringback", ["login", "app", "--with", "github", "--switch"], environment: browser)
             #expect(other.status == 0 && other.out == "Signed in to app as alice@example.org\n", "\(other)")
@@ -143,7 +143,7 @@ import Testing
                 environment: ["BROWSER": "true"])
             #expect(late.status == 6, "\(late)")
             #expect(
-                late.err.hasSuffix("To begin again, run: ringback login app --with github --no-persist\n"), "\(late)")
+                late.err.hasSuffix("To begin again, run: ringback login app --with=github --no-persist\n"), "\(late)")
             #expect(
                 try await stage.ringback(
                     "login", "app", "--method", "password", "--email", "mira@example.org", stdin: "secret12\n"
@@ -153,7 +153,7 @@ import Testing
             #expect(other.status == 1, "\(other)")
             let line = try #require(
                 other.err.split(separator: "To replace the held session, run: ").dropFirst().first, "\(other)")
-            #expect(line.hasPrefix("ringback login app --with github --switch\n"), "\(other)")
+            #expect(line.hasPrefix("ringback login app --with=github --switch\n"), "\(other)")
             let login = try await stage.run(
                 "/bin/sh", ["-c", String(line.prefix { $0 != "\n" })],
                 environment: browser.merging(["PATH": "\(Programs.directory):/usr/bin:/bin"]) { $1 })
@@ -171,7 +171,7 @@ import Testing
             #expect(second.status == 1 && second.out.isEmpty, "\(second)")
             let line = try #require(second.err.split(separator: "replace it (").dropFirst().first, "\(second)")
             let advised = String(line.prefix { $0 != ")" })
-            #expect(advised == "ringback login app --method otp --email new+1@example.org --replace", "\(second)")
+            #expect(advised == "ringback login app --method=otp --email=new+1@example.org --replace", "\(second)")
             let third = try await run(advised, stage, stdin: "")
             #expect(third.status == 4, "\(third)")
             let flows = try await stage.api("GET", "/v1/flows")["flows"]?.array ?? []

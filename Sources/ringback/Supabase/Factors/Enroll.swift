@@ -66,11 +66,10 @@ struct SupabaseEnroll: ParsableCommand {
             let enrolment = try FactorEnrolment(reading: document)
             if json.isWanted { Output.json(document) } else { show(enrolment) }
             let id = Sanitizer.line(enrolment.factor.id)
-            // The id comes from the project. It is quoted, since the line is for a shell.
-            let verify = "ringback supabase verify-factor \(account) \(Shell.sh.quoted(id))"
+            let verify = ShownCommand("ringback supabase verify-factor \(account) \(id)")
             guard !noVerify else {
                 if !json.isWanted { Output.line("Added \(id) to \(account)") }
-                return Output.note("Then verify the factor: \(verify)")
+                return Output.note("Then verify the factor: \(shown: verify)")
             }
             let proof = FactorProof(
                 account: account, calls: calls, input: SecretInput(interruption: interruption),
@@ -79,7 +78,7 @@ struct SupabaseEnroll: ParsableCommand {
                 let answer = try proof.give(enrolment.factor, channel: channel?.rawValue)
                 if json.isWanted { Output.json(answer) } else { Output.line("Added and verified \(id) of \(account)") }
             } catch {
-                Output.note("The factor waits to be verified: \(verify)")
+                Output.note("The factor waits to be verified: \(shown: verify)")
                 throw error
             }
         }

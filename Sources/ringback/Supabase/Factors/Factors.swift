@@ -21,7 +21,8 @@ struct SupabaseFactors: ParsableCommand {
             guard !json.isWanted else { return Output.json(answer) }
             let factors = try SupabaseFactors.read(answer)
             guard !factors.isEmpty else {
-                return Output.note("There is no second factor. To add one: ringback supabase enroll \(account)")
+                return Output.note(
+                    "There is no second factor. To add one: \(shown: "ringback supabase enroll \(account)")")
             }
             var table = Table(columns: ["TYPE", "NAME", "STATUS", "SINCE", "ID"])
             for factor in factors {

@@ -19,7 +19,8 @@ struct SupabasePasskeys: ParsableCommand {
             guard !json.isWanted else { return Output.json(answer) }
             let entries = answer["passkeys"]?.array ?? []
             guard !entries.isEmpty else {
-                return Output.note("There is no passkey. To add one: ringback supabase register-passkey \(account)")
+                return Output.note(
+                    "There is no passkey. To add one: \(shown: "ringback supabase register-passkey \(account)")")
             }
             var table = Table(columns: ["NAME", "SINCE", "LAST USED", "ID"])
             for entry in entries {

@@ -39,8 +39,7 @@ struct SupabaseRegisterPasskey: ParsableCommand {
             guard !json.isWanted else { return Output.json(answer) }
             let id = Sanitizer.line(try Passkey(reading: answer).id)
             Output.line("Added \(id)")
-            // The id comes from the project. It is quoted, so that a shell reads it as one word.
-            Output.note("To name it: ringback supabase rename-passkey \(account) \(Shell.sh.quoted(id)) NAME")
+            Output.note("To name it: \(shown: "ringback supabase rename-passkey \(account) \(id) NAME")")
         }
     }
 }

@@ -28,7 +28,7 @@ struct SupabaseRenamePasskey: ParsableCommand {
             do throws(RingbackError) {
                 answer = try daemon.calls().renamePasskey(account, passkey, to: name)
             } catch {
-                throw IdentifierHint.explained(error, see: "ringback supabase passkeys \(account)")
+                throw IdentifierHint.explained(error, see: ShownCommand("ringback supabase passkeys \(account)"))
             }
             guard !json.isWanted else { return Output.json(answer) }
             let known = try Passkey(reading: answer)

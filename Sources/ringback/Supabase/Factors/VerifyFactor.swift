@@ -55,7 +55,8 @@ struct SupabaseVerifyFactor: ParsableCommand {
             guard let known = factors.first(where: { $0.id == factor }) else {
                 throw RingbackError(
                     "not_found",
-                    "\(account) has no factor “\(Sanitizer.line(factor))”. Run: ringback supabase factors \(account)")
+                    "\(account) has no factor “\(Sanitizer.line(factor))”. Run: "
+                        + "\(shown: "ringback supabase factors \(account)")")
             }
             return known
         }
@@ -65,8 +66,9 @@ struct SupabaseVerifyFactor: ParsableCommand {
             throw RingbackError(
                 "not_found",
                 choice.isEmpty
-                    ? "\(account) has no second factor. To add one: ringback supabase enroll \(account)"
-                    : "\(account) has \(choice.count) factors: name one. Run: ringback supabase factors \(account)")
+                    ? "\(account) has no second factor. To add one: \(shown: "ringback supabase enroll \(account)")"
+                    : "\(account) has \(choice.count) factors: name one. Run: "
+                        + "\(shown: "ringback supabase factors \(account)")")
         }
         return only
     }

@@ -1,6 +1,8 @@
 // The rule: the script runs completely or not at all, and running it again removes nothing. Whatever it makes is either
 // created once, or replaced by the same.
 
+import Terminal
+
 /// The SQL of a profile table: one row for each user of a Supabase project.
 ///
 /// Its parts are in files of their own. All names in the functions are qualified, and their search path is fixed with
@@ -59,7 +61,7 @@ struct ProfileScript {
         """
         -- Profiles of a Supabase project: a row of \(table) for each user in auth.users.
         --
-        -- Printed by: ringback supabase sql --table \(name)\(isFull ? " --full" : "")
+        -- Printed by: \(shown: "ringback supabase sql --table=\(name) \(isFull ? "--full" : "" as ShownCommand)")
         -- Run it in the dashboard's SQL editor, or hand it to psql -v ON_ERROR_STOP=1. It takes effect as a whole or
         -- not at all, and can be run again. PostgreSQL 14 or newer. Run for another table too, each table keeps its
         -- triggers, and the functions work on the table of the last run.

@@ -1,0 +1,87 @@
+// Attack: a server chooses a scope, a name or a URL so that the command that a user, or an AI tool, pastes into a shell
+// runs another one. So a command is this value, and not a string. A test finds strings that look like commands.
+
+/// A command that is shown to be pasted into a POSIX shell.
+///
+/// The literal is the command as it would be typed. Each value that is put in is one word, or the end of one
+/// (`--scopes=\(scopes)`), whatever is in it: it is quoted, and characters that are not visible become `?`. The value of
+/// an option follows its equals sign, since a word that begins with a dash would be an option itself.
+public struct ShownCommand: Sendable, Hashable, CustomStringConvertible, ExpressibleByStringInterpolation {
+    fileprivate struct Word: Sendable, Hashable {
+        /// As a shell reads it.
+        var text: String
+        /// A value that begins with a dash and is no option.
+        var isDashed = false
+    }
+
+    private let words: [Word]
+
+    /// The longest value, in Unicode scalars: a path.
+    private static let limit = 4_096
+
+    /// A command of the user's own words, such as those of a running process. Options among them stay options.
+    public init(words: [String]) {
+        self.words = words.map { Word(text: ShellWord.quoted(Sanitizer.line($0, limit: ShownCommand.limit))) }
+    }
+
+    public init(stringLiteral text: String) {
+        words = text.split(separator: " ").map { Word(text: String($0)) }
+    }
+
+    public init(stringInterpolation: StringInterpolation) { words = stringInterpolation.words }
+
+    /// The text for the shell. Values that begin with a dash follow `--`.
+    public var description: String {
+        var words = words
+        if let first = words.firstIndex(where: \.isDashed), !words.contains(where: { $0.text == "--" }) {
+            let after = words[first...]
+            words =
+                words[..<first] + after.filter { $0.text.hasPrefix("-") } + [Word(text: "--")]
+                + after.filter { !$0.text.hasPrefix("-") }
+        }
+        return words.map(\.text).joined(separator: " ")
+    }
+
+    public struct StringInterpolation: StringInterpolationProtocol {
+        fileprivate var words: [Word] = []
+        /// What follows belongs to the last word.
+        private var isInWord = false
+
+        public init(literalCapacity: Int, interpolationCount: Int) {}
+
+        public mutating func appendLiteral(_ literal: String) {
+            for (index, part) in literal.split(separator: " ", omittingEmptySubsequences: false).enumerated() {
+                if index > 0 { isInWord = false }
+                if !part.isEmpty { append(Word(text: String(part))) }
+            }
+        }
+
+        public mutating func appendInterpolation(_ value: String) {
+            let value = Sanitizer.line(value, limit: ShownCommand.limit)
+            let isDashed = value.hasPrefix("-")
+            append(Word(text: isDashed ? ShellWord.inQuotes(value) : ShellWord.quoted(value), isDashed: isDashed))
+        }
+
+        public mutating func appendInterpolation(_ value: some BinaryInteger) { appendInterpolation("\(value)") }
+
+        /// The words of another command, such as options.
+        public mutating func appendInterpolation(_ command: ShownCommand) {
+            words += command.words
+            isInWord = false
+        }
+
+        private mutating func append(_ word: Word) {
+            if isInWord, let last = words.indices.last {
+                words[last].text += word.text
+            } else {
+                words.append(word)
+            }
+            isInWord = true
+        }
+    }
+}
+
+extension DefaultStringInterpolation {
+    /// A command in a sentence.
+    public mutating func appendInterpolation(shown command: ShownCommand) { appendLiteral(command.description) }
+}
