@@ -49,7 +49,8 @@ let package = Package(
         library("DeepLinks", ["HTTPMessages"]),
         library("SchemeRegistration", ["HTTPMessages"]),
         library("SignInPage", ["Cryptography", "Encodings", "HTTPMessages", "Secrets"]),
-        library("MCPBridge", ["RingbackClient", "HTTPMessages", "Encodings", "StrictJSON"]),
+        library("Terminal"),
+        library("MCPBridge", ["RingbackClient", "HTTPMessages", "Encodings", "StrictJSON", "Terminal"]),
         library("Adapters", ["Encodings", "HTTPMessages", "StrictJSON"]),
         // Only the record: what writes the files needs the whole broker.
         library("KeptFiles", ["Encodings", "StrictJSON"]),
@@ -63,7 +64,7 @@ let package = Package(
                 "Adapters", "DeepLinks", "KeptFiles", "MCPBridge", "SchemeRegistration", "SignInPage",
                 "LocalHTTP", "RingbackClient", "Records", "OAuth", "SupabaseAuth", "SessionVault", "Configuration",
                 "HTTPMessages", "Secrets", "StrictJSON", "Cryptography", "RingbackAPI", "Encodings", "PostgresClient",
-                "SharedVault", "RowDatabase",
+                "SharedVault", "RowDatabase", "Terminal",
             ]
         ),
         .executableTarget(

@@ -1,4 +1,5 @@
 internal import RingbackClient
+public import Terminal
 
 // A bridge between a client that speaks MCP over standard input and output, and a server that speaks it over HTTP. It is
 // a value: what happens goes in, what is to be done comes out. Messages are not changed on their way.
@@ -59,7 +60,11 @@ public struct Bridge: Sendable {
     static let lastWait = (requests: Duration.seconds(5), session: Duration.seconds(1))
 
     public let account: String
-    let signIn: @Sendable (_ scope: String?) -> String
+    let signIn: @Sendable (_ scope: String?, _ again: Bool) -> ShownCommand
+    /// Comes before a command in a sentence.
+    let intro: String
+    /// Why every request gets an error: there is no server behind this bridge.
+    private var refusal: (RelayRefusal, command: ShownCommand?)?
     var attempts: [Int: Attempt] = [:]
     var later: [Later] = []
     var held: [OutgoingRequest] = []
@@ -78,10 +83,26 @@ public struct Bridge: Sendable {
     var parameters = ToolParameters()
     private var nextAttempt = 1
 
-    /// - Parameter signIn: the command that signs in to the account, with more scopes if some are named.
-    public init(account: String, signIn: @escaping @Sendable (_ scope: String?) -> String) {
+    /// - Parameters:
+    ///   - intro: comes before a command in a sentence.
+    ///   - signIn: the command that signs in to the account, with more scopes if some are named, and although the account
+    ///     is signed in.
+    public init(
+        account: String, intro: String = "Run:",
+        signIn: @escaping @Sendable (_ scope: String?, _ again: Bool) -> ShownCommand
+    ) {
         self.account = account
+        self.intro = intro
         self.signIn = signIn
+    }
+
+    /// A bridge that cannot reach a server. It answers every request with the reason, since a client shows its user that,
+    /// and of a program that ends only that it ended.
+    ///
+    /// - Parameter command: what helps. The reason names it too.
+    public init(refusing refusal: RelayRefusal, command: ShownCommand?) {
+        self.init(account: "") { _, _ in "" }
+        self.refusal = (refusal, command)
     }
 
     /// Takes an event.
@@ -92,9 +113,9 @@ public struct Bridge: Sendable {
         self.now = now
         switch event {
         case .line(.message(let bytes)): take(bytes)
-        case .line(.tooLong):
-            write(
-                ErrorResponse.bytes(nil, code: -32600, message: "A message may have \(JSONLines.limit >> 20) MiB."))
+        case .line(.tooLong(let id)):
+            let sentence = "A message may have \(JSONLines.limit >> 20) MiB."
+            write(ErrorResponse.bytes(id, code: -32600, message: sentence, data: [("code", "message_too_long")]))
         case .inputEnded: endInput()
         case .reply(let number, let reply): take(reply, of: number)
         case .broke(let number):
@@ -131,6 +152,12 @@ public struct Bridge: Sendable {
                 case .malformed: (-32700, "The line is not a JSON-RPC message.")
                 }
             return write(ErrorResponse.bytes(nil, code: said.0, message: said.1))
+        }
+        if let refusal {
+            guard message.request != nil else { return }
+            return fail(
+                OutgoingRequest(.message(message)), refusal.0.detail, code: refusal.0.code,
+                shown: refusal.command)
         }
         if let id = message.cancelled { return cancel(id, message) }
         let outgoing = OutgoingRequest(.message(message))

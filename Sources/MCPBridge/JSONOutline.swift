@@ -45,6 +45,14 @@ struct JSONOutline {
         return (try? JSON(parsing: bytes[range]))?.string
     }
 
+    /// True for the error of a response: an object with an integer as code and a text as message.
+    static func isError(_ range: Range<Int>, of bytes: [UInt8]) -> Bool {
+        guard let members = members(["code", "message"], of: bytes, in: range), let code = members["code"],
+            let message = members["message"], bytes[message.lowerBound] == UInt8(ascii: "\"")
+        else { return false }
+        return code.count <= 20 && (try? JSON(parsing: bytes[code]))?.integer != nil
+    }
+
     /// Where the text stands if it is what it means: ASCII without escapes. Nil for every other value.
     private static func plainText(_ range: Range<Int>, of bytes: [UInt8]) -> Range<Int>? {
         guard range.count >= 2, bytes[range.lowerBound] == UInt8(ascii: "\""),
@@ -125,9 +133,28 @@ struct JSONOutline {
             case UInt8(ascii: "\""):
                 place = next + 1
                 return true
-            case UInt8(ascii: "\\"): next += 2
+            case UInt8(ascii: "\\"):
+                guard let count = escape(at: next) else { return false }
+                next += count
             default: return false
             }
+        }
+    }
+
+    /// Bytes of the escape that begins here; nil if it is none of JSON's.
+    private func escape(at place: Int) -> Int? {
+        guard place + 1 < end else { return nil }
+        switch bytes[place + 1] {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
+            UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
+            return 2
+        case UInt8(ascii: "u"):
+            guard place + 5 < end else { return nil }
+            let isHex = bytes[(place + 2)...(place + 5)].allSatisfy { byte in
+                (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte | 0x20)
+            }
+            return isHex ? 6 : nil
+        default: return nil
         }
     }
 
@@ -140,37 +167,90 @@ struct JSONOutline {
         }
     }
 
-    /// An object or an array: only its brackets and strings are looked at.
+    /// An object or an array, and all that is in it: what is passed on must be JSON.
     private mutating func skipContainer() -> Bool {
-        // A bit for each level, the innermost one last: set for an object. 64 levels need no memory.
-        var (depth, kinds): (Int, UInt64) = (0, 0)
-        var outer: [UInt64] = []
-        while place < end {
+        var open = OpenContainers()
+        repeat {
+            skipSpace()
+            guard place < end else { return false }
             let byte = bytes[place]
             switch byte {
-            case UInt8(ascii: "\""): guard skipString() else { return false }
             case UInt8(ascii: "{"), UInt8(ascii: "["):
-                guard depth < JSONOutline.maxDepth else { return false }
-                if depth > 0, depth % 64 == 0 { outer.append(kinds) }
-                kinds = kinds << 1 | (byte == UInt8(ascii: "{") ? 1 : 0)
-                depth += 1
+                guard open.depth < JSONOutline.maxDepth else { return false }
+                open.begin(byte)
                 place += 1
-            case UInt8(ascii: "}"), UInt8(ascii: "]"):
-                guard kinds & 1 == (byte == UInt8(ascii: "}") ? 1 : 0) else { return false }
-                depth -= 1
-                place += 1
-                if depth == 0 { return true }
-                kinds = depth % 64 == 0 ? outer.removeLast() : kinds >> 1
-            default: place += 1
+                skipSpace()
+                guard take(byte + 2) else {
+                    guard byte == UInt8(ascii: "[") || skipName() else { return false }
+                    continue
+                }
+                open.end()
+            case UInt8(ascii: "\""): guard skipString() else { return false }
+            default: guard skipWord() else { return false }
             }
-        }
-        return false
+            // A value has ended.
+            while let bracket = open.closingBracket {
+                skipSpace()
+                if take(UInt8(ascii: ",")) {
+                    guard bracket == UInt8(ascii: "]") || skipName() else { return false }
+                    break
+                }
+                guard take(bracket) else { return false }
+                open.end()
+            }
+        } while open.depth > 0
+        return true
+    }
+
+    /// A member's name and the colon.
+    private mutating func skipName() -> Bool {
+        skipSpace()
+        guard skipString() else { return false }
+        skipSpace()
+        return take(UInt8(ascii: ":"))
     }
 
     /// A number, `true`, `false` or `null`.
     private mutating func skipWord() -> Bool {
         let start = place
-        while place < end, !JSONOutline.isSpace(bytes[place]), !",}]".utf8.contains(bytes[place]) { place += 1 }
+        var isCount = true
+        while place < end {
+            let byte = bytes[place]
+            if JSONOutline.isSpace(byte) || byte == UInt8(ascii: ",") || byte == UInt8(ascii: "}")
+                || byte == UInt8(ascii: "]")
+            {
+                break
+            }
+            isCount = isCount && (0x30...0x39).contains(byte)
+            place += 1
+        }
+        // Most numbers need no parser.
+        if isCount, (1...18).contains(place - start), bytes[start] != UInt8(ascii: "0") { return true }
         return place - start <= 400 && (try? JSON(parsing: bytes[start..<place])) != nil
+    }
+}
+
+/// The objects and arrays that are open, as a bit for each level: set for an object, the innermost one last. 64 levels need
+/// no memory.
+private struct OpenContainers {
+    private(set) var depth = 0
+    private var kinds: UInt64 = 0
+    private var outer: [UInt64] = []
+
+    /// Nil outside of all.
+    var closingBracket: UInt8? {
+        depth == 0 ? nil : kinds & 1 == 1 ? UInt8(ascii: "}") : UInt8(ascii: "]")
+    }
+
+    /// - Parameter bracket: the opening one.
+    mutating func begin(_ bracket: UInt8) {
+        if depth > 0, depth % 64 == 0 { outer.append(kinds) }
+        kinds = kinds << 1 | (bracket == UInt8(ascii: "{") ? 1 : 0)
+        depth += 1
+    }
+
+    mutating func end() {
+        depth -= 1
+        kinds = depth > 0 && depth % 64 == 0 ? outer.removeLast() : kinds >> 1
     }
 }

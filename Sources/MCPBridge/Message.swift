@@ -1,3 +1,4 @@
+internal import Encodings
 internal import StrictJSON
 
 /// A JSON-RPC message and what a bridge has to know of it. Its bytes are passed on as they are.
@@ -22,6 +23,8 @@ public struct Message: Sendable, Equatable {
     public let cancelled: MessageID?
     private let result: Range<Int>?
     private let error: Range<Int>?
+    private let stated: Range<Int>?
+    private let params: Range<Int>?
 
     /// Why bytes are no message.
     public enum Failure: Error, Sendable, Equatable {
@@ -31,7 +34,7 @@ public struct Message: Sendable, Equatable {
         case batch
     }
 
-    private static let members = ["id", "method", "params", "result", "error"]
+    private static let members = ["jsonrpc", "id", "method", "params", "result", "error"]
     private static let parameters = ["_meta", "name", "uri", "requestId"]
     private static let versionKey = "io.modelcontextprotocol/protocolVersion"
 
@@ -39,7 +42,9 @@ public struct Message: Sendable, Equatable {
     /// - Throws: ``Failure``.
     public init(parsing bytes: [UInt8], isFromServer: Bool = false) throws(Failure) {
         guard JSONOutline.firstByte(of: bytes) != UInt8(ascii: "[") else { throw .batch }
-        guard let members = JSONOutline.members(Message.members, of: bytes) else { throw .malformed }
+        guard let members = JSONOutline.members(Message.members, of: bytes),
+            !isFromServer || ByteSearch.isASCII(bytes.span) || String(validating: bytes, as: UTF8.self) != nil
+        else { throw .malformed }
         self.bytes = bytes
         var id: MessageID?
         if let range = members["id"] {
@@ -49,6 +54,8 @@ public struct Message: Sendable, Equatable {
         }
         result = members["result"]
         error = members["error"]
+        stated = members["jsonrpc"]
+        self.params = members["params"]
         guard let range = members["method"] else {
             guard members["result"] != nil || members["error"] != nil else { throw .malformed }
             kind = .response(id ?? .none)
@@ -80,6 +87,25 @@ public struct Message: Sendable, Equatable {
 
     /// True for a message of the revision 2026-07-28 or a later one.
     public var statesVersion: Bool { statedVersion != nil }
+
+    /// True for a message as JSON-RPC 2.0 defines it. A client may wait for ever after another one.
+    public var isConformant: Bool {
+        guard let stated, bytes[stated].elementsEqual(Message.version) else { return false }
+        switch kind {
+        case .request, .notification: return params.map { [0x7B, 0x5B].contains(bytes[$0.lowerBound]) } ?? true
+        case .response(let id):
+            guard let error else { return result != nil && id != .none }
+            return result == nil && JSONOutline.isError(error, of: bytes)
+        }
+    }
+
+    private static let version = Array("\"2.0\"".utf8)
+
+    /// The code of an error, if it has one.
+    var errorCode: Int? {
+        guard let error, error.count <= JSONOutline.maxText else { return nil }
+        return (try? JSON(parsing: bytes[error]))?["code"]?.integer
+    }
 
     /// True for a response that is an error.
     public var isError: Bool { error != nil }
@@ -148,10 +174,12 @@ public enum ErrorResponse {
     public static func bytes(
         _ id: MessageID?, code: Int, message: String, data: [(String, String)] = []
     ) -> [UInt8] {
+        bytes(id, code: code, message: message, JSONObject(data.map { .init($0.0, .string($0.1)) }))
+    }
+
+    static func bytes(_ id: MessageID?, code: Int, message: String, _ data: JSONObject) -> [UInt8] {
         var error = JSONObject([.init("code", .integer(code)), .init("message", .string(message))])
-        if !data.isEmpty {
-            error["data"] = .object(JSONObject(data.map { .init($0.0, .string($0.1)) }))
-        }
+        if !data.members.isEmpty { error["data"] = .object(data) }
         return Array("{\"jsonrpc\":\"2.0\",\"id\":".utf8) + (id ?? .none).bytes + Array(",\"error\":".utf8)
             + JSON.object(error).serialized() + [0x7D]
     }

@@ -1,4 +1,6 @@
 internal import RingbackClient
+internal import StrictJSON
+internal import Terminal
 
 // What comes back from the server.
 
@@ -23,7 +25,9 @@ extension Bridge {
             let type = (head.field("content-type") ?? "").lowercased()
             attempts[number]?.outgoing.failures = 0
             attempts[number]?.kind =
-                type.hasPrefix("text/event-stream") ? .events : type.hasPrefix("application/json") ? .json : .none
+                type.hasPrefix("text/event-stream")
+                ? .events
+                : type.hasPrefix("application/json") ? .json : outgoing.message?.request == nil ? .none : .error(head)
             if outgoing.beginsSession {
                 session = head.field("mcp-session-id").flatMap { FieldRules.isSessionID($0) ? $0 : nil }
             }
@@ -69,14 +73,14 @@ extension Bridge {
         }
         // What a response changes of the attempt is seen by the next event. Most events are small and no response, so the
         // attempt is not looked up for each of them.
-        var current: OutgoingRequest?
+        var current: (outgoing: OutgoingRequest, head: RelayHead?)?
         for event in events where !event.bytes.isEmpty {
             if current == nil {
                 attempts[number]?.outgoing.failures = 0
-                current = attempts[number]?.outgoing
+                current = attempts[number].map { ($0.outgoing, $0.head) }
             }
-            guard let outgoing = current else { return }
-            if deliver(event.bytes, of: outgoing, isLine: event.isOneLine) {
+            guard let (outgoing, head) = current else { return }
+            if deliver(event.bytes, of: outgoing, head, isLine: event.isOneLine) {
                 attempts[number]?.isAnswered = true
                 closeOldStreams()
                 current = nil
@@ -97,15 +101,31 @@ extension Bridge {
 
     /// Passes a message of the server on. True if it is the response that the request waits for.
     ///
-    /// - Parameter isLine: the bytes are one line with its line feed.
-    private mutating func deliver(_ bytes: [UInt8], of outgoing: OutgoingRequest, isLine: Bool = false) -> Bool {
-        guard let message = try? Message(parsing: bytes, isFromServer: true) else {
-            actions.append(.note("The MCP server of \(account) sent something that is not a JSON-RPC message."))
+    /// - Parameters:
+    ///   - isLine: the bytes are one line with its line feed.
+    ///   - isOnly: the bytes are all that the server responds, so only the response itself is passed on.
+    private mutating func deliver(
+        _ bytes: [UInt8], of outgoing: OutgoingRequest, _ head: RelayHead?, isLine: Bool = false, isOnly: Bool = false
+    ) -> Bool {
+        let wanted = outgoing.message?.request
+        let read = try? Message(parsing: bytes, isFromServer: true)
+        guard let message = read, message.isConformant else {
+            if !isOnly, let wanted, case .response(let id)? = read?.kind, id == wanted || id == .none {
+                failed(outgoing, head ?? RelayHead(status: 200), bytes)
+                return true
+            }
+            if !isOnly {
+                actions.append(.note("The MCP server of \(account) sent something that is not a JSON-RPC message."))
+            }
             return false
         }
-        guard case .response(let id) = message.kind, let wanted = outgoing.message?.request, id == wanted else {
+        // An error about a request whose id the server could not read: it got this one only.
+        if let wanted, case .response(.none) = message.kind, let error = message.error(for: wanted) {
+            return deliver(error, of: outgoing, head)
+        }
+        guard case .response(let id) = message.kind, id == wanted else {
             // A replay was not asked for by the client.
-            if !outgoing.isReplay { write(bytes, isLine: isLine) }
+            if !outgoing.isReplay, !isOnly { write(bytes, isLine: isLine) }
             return false
         }
         if outgoing.beginsSession, !message.isError { version = message.negotiatedVersion }
@@ -126,9 +146,12 @@ extension Bridge {
         switch attempt.kind {
         case .json where outgoing.message?.request == nil && !outgoing.isStream:
             // What is no message, such as an empty object, only says that the notification was taken.
-            if (try? Message(parsing: attempt.body)) != nil { _ = deliver(attempt.body, of: outgoing) }
+            if (try? Message(parsing: attempt.body)) != nil { _ = deliver(attempt.body, of: outgoing, attempt.head) }
             accepted(outgoing)
-        case .json: if !deliver(attempt.body, of: outgoing) { unanswered(attempt) }
+        case .json where outgoing.isStream: unanswered(attempt)
+        case .json:
+            guard !deliver(attempt.body, of: outgoing, attempt.head, isOnly: true) else { return }
+            failed(outgoing, attempt.head ?? RelayHead(status: 200), attempt.body)
         case .events where outgoing.message?.request == nil && !outgoing.isStream: accepted(outgoing)
         case .events: if !attempt.isAnswered { unanswered(attempt) }
         case .error(let head): failed(outgoing, head, attempt.body)
@@ -138,9 +161,6 @@ extension Bridge {
 
     /// The server took a message that has no response.
     private mutating func accepted(_ outgoing: OutgoingRequest) {
-        guard outgoing.message?.request == nil else {
-            return fail(outgoing, "The MCP server of \(account) sent no response.")
-        }
         switch outgoing.purpose {
         case .message(let message) where message.method == "notifications/initialized" && !message.statesVersion,
             .replayEnd(let message) where !message.statesVersion:
@@ -154,7 +174,7 @@ extension Bridge {
 
     /// The stream ended, or the connection broke, before the response was there.
     mutating func broke(_ attempt: Attempt) {
-        if case .error(let head) = attempt.kind { return failed(attempt.outgoing, head, []) }
+        if case .error(let head) = attempt.kind { return failed(attempt.outgoing, head, attempt.body) }
         unanswered(attempt)
     }
 
@@ -200,24 +220,43 @@ extension Bridge {
         // A server without a standing stream says 405. Others refuse it in other ways: the session goes on without.
         if outgoing.isStream { return }
         if head.status == 401 {
+            // The account holds a session, so a sign-in has to be asked for again.
             return fail(
-                outgoing, "The MCP server of \(account) refuses its token. Run: \(login)", code: "token_refused",
-                command: login)
+                outgoing, "The MCP server of \(account) refuses its token.", code: "token_refused",
+                command: signIn(nil, true))
         }
         if let scope = head.missingScope {
-            let command = signIn(scope.isEmpty ? nil : scope)
+            let scopes = Bridge.scopes(scope)
             return fail(
-                outgoing, "The MCP server of \(account) wants more scopes for this. Run: \(command)",
-                code: "insufficient_scope", command: command)
+                outgoing, "The MCP server of \(account) wants more scopes for this.", code: "insufficient_scope",
+                command: signIn(scopes, scopes == nil))
         }
         if outgoing.lastEventID != nil { return giveUp(outgoing) }
-        if let id = outgoing.request, let message = try? Message(parsing: body),
-            case .response(let named) = message.kind
-        {
+        let message = try? Message(parsing: body, isFromServer: true)
+        if let id = outgoing.request, let message, message.isConformant, case .response(let named) = message.kind {
             if named == id { return answer(outgoing, body) }
-            if let error = message.error(for: id) { return answer(outgoing, error) }
+            if named == .none, let error = message.error(for: id) { return answer(outgoing, error) }
         }
-        fail(outgoing, "The MCP server of \(account) responded with HTTP \(head.status).")
+        var sentence = "The MCP server of \(account) responded with HTTP \(head.status)"
+        if (200..<300).contains(head.status) { sentence += ", and its body is no JSON-RPC response to the request" }
+        sentence += ServerReason.text(of: body).map { ": \($0)" } ?? ""
+        if !sentence.hasSuffix(".") { sentence += "." }
+        var data = JSONObject([.init("code", "http_error"), .init("status", .integer(head.status))])
+        if let wait = head.field("retry-after") {
+            let seconds = wait.utf8.count <= 9 && wait.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int(wait) : nil
+            sentence +=
+                seconds.map { " Try again in \($0) s." } ?? " Try again after \(Sanitizer.line(wait, limit: 64))."
+            data["retry_after"] = seconds.map { .integer($0) } ?? .string(wait)
+        }
+        fail(outgoing, sentence, number: message?.errorCode, data)
+    }
+
+    /// The scopes of a challenge that can be requested (RFC 6749, 3.3); nil if there are none, or too many to be typed.
+    private static func scopes(_ text: String) -> String? {
+        let scopes = text.split(separator: " ").filter { scope in
+            scope.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }
+        }.joined(separator: " ")
+        return (1...2_048).contains(scopes.utf8.count) ? scopes : nil
     }
 
     /// There is no response to an attempt, and the relay says why.
@@ -231,20 +270,45 @@ extension Bridge {
         guard refusal.needsSignIn || isLate else {
             return fail(outgoing, refusal.detail, code: refusal.code)
         }
-        let sentence = "\(refusal.needsSignIn ? refusal.detail : "\(account) is not signed in.") Run: \(login)"
-        if saysSignIn { actions.append(.note(sentence)) }
+        let sentence = refusal.needsSignIn ? refusal.detail : "\(account) is not signed in."
+        // After a refused token, a session is still held that gives no other one.
+        let command = signIn(nil, outgoing.rejected != nil)
+        if saysSignIn { actions.append(.note(advised(sentence, command))) }
         saysSignIn = false
         if outgoing.message?.method == "initialize", !outgoing.waitsForSignIn {
             outgoing.waitsForSignIn = true
             return launch(outgoing)
         }
-        fail(outgoing, sentence, code: "sign_in_required", command: login)
+        fail(outgoing, sentence, code: "sign_in_required", command: command)
     }
 
-    private var login: String { signIn(nil) }
+    private func advised(_ sentence: String, _ command: ShownCommand) -> String {
+        "\(sentence) \(intro) \(shown: command)"
+    }
+
+    /// The same, with the command in the sentence.
+    private mutating func fail(
+        _ outgoing: OutgoingRequest, _ sentence: String, code: String, command: ShownCommand
+    ) {
+        fail(outgoing, advised(sentence, command), code: code, shown: command)
+    }
+
+    /// - Parameter shown: a command that the sentence names already.
+    mutating func fail(
+        _ outgoing: OutgoingRequest, _ sentence: String, code: String? = nil, shown: ShownCommand? = nil
+    ) {
+        var data = JSONObject()
+        data["code"] = code.map { .string($0) }
+        data["command"] = shown.map { .string($0.description) }
+        fail(outgoing, sentence, number: nil, data)
+    }
 
     /// The request gets no response from the server: the client gets an error in its place.
-    mutating func fail(_ outgoing: OutgoingRequest, _ sentence: String, code: String? = nil, command: String? = nil) {
+    ///
+    /// - Parameter number: the error's code, if the server stated one.
+    private mutating func fail(
+        _ outgoing: OutgoingRequest, _ sentence: String, number: Int?, _ data: JSONObject
+    ) {
         guard let id = outgoing.request else {
             if !outgoing.isStream, !outgoing.isCancelled, outgoing.message != nil { actions.append(.note(sentence)) }
             switch outgoing.purpose {
@@ -255,8 +319,7 @@ extension Bridge {
             }
             return
         }
-        let data = [("code", code), ("command", command)].compactMap { name, value in value.map { (name, $0) } }
-        answer(outgoing, ErrorResponse.bytes(id, code: -32_000, message: sentence, data: data))
+        answer(outgoing, ErrorResponse.bytes(id, code: number ?? -32_000, message: sentence, data))
     }
 
     private mutating func answer(_ outgoing: OutgoingRequest, _ bytes: [UInt8]) {

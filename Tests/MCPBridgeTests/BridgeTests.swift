@@ -250,7 +250,7 @@ import Testing
         played.tell(.reply(call, .head(head)))
         played.open[call] = nil
         played.tell(.reply(call, .end))
-        #expect(played.written.first?["error"]?["data"]?["command"] == "ringback login linear --scopes \"a b\"")
+        #expect(played.written.first?["error"]?["data"]?["command"] == "ringback login linear --scopes='a b'")
     }
 }
 

@@ -19,7 +19,31 @@ import Testing
         var lines = JSONLines(limit: 4)
         #expect(lines.append(Array("12345678".utf8)) == [])
         #expect(lines.pending == 0)
-        #expect(lines.append(Array("9\n12\n".utf8)) == [.tooLong, .message(Array("12".utf8))])
+        #expect(lines.append(Array("9\n12\n".utf8)) == [.tooLong(nil), .message(Array("12".utf8))])
+    }
+
+    @Test(
+        arguments: [
+            (#"{"id":7,"method":"a","params":{"id":1,"x":"LONG"}}"#, "7"),
+            (#"{"method":"a","params":{"x":["LONG",{"id":9}]},"jsonrpc":"2.0" , "id" : "b\"c" }"#, #""b\"c""#),
+            (#"{"method":"a","params":{"x":"LONG\\"},"id":-1}"#, "-1"),
+            // A notification, a response, two ids, no id, not JSON.
+            (#"{"method":"a","params":{"id":1,"x":"LONG"}}"#, nil), (#"{"id":7,"result":"LONG"}"#, nil),
+            (#"{"id":7,"id":8,"method":"LONG"}"#, nil), (#"{"id":[1],"method":"LONG"}"#, nil),
+            (#"{"id":"LONG","method":"a"}"#, nil), ("LONG", nil),
+        ] as [(String, String?)], [1, 7, 4_096])
+    func `that are too long leave the id of a request`(line: (text: String, id: String?), size: Int) {
+        var lines = JSONLines(limit: 20)
+        let bytes = Array((line.text.replacing("LONG", with: String(repeating: "x", count: 2_000)) + "\n").utf8)
+        var pieces: [JSONLines.Piece] = []
+        for start in stride(from: 0, to: bytes.count, by: size) {
+            pieces += lines.append(Array(bytes[start..<min(start + size, bytes.count)]))
+        }
+        guard case .tooLong(let id)? = pieces.first, pieces.count == 1 else {
+            Issue.record("\(pieces)")
+            return
+        }
+        #expect(id.map { String(decoding: $0.bytes, as: UTF8.self) } == line.id)
     }
 
     @Test func `become one line`() {
@@ -61,7 +85,10 @@ import Testing
     @Test(arguments: [
         "", "7", "{", "{}", #"{"id":1}"#, #"{"method":1,"id":1}"#, #"{"method":"a","method":"b"}"#,
         #"{"id":null,"method":"a"}"#, #"{"id":{},"method":"a"}"#, #"{"method":"a"}x"#, #"{"method":"a","params":[}}"#,
-        #"{"method":"a","x":tru}"#,
+        #"{"method":"a","x":tru}"#, #"{"method":"a","x":{"y":}}"#, #"{"method":"a","x":[1,]}"#,
+        #"{"method":"a","x":[1 2]}"#,
+        #"{"method":"a","x":{1:2}}"#, #"{"method":"a","x":{"y" 2}}"#, #"{"method":"a","x":["\x"]}"#,
+        #"{"method":"a","x":["\u12g4"]}"#, #"{"method":"a","x":[01]}"#, #"{"method":"a","x":[NaN]}"#,
     ]) func `are refused if two readers could read them in two ways`(text: String) {
         #expect(throws: Message.Failure.malformed) { try message(text) }
     }
@@ -136,5 +163,34 @@ import Testing
         #expect(reader.append(Array("HTTP/1.1 200 OK\n".utf8)) == nil)
         var other = RelayReplyReader()
         #expect(other.append(RelayReply.head(RelayHead(status: 200)).bytes + [0xFF, 0, 0, 0]) == nil)
+    }
+}
+
+@Suite struct `A message of a server` {
+    @Test(arguments: [
+        (#"{"jsonrpc":"2.0","id":1,"result":{}}"#, true),
+        (#"{"jsonrpc":"2.0","id":"a","result":[{"a":[{},[],-1.5e3]}]}"#, true),
+        (#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}"#, true),
+        (#"{"jsonrpc":"2.0","error":{"message":"no","code":1,"data":[]}}"#, true),
+        (#"{"jsonrpc":"2.0","method":"notifications/x"}"#, true),
+        (#"{"jsonrpc":"2.0","method":"x","id":1,"params":[]}"#, true),
+        (#"{"id":1,"result":{}}"#, false), (#"{"jsonrpc":"1.0","id":1,"result":{}}"#, false),
+        (#"{"jsonrpc":2.0,"id":1,"result":{}}"#, false), (#"{"jsonrpc":"2.0","id":null,"result":{}}"#, false),
+        (#"{"jsonrpc":"2.0","id":1,"error":"no"}"#, false), (#"{"jsonrpc":"2.0","id":1,"error":null}"#, false),
+        (#"{"jsonrpc":"2.0","id":1,"error":{"code":"1","message":"no"}}"#, false),
+        (#"{"jsonrpc":"2.0","id":1,"error":{"code":1.5,"message":"no"}}"#, false),
+        (#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":null}}"#, false),
+        (#"{"jsonrpc":"2.0","id":1,"error":{"code":1}}"#, false),
+        (#"{"jsonrpc":"2.0","id":1,"error":{"message":"no"}}"#, false),
+        (#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"no"}}"#, false),
+        (#"{"jsonrpc":"2.0","method":"x","params":"y"}"#, false),
+        (#"{"jsonrpc":"2.0","method":"x","params":null}"#, false),
+    ]) func `is one of JSON-RPC only in its own form`(text: String, isConformant: Bool) throws {
+        #expect(try Message(parsing: Array(text.utf8), isFromServer: true).isConformant == isConformant)
+    }
+
+    @Test func `is none with bytes that are not UTF-8`() {
+        let bytes = Array(#"{"jsonrpc":"2.0","id":1,"result":""#.utf8) + [0xFF] + Array("\"}".utf8)
+        #expect(throws: Message.Failure.malformed) { try Message(parsing: bytes, isFromServer: true) }
     }
 }

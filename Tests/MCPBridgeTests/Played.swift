@@ -1,9 +1,13 @@
 import MCPBridge
 import StrictJSON
+import Terminal
 
 /// A bridge between a client and a server that the test plays.
 struct Played {
-    var bridge = Bridge(account: "linear") { "ringback login linear" + ($0.map { " --scopes \"\($0)\"" } ?? "") }
+    var bridge = Bridge(account: "linear") { scopes, again in
+        let scopes: ShownCommand = scopes.map { "--scopes=\($0)" } ?? ""
+        return ShownCommand("ringback login linear \(scopes) \(again ? "--again" : "" as ShownCommand)")
+    }
     var now = Duration.zero
     /// What the client has read, as JSON.
     var written: [JSON] = []
@@ -56,8 +60,11 @@ struct Played {
     }
 
     /// A whole response.
-    mutating func respond(_ number: Int, _ status: Int = 200, _ body: String? = nil, _ fields: [String: String] = [:]) {
-        head(number, status, body == nil ? nil : "application/json", fields)
+    mutating func respond(
+        _ number: Int, _ status: Int = 200, _ body: String? = nil, _ fields: [String: String] = [:],
+        type: String = "application/json"
+    ) {
+        head(number, status, body == nil ? nil : type, fields)
         if let body { tell(.reply(number, .piece(Array(body.utf8)[...]))) }
         open[number] = nil
         tell(.reply(number, .end))

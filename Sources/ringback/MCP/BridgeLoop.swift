@@ -25,7 +25,8 @@ final class BridgeLoop {
     private static let mostIdle = 2
 
     private var bridge: Bridge
-    private let relay: RelayPlace
+    /// Nil for a bridge that refuses everything.
+    private let relay: RelayPlace?
     private let interruption: Interruption
     private let start = ContinuousClock.now
     private var exchanges: [Int: Exchange] = [:]
@@ -36,22 +37,14 @@ final class BridgeLoop {
     private var output = ClientOutput()
     private var isDone = false
 
-    init(_ bridge: Bridge, _ relay: RelayPlace, _ interruption: Interruption) {
+    init(_ bridge: Bridge, _ relay: RelayPlace?, _ interruption: Interruption) {
         self.bridge = bridge
         self.relay = relay
         self.interruption = interruption
     }
 
     /// Runs until the client has ended its output or reads no more, or a signal asks for the end.
-    ///
-    /// - Returns: the exit status.
-    func run() -> Int32 {
-        while !isDone || output.isPending {
-            guard wait() else { return 0 }
-            guard output.flush() else { return 0 }
-        }
-        return 0
-    }
+    func run() { while !isDone || output.isPending, wait(), output.flush() {} }
 
     // MARK: Waiting
 
@@ -163,6 +156,7 @@ final class BridgeLoop {
     }
 
     private func open(_ number: Int, _ request: RelayRequest, _ body: [UInt8]) {
+        guard let relay else { return }
         do throws(RingbackError) {
             let kept = idle.popLast()
             let connection = if let kept { kept } else { try relay.connect() }
@@ -182,7 +176,7 @@ final class BridgeLoop {
             case .open(let number, let request, let body): open(number, request, body)
             case .close(let number): exchanges[number] = nil
             case .write(let bytes): output.append(bytes)
-            case .note(let sentence): Output.note("ringback: " + Sanitizer.line(sentence, limit: 1_000))
+            case .note(let sentence): Output.note("ringback: " + Sanitizer.line(sentence, limit: 16_384))
             case .exit: isDone = true
             }
         }

@@ -35,35 +35,99 @@ struct ServeMCP: ParsableCommand {
 
     func run() throws {
         signal(SIGPIPE, SIG_IGN)
-        var status: Int32 = 0
-        try present(account: account.contains("://") ? nil : account) { () throws(RingbackError) in
+        var interruption: Interruption?
+        do throws(RingbackError) {
+            let signals = try Signals.interruption()
+            interruption = signals
             let calls = try daemon.calls()
             let name = try ServeMCP.name(of: account, calls)
-            let isExposed = try calls.call(.getMCPServer, [name])["exposed_socket"] != nil
+            let isExposed = try ServeMCP.server(of: name, calls)["exposed_socket"] != nil
             let relay = try RelayPlace(daemon: calls.socket, isExposed: isExposed)
-            let bridge = Bridge(account: name) { scope in
-                "ringback login \(name)" + (scope.map { " --scopes \"\($0)\"" } ?? "")
+            let bridge = Bridge(account: name, intro: isExposed ? Elsewhere.place : "Run:") { scope, again in
+                let scopes: ShownCommand = scope.map { "--scopes=\($0)" } ?? ""
+                return ShownCommand("ringback login \(name) \(scopes) \(again ? "--again" : "" as ShownCommand)")
             }
-            status = try BridgeLoop(bridge, relay, Signals.interruption()).run()
+            BridgeLoop(bridge, relay, signals).run()
+        } catch {
+            try refuse(error, interruption)
         }
-        if status != 0 { throw ExitCode(status) }
     }
 
-    /// The account that was named, or whose server has the URL.
+    /// Says why there is no server behind this bridge: on standard error, and to a client in the response to each of its
+    /// requests.
+    private func refuse(_ error: RingbackError, _ interruption: Interruption?) throws {
+        let failure = Failure(error, account: account.contains("://") ? nil : account)
+        failure.show()
+        if let interruption, isatty(STDIN_FILENO) == 0 {
+            let detail = failure.lines.joined(separator: " ")
+            let refusal = RelayRefusal(
+                code: error.kind.rawValue,
+                detail: detail.hasPrefix("ringback: ") ? String(detail.dropFirst("ringback: ".count)) : detail)
+            BridgeLoop(Bridge(refusing: refusal, command: failure.command), nil, interruption).run()
+        }
+        throw ExitCode(ExitStatus.of(error))
+    }
+
+    /// The account that was named, or the one whose server has the URL.
     ///
-    /// - Throws: `account_not_found`, `method_unsupported` for an account that is not at an MCP server.
+    /// - Throws: `account_not_found`, `account_needed` if several accounts have the URL.
     private static func name(of text: String, _ calls: BrokerCalls) throws(RingbackError) -> String {
         guard text.contains("://") else { return text }
-        let wanted = try? WebURL(parsing: text)
-        for entry in try calls.call(.listAccounts)["accounts"]?.array ?? [] where entry["provider"]?.string == "mcp" {
-            guard let name = entry["name"]?.string,
-                let url = try calls.call(.getMCPServer, [name])["url"]?.string.flatMap({ try? WebURL(parsing: $0) }),
-                url == wanted || wanted.map({ RedirectRule.allows(308, from: url, to: $0.text) }) == true
-            else { continue }
-            return name
-        }
         let shown = Sanitizer.line(text, limit: 200)
-        throw RingbackError(
-            .accountNotFound, "No account is at \(shown). Run: ringback account add NAME --mcp \(shown)")
+        guard let wanted = try? WebURL(parsing: text) else {
+            throw RingbackError(.accountNotFound, "\(shown) is no URL of an MCP server.")
+        }
+        var found: [String] = []
+        let names = try accounts(calls)
+        for name in names {
+            guard let url = try? calls.call(.getMCPServer, [name])["url"]?.string.flatMap({ try? WebURL(parsing: $0) }),
+                url == wanted || RedirectRule.allows(308, from: url, to: wanted.text)
+            else { continue }
+            found.append(name)
+        }
+        guard let first = found.first else {
+            var error = RingbackError(.accountNotFound, "No account is at \(shown). \(known(names))")
+            error.advice = "To add one: \(shown: "ringback account add NAME --mcp=\(text)")"
+            throw error
+        }
+        guard found.count == 1 else {
+            var error = RingbackError(
+                AccountChoice.kind,
+                "Several accounts are at \(shown): \(found.map { Sanitizer.line($0) }.joined(separator: ", ")).")
+            error.advice = "Name one in place of the URL, such as: \(shown: "ringback mcp \(first)")"
+            throw error
+        }
+        return first
+    }
+
+    /// How the account's server is reached.
+    private static func server(of name: String, _ calls: BrokerCalls) throws(RingbackError) -> JSON {
+        do throws(RingbackError) {
+            return try calls.call(.getMCPServer, [name])
+        } catch {
+            var error = error
+            let names = (try? accounts(calls)) ?? []
+            switch error.kind {
+            case .accountNotFound:
+                error.detail = "There is no account “\(Sanitizer.line(name))”. \(known(names))"
+                guard error.problem?.extensions["exposed_socket"] == nil, RequestTarget.isAccountName(name) else {
+                    break
+                }
+                error.advice = "To add it: \(shown: "ringback account add \(name) --mcp=URL")"
+            case .methodUnsupported: error.detail += " \(known(names))"
+            default: break
+            }
+            throw error
+        }
+    }
+
+    private static func accounts(_ calls: BrokerCalls) throws(RingbackError) -> [String] {
+        try calls.call(.listAccounts)["accounts"]?.array?.filter { $0["provider"]?.string == "mcp" }
+            .compactMap { $0["name"]?.string } ?? []
+    }
+
+    private static func known(_ names: [String]) -> String {
+        let list = names.prefix(20).map { Sanitizer.line($0) }.joined(separator: ", ") + (names.count > 20 ? ", …" : "")
+        return names.isEmpty ? "No account is at an MCP server." : "Accounts at MCP servers: \(list)."
     }
 }

@@ -1,4 +1,5 @@
 import MCPBridge
+import Terminal
 import StrictJSON
 
 /// A list of tools, and calls of one with what is in the rest of the input: the fields that a bridge makes of them are ones
@@ -8,7 +9,7 @@ enum MCPToolsLaw {
 
     static func check(_ bytes: [UInt8]) throws {
         let (list, arguments) = bytes.headLineAndRest
-        var bridge = Bridge(account: "a") { _ in "ringback login a" }
+        var bridge = Bridge(account: "a") { _, _ in "ringback login a" }
         let asked = bridge.handle(
             .line(.message(Array(#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{\#(meta)}}"#.utf8))),
             at: .zero)

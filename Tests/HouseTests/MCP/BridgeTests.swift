@@ -117,7 +117,33 @@ import Testing
                 work.status == 1 && work.out.isEmpty && work.err.contains("not an account at an MCP server"), "\(work)")
             let none = try await stage.ringback("mcp", "https://mcp.example.com/mcp")
             #expect(
-                none.out.isEmpty && none.err.contains("account add NAME --mcp https://mcp.example.com/mcp"), "\(none)")
+                none.out.isEmpty && none.err.contains("account add NAME --mcp=https://mcp.example.com/mcp"), "\(none)")
+        }
+    }
+
+    @Test func `answers initialize with the reason and the candidates where there is no server, or more than one`()
+        async throws
+    {
+        try await play(signsIn: false) { stage, _ in
+            let file = try await stage.run("/usr/bin/env", ["cat", "\(stage.dropIns)/linear.toml"])
+            let url = try #require(file.out.split(separator: "\"").first { $0.hasSuffix("/mcp") })
+            let second = try await stage.ringback("account", "add", "other", "--mcp", String(url))
+            #expect(second.status == 0, "\(second)")
+            for (name, status, code, texts) in [
+                (String(url), 64, "account_needed", ["linear", "other", "ringback mcp linear"]),
+                ("nosuch", 64, "account_not_found", ["linear", "ringback account add nosuch --mcp=URL"]),
+                ("https://a.example/$(id)", 64, "account_not_found", ["linear", "--mcp='https://a.example/$(id)'"]),
+            ] as [(String, Int32, JSON, [String])] {
+                let output = try await Program(
+                    "ringback", ["mcp", name], environment: stage.environment,
+                    stdin: Self.begin.joined(separator: "\n") + "\n"
+                ).end()
+                #expect(output.status == status && output.lines.count == 1, "\(output)")
+                let answer = try JSON(parsing: Array((output.lines.first ?? "").utf8))
+                #expect(answer["id"] == 0 && answer["error"]?["data"]?["code"] == code, "\(output)")
+                let message = answer["error"]?["message"]?.string ?? ""
+                #expect(texts.allSatisfy(message.contains), "\(message)")
+            }
         }
     }
 }

@@ -1,4 +1,5 @@
-// What the daemon and the libraries say names causes, and no command. `ringback` says what to type.
+// What the daemon and the libraries say names causes, and no command. `ringback` says what to type, by values that quote
+// what came from outside.
 
 import Testing
 
@@ -87,5 +88,73 @@ private let prose: Set = ["and", "are", "as", "has", "is", "or", "uses", "with"]
                 file.map { path.hasSuffix("Options.swift") || !commands(in: $0.text).isEmpty } == true,
                 "\(path): \(reason)")
         }
+    }
+}
+
+/// Programs, with a word, that begin a command in a string of any target.
+private var beginnings: Regex<Substring> {
+    #/
+    (?:^|[\s“"'(`:=|])
+    (?:(?:ringback|ringbackd|ringback-sandbox)\ +(?:--?[a-z]|\\\(|(?!(?:and|are|as|answers|cannot|ended|from|has|is|of|or|that|uses|with)\b)[a-z]+\b)
+    |(?:systemctl|journalctl|loginctl|machinectl|timedatectl|kubectl|docker|flatpak|gcloud|xdg-mime|xdg-settings)\ +(?:--?[a-z]|\\\(|[a-z]+\ )
+    |(?:chmod|chown|mkdir|rm|ln|kill|tail|curl|psql|ssh|sudo(?!\ and)|eval|export|setenv|set\ -gx|mv|cp)\ +(?:-|[0-9]|[a-z+-]+\ |\\\())
+    /#
+}
+/// What announces a command: a value that follows must be one.
+private var announcements: Regex<Substring> {
+    #/(?:[Rr]un|Usage|Команда|To\ [^.:“”(]*|See|[Tt]ry\ again|[Ss]tart\ it|Then):\ *\\\((?!shown:)/#
+}
+/// Strings with values that are no commands, each with its reason.
+private let values: [String: String] = [
+    "ringback \\(": "goauth's line is compared with it",
+    "ringbackd \\(": "the version",
+    "ringback \\( (\\()": "the version",
+    "ringbackd \\(\\(, up \\(": "what runs",
+    "oidc-token of ringback \\(n": "the version",
+    "# Written by ringback account add.n[accounts.\\(]n": "a comment of a file",
+    "ringback vault systemd-credential \\(": "the purpose of a derived key",
+    "To type it instead:  \\(": "a secret for the authenticator app",
+    "export \\(=\\(": "EnvShell quotes it, for this shell",
+    "set -gx \\( \\(": "EnvShell quotes it, for fish",
+    "setenv \\( \\(;": "EnvShell quotes it, for csh",
+    "\\(; export \\(;": "TokenLine quotes the value; the name is a constant",
+]
+
+@Suite struct `A string that looks like a command` {
+    private static func offences(_ text: SourceText) -> [String] {
+        text.literals.filter { literal in
+            guard !literal.isShownCommand, values[literal.text] == nil else { return false }
+            if literal.text.contains(announcements) { return true }
+            guard let begin = literal.text.firstMatch(of: beginnings) else { return false }
+            return literal.text[begin.range.lowerBound...].replacing("\\(shown:", with: "").contains("\\(")
+        }.map(\.text)
+    }
+
+    @Test func `has no values put in, except as a ShownCommand, which quotes them`() throws {
+        for file in try SourceTree.project.get().files where !["ringback-sandbox", "Sandbox"].contains(file.target) {
+            // SQL, whose comment names psql.
+            guard file.path != "ringback/Supabase/SQL/Script.swift" else { continue }
+            #expect(Self.offences(file.source) == [], "\(file.path)")
+        }
+    }
+
+    @Test func `is an exception only as long as it is there`() throws {
+        let texts = Set(try SourceTree.project.get().files.flatMap { $0.source.literals.map(\.text) })
+        #expect(values.keys.filter { !texts.contains($0) } == [])
+    }
+
+    @Test(arguments: [
+        (#""Run: ringback login \(name)""#, true), (#""Run: ringback " + "login \(name)""#, true),
+        (#""ringback login " + name"#, true), (#""ringback \(verb)""#, true), (#""Run: \(command)""#, true),
+        (#""mkdir \(folder)""#, true), (#""chmod 700 \(path)""#, true),
+        (#""a \(b ? "ringback login \(c)" : "") d""#, true),
+        (#""systemctl --user start \(unit)""#, true), (#"x("ringback scheme register \(name)")"#, true),
+        (#""Run: \(shown: command)""#, false), (#""Run: \(shown: "ringback login \(name)").""#, false),
+        (#"ShownCommand("ringback login \(name)")"#, false),
+        (#"let a: ShownCommand = "ringback login \(name)""#, false),
+        (#""\(name) is signed in. Run: ringback unlock""#, false), (#""ringback is \(version)""#, false),
+        (#"// "ringback login \(name)""#, false), (#""To \(path): ringback accounts""#, false),
+    ]) func `is found however it is written`(code: String, isFound: Bool) {
+        #expect(Self.offences(SourceText(code)).isEmpty != isFound)
     }
 }

@@ -11,10 +11,21 @@ struct SourceText {
     /// What stands in strings, without what is put in. Strings that are joined by `+` are one.
     let strings: [String]
 
+    /// Every string, those within interpolations too, with `\(` for each value that is put in, and `\(shown:` for a
+    /// command. Strings that are joined by `+` are one; what else is joined counts as a value.
+    let literals: [Literal]
+
+    struct Literal {
+        var text: String
+        /// It is a `ShownCommand`, by its place in the code.
+        var isShownCommand: Bool
+    }
+
     init(_ text: String) {
         var lexer = SourceLexer(text)
         let code = lexer.run()
         strings = lexer.strings
+        literals = lexer.literals
         lines = code.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         imports = Set(lines.compactMap(SourceText.module))
     }
@@ -116,6 +127,9 @@ private struct SourceLexer {
     /// The strings outside of interpolations, and where each ends in what is kept.
     private(set) var strings: [String] = []
     private var end: Int?
+    private(set) var literals: [SourceText.Literal] = []
+    /// The literal that a plus sign would continue.
+    private var continued: Int?
 
     init(_ text: String) {
         self.text = Array(text.utf8)
@@ -195,11 +209,41 @@ private struct SourceLexer {
         }
     }
 
+    /// Whether code before this place makes the string that begins here a command.
+    private var isShownCommand: Bool {
+        var end = position
+        while end > 0, text[end - 1] <= 0x20 { end -= 1 }
+        return ["ShownCommand(", "shown:", ": ShownCommand ="].contains { mark in
+            end >= mark.utf8.count && text[(end - mark.utf8.count)..<end].elementsEqual(mark.utf8)
+        }
+    }
+
+    /// Whether something that is no string is joined to the one that ended here.
+    private var isContinuedByValue: Bool {
+        let after = text[position...].drop { $0 <= 0x20 }
+        guard after.first == UInt8(ascii: "+") else { return false }
+        return after.dropFirst().first { $0 > 0x20 } != UInt8(ascii: "\"")
+    }
+
+    private mutating func addLiteral(_ bytes: [UInt8], _ isShownCommand: Bool, at start: Int) {
+        let text = String(decoding: bytes, as: UTF8.self)
+        let between = end.map { kept[min($0, start)..<start].filter { $0 > 0x20 } }
+        if between == [UInt8(ascii: "+")], let continued {
+            literals[continued].text += text
+        } else {
+            literals.append(.init(text: text, isShownCommand: isShownCommand))
+            continued = literals.count - 1
+        }
+    }
+
     private mutating func string(hashes: Int, isLong: Bool) {
         let quotes = isLong ? 3 : 1
         let start = kept.count
+        let isShownCommand = isShownCommand
         var bytes: [UInt8] = []
+        var shown: [UInt8] = []
         defer {
+            addLiteral(shown + (isContinuedByValue ? Array("\\(+".utf8) : []), isShownCommand, at: start)
             add(bytes, at: start)
             end = kept.count
         }
@@ -210,11 +254,14 @@ private struct SourceLexer {
                 position += 1 + hashes
                 if sees("(") {
                     position += 1
-                    let before = (strings, end)
+                    shown += Array((sees("shown:") ? "\\(shown:" : "\\(").utf8)
+                    let before = (strings, end, continued)
+                    (end, continued) = (nil, nil)
                     code(until: UInt8(ascii: ")"), isKept: false)
-                    (strings, end) = before
+                    (strings, end, continued) = before
                 } else {
                     bytes.append(text[position])
+                    shown.append(text[position])
                     keep(text[position], isKept: false)
                     position += 1
                 }
@@ -224,6 +271,7 @@ private struct SourceLexer {
             } else {
                 // A line of a string is a line of code.
                 bytes.append(text[position])
+                shown.append(text[position])
                 let isFirst = kept.last == 0x0A && text[position] > 0x20
                 keep(isFirst ? UInt8(ascii: "\"") : text[position], isKept: isFirst)
                 position += 1
