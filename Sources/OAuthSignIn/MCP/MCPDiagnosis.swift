@@ -62,7 +62,7 @@ struct MCPDiagnosis: Sendable {
         }
         if let former, former != issuer {
             let reason = OAuthReason.mcpIssuerChanged(account.name, former: former, issuer: issuer)
-            return [Finding(.discovery, .warning, .oauth(reason), .badResponse, setting: "mcp")]
+            return [Finding(.discovery, .warning, .oauth(reason), .signInNeeded, setting: "mcp")]
         }
         // Scopes of the configuration were chosen by the user.
         guard let held, account.scopes.isEmpty else { return [] }

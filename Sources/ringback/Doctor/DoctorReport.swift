@@ -53,14 +53,14 @@ struct DoctorReport {
                 command: json.object.flatMap(CauseAdvice.remedy)
                     ?? json.object?.cause.flatMap {
                         DoctorReport.command(
-                            for: $0, account, setting: json["setting"]?.string,
+                            for: $0, account, check: check, setting: json["setting"]?.string,
                             DoctorReport.request(json))
                     }))
     }
 
     /// The command that corrects what the daemon found, or shows more about it.
     private static func command(
-        for cause: ProblemCause, _ account: String?, setting: String?, _ request: ShownCommand?
+        for cause: ProblemCause, _ account: String?, check: String, setting: String?, _ request: ShownCommand?
     ) -> ShownCommand? {
         let isOfAccount = account != nil
         let account = account.flatMap { RequestTarget.isAccountName($0) ? $0 : nil } ?? "ACCOUNT"
@@ -76,6 +76,8 @@ struct DoctorReport {
         case .callbackIsPasted: "ringback complete"
         case .portTaken: "ss -ltnp"
         case .sessionStale: ShownCommand("ringback refresh \(account)")
+        // The session that is held has nothing wrong, but its tokens are of no use to the server.
+        case .signInNeeded where check == "discovery": ShownCommand("ringback login \(account) --again")
         case .signInNeeded: ShownCommand("ringback login \(account)")
         case .vaultLocked: "ringback unlock"
         case .keySourceDiffers: "ringback status"

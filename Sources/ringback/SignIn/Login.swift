@@ -105,8 +105,15 @@ struct Login: ParsableCommand {
         let isHealthy =
             account.state.hasSession && !account.isStale && account.error == nil && document["lost_scope"] == nil
         guard isHealthy, document["grant"] == nil else { return nil }
+        // Nothing can renew a session with a notice. Shortly before its end callers get no token of it any more.
+        if document["notice"] != nil, let end = document["expires_at"]?.integer, end - TimeText.now() < Login.leftOver {
+            return nil
+        }
         return document
     }
+
+    /// For how long, in seconds, a token has to be valid for a caller that does not say.
+    private static let leftOver = 60
 
     private func showHeld(_ name: String, _ document: JSON) {
         guard !json.isWanted else {
