@@ -83,7 +83,8 @@ struct SupabaseResetPassword: ParsableCommand {
         let needsFactor = error.problem?.extensions["provider_code"]?.string == "insufficient_aal"
         var error = SupabaseUpdateUser.explained(error, account)
         if needsFactor || error.advice == nil {
-            error.advice = needsFactor ? SupabaseResetPassword.withFactor(account) : SupabaseResetPassword.later(account)
+            error.advice =
+                needsFactor ? SupabaseResetPassword.withFactor(account) : SupabaseResetPassword.later(account)
         }
         return error
     }

@@ -60,7 +60,7 @@ struct Failure {
         // These last until a setting or the proxy is changed.
         case .providerUnreachable
         where [.proxyFailed, .untrusted, .wrongScheme].contains(error.problem?.extensions.cause):
-            guard let culprit, RequestTarget.isAccountName(account) else { return nil }
+            guard let culprit, RequestTarget.isAccountName(culprit) else { return nil }
             return "Run: \(shown: "ringback doctor \(culprit)")"
         case .invalidConfiguration where error.problem?.extensions["credential"]?.string != nil:
             let name = Sanitizer.line(error.problem?.extensions["credential"]?.string ?? "")

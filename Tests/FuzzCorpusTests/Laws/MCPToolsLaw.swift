@@ -1,6 +1,6 @@
 import MCPBridge
-import Terminal
 import StrictJSON
+import Terminal
 
 /// A list of tools, and calls of one with what is in the rest of the input: the fields that a bridge makes of them are ones
 /// that the relay takes, and a call is sent as it is or not at all. The first line of an input is the server's response.
