@@ -96,6 +96,18 @@ struct KubectlSetup: ToolSetup {
                 "No context uses \(user.name). Run: "
                     + "\(shown: "kubectl config set-context CONTEXT --user=\(user.name)")")
         }
+        // With an account's name no origin is asked.
+        let asksOrigins = configuration.contexts.filter(configuration.isAsked).contains { context in
+            configuration.users.contains { user in
+                user.name == context.user && !user.plugin.contains { $0.hasPrefix("--account") }
+            }
+        }
+        for case .allowAuthorities(let origin, _) in try asksOrigins ? KubectlSetup.authorities(of: origins) : [] {
+            missing += 1
+            notes.append(
+                "The kubeconfig has a certificate authority for \(origin.rule.pattern.text) that the origin does not allow "
+                    + "(ca_sha256), so kubectl gets no token there.")
+        }
         // Another user of a context is no mistake as long as nothing asks Ringback.
         let isUsed = !servers.isEmpty || !written.isEmpty
         return ToolStanding(

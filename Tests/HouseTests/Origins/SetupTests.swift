@@ -273,6 +273,15 @@ import Testing
             let row = try await setUp(stage, added: place).lines.first { $0.hasPrefix("kubectl ") } ?? ""
             #expect(row.contains(" set up ") && row.contains("https://127.0.0.1:\(port)"), "\(row)")
             #expect(try await setUp(stage, "kubectl", added: place).err.contains("nothing to change"))
+            // As after a new authority of the cluster.
+            let configuration = try #require(FileTree.text(of: stage.configuration))
+            let lines = configuration.split(separator: "\n", omittingEmptySubsequences: false)
+            try stage.write(
+                lines.filter { !$0.hasPrefix("ca_sha256") }.joined(separator: "\n"), to: stage.configuration)
+            let renewed = try await setUp(stage, added: place)
+            #expect(
+                renewed.out.contains("set up in part") && renewed.err.contains("certificate authority"), "\(renewed)")
+            try stage.write(configuration, to: stage.configuration)
 
             let named = try await setUp(stage, "kubectl", "--account", "home", "--yes", added: place)
             #expect(named.status == 0 && named.out.contains("--exec-arg=--account=home"), "\(named)")
