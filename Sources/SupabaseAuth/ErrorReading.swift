@@ -1,3 +1,4 @@
+internal import Encodings
 internal import HTTPMessages
 internal import OAuth
 internal import Secrets
@@ -27,7 +28,7 @@ enum ErrorReading {
             throw .invalid(reason: "an empty response (HTTP \(response.status))")
         }
         do {
-            return try JSON(parsing: response.body.revealedBytes())
+            return try JSON(parsing: UnicodeText.utf8(response.body.revealedBytes()))
         } catch {
             throw .invalid(reason: "\(shape(of: response)) (HTTP \(response.status))")
         }
@@ -49,7 +50,7 @@ enum ErrorReading {
             return .invalid(reason: "a redirect, which is not followed (HTTP \(status))")
         }
         guard !response.isTruncated,
-            let object = try? JSON(parsing: response.body.revealedBytes()).object,
+            let object = try? JSON(parsing: UnicodeText.utf8(response.body.revealedBytes())).object,
             let errorResponse = errorResponse(object, response)
         else { return withoutShape(response) }
         return .refused(errorResponse)
@@ -123,7 +124,7 @@ enum ErrorReading {
     }
 
     private static func gatewaySays(_ words: String, _ response: HTTPResponse) -> Bool {
-        let message = (try? JSON(parsing: response.body.revealedBytes()))?["message"]?.string
+        let message = (try? JSON(parsing: UnicodeText.utf8(response.body.revealedBytes())))?["message"]?.string
         return message?.lowercased().contains(words) ?? false
     }
 

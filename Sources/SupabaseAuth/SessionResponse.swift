@@ -27,8 +27,14 @@ public struct SessionResponse: Sendable {
     /// The first step. For an error response it throws the error, see ``SupabaseError``. For a success it never throws
     /// once a refresh token was found.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
-        guard (200..<300).contains(response.status) else { throw ErrorReading.error(response) }
         trace = SessionTrace(reading: response.fields)
+        guard (200..<300).contains(response.status) else {
+            refreshToken = (try? TokenResponse(reading: response))?.refreshToken
+            let error = ErrorReading.error(response)
+            guard refreshToken != nil else { throw error }
+            result = .failure(error)
+            return
+        }
         let tokens: TokenResponse
         do {
             tokens = try TokenResponse(reading: response)

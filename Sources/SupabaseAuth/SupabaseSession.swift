@@ -9,7 +9,7 @@ public struct SupabaseSession: Sendable, Equatable {
     public let accessToken: Secret
     /// The claims of the access token, not verified, see ``AccessTokenCheck``.
     public let claims: AccessTokenClaims
-    /// Seconds, 0 to one year; nil if it is not stated.
+    /// Seconds, 1 to one year; nil if it is not stated.
     public let expiresIn: Int?
     /// Unix seconds by the server's clock; nil on very old servers.
     public let expiresAt: Int?
@@ -51,8 +51,8 @@ public struct SupabaseSession: Sendable, Equatable {
     public func lifetime(now: Int) -> Int? {
         if let expiresIn { return expiresIn }
         let end = expiresAt ?? claims.expiresAt
-        guard let end else { return nil }
-        return min(max(end - (claims.issuedAt ?? now), 0), SupabaseSession.longest)
+        guard let end, case let seconds = end - (claims.issuedAt ?? now), seconds > 0 else { return nil }
+        return min(seconds, SupabaseSession.longest)
     }
 
     /// A year in seconds; longer lifetimes are reduced to it.

@@ -1,3 +1,4 @@
+internal import Encodings
 public import HTTPMessages
 public import Secrets
 internal import StrictJSON
@@ -25,9 +26,10 @@ public struct RegistrationManagement: Sendable, Equatable {
 
     /// From a response that is not valid JSON, see ``MemberSalvage``.
     init?(salvagedFrom body: Secret, issuer: String) {
+        let bytes = UnicodeText.utf8(body.revealedBytes())
         self.init(
-            token: MemberSalvage.text(of: "registration_access_token", in: body),
-            uri: MemberSalvage.text(of: "registration_client_uri", in: body), issuer: issuer)
+            token: MemberSalvage.text(of: "registration_access_token", in: bytes),
+            uri: MemberSalvage.text(of: "registration_client_uri", in: bytes), issuer: issuer)
     }
 
     private static func checked(_ text: String, issuer: String) -> String? {

@@ -1,3 +1,4 @@
+import Encodings
 import StrictJSON
 
 /// Reads lifetimes leniently: as a number, a quoted number or a fraction. A lifetime is less important than the token
@@ -14,6 +15,22 @@ enum LenientNumber {
         case .string(let text): number(text).flatMap(clamped)
         default: nil
         }
+    }
+
+    /// Unix seconds of the years 1970 to 9999, as a number, a quoted number, or a date and time (RFC 3339). A number too
+    /// large for that is in milliseconds.
+    static func instant(_ value: JSON?) -> Int? {
+        let seconds: Double? =
+            switch value {
+            case .integer(let seconds)?: Double(seconds)
+            case .double(let seconds)?: seconds
+            case .string(let text)?: number(text) ?? Timestamp.seconds(of: text).map(Double.init)
+            default: nil
+            }
+        guard let seconds, seconds > 0 else { return nil }
+        let latest = 253_402_300_799.0
+        let stated = seconds > latest ? seconds / 1_000 : seconds
+        return stated <= latest ? Int(stated) : nil
     }
 
     private static func clamped(_ seconds: Double) -> Int? {

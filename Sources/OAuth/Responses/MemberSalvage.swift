@@ -1,4 +1,3 @@
-import Secrets
 import StrictJSON
 
 /// Extracts one member's text from a successful response that is not valid JSON: it was cut off, is followed by a debug
@@ -8,18 +7,49 @@ import StrictJSON
 /// or the end, after well-formed text, and whose name does not occur again, not even in the part that cannot be parsed.
 enum MemberSalvage {
     /// The member's text; nil if there is no such member or it is no text.
-    static func text(of name: String, in body: Secret) -> String? {
-        var scanner = Scanner(bytes: body.revealedBytes(), name: name)
+    static func text(of name: String, in body: [UInt8]) -> String? {
+        var scanner = Scanner(bytes: body, name: name)
         return scanner.member()
+    }
+
+    /// True if the quoted name occurs anywhere in the text, in any spelling. Compares bytes, because Swift treats a
+    /// quote with a combining accent as one character.
+    static func isNamed(_ name: String, in text: ArraySlice<UInt8>) -> Bool {
+        let plain = unescaped(text)
+        return ["\"", "'"].contains { quote in
+            let quoted = Array("\(quote)\(name)\(quote)".utf8)
+            return plain.indices.contains { plain[$0...].starts(with: quoted) }
+        }
+    }
+
+    /// The text with every `\uXXXX` of an ASCII character replaced by that character, inside strings or not. Other
+    /// escapes are not needed to write the name.
+    private static func unescaped(_ text: ArraySlice<UInt8>) -> [UInt8] {
+        var plain: [UInt8] = []
+        var index = text.startIndex
+        while index < text.endIndex {
+            let digits = text[index...].dropFirst(2).prefix(4)
+            if text[index...].starts(with: "\\u".utf8), digits.count == 4,
+                let value = UInt8(String(decoding: digits, as: UTF8.self), radix: 16), value < 0x80
+            {
+                plain.append(value)
+                index += 6
+            } else {
+                plain.append(text[index])
+                index += 1
+            }
+        }
+        return plain
     }
 
     /// Scans the bytes without building values. It stores only the open brackets, so depth and number of values are not
     /// limited.
     private struct Scanner {
-        private static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
         let bytes: [UInt8]
         let name: String
         var position = 0
+        /// True if a comment contains the name.
+        private var isNamedInComment = false
 
         init(bytes: [UInt8], name: String) {
             self.bytes = bytes
@@ -29,7 +59,6 @@ enum MemberSalvage {
         private var current: UInt8? { position < bytes.count ? bytes[position] : nil }
 
         mutating func member() -> String? {
-            if bytes.starts(with: Scanner.mark) { position = Scanner.mark.count }
             skipSpace()
             guard skip("{") else { return nil }
             var found: String?
@@ -43,14 +72,14 @@ enum MemberSalvage {
                 let isLast = current != UInt8(ascii: ",")
                 guard !isLast || current == nil || current == UInt8(ascii: "}") else { break }
                 if member == name {
-                    guard found == nil, let text = text(start..<end) else { return nil }
+                    guard let text = text(start..<end), found == nil || found == text else { return nil }
                     found = text
                 }
                 understood = position
                 guard !isLast else { break }
                 position += 1
             }
-            return isNamed(from: understood) ? nil : found
+            return isNamedInComment || MemberSalvage.isNamed(name, in: bytes[understood...]) ? nil : found
         }
 
         /// Reads a member's name and the colon after it.
@@ -65,39 +94,33 @@ enum MemberSalvage {
             return name
         }
 
-        /// True if the quoted name occurs anywhere in the rest, in any spelling. Compares bytes, because Swift treats a
-        /// quote with a combining accent as one character.
-        private func isNamed(from start: Int) -> Bool {
-            let quoted = Array("\"\(name)\"".utf8)
-            let rest = unescaped(bytes[start...])
-            return rest.indices.contains { rest[$0...].starts(with: quoted) }
+        /// The string in these bytes; nil if they are another value or malformed. One in single quotes must need no
+        /// escapes.
+        private func text(_ range: Range<Int>) -> String? {
+            guard bytes[range].first == UInt8(ascii: "'") else { return (try? JSON(parsing: bytes[range]))?.string }
+            let inside = bytes[range].dropFirst().dropLast()
+            guard !inside.contains(where: { "\"\\".utf8.contains($0) }) else { return nil }
+            return String(validating: inside, as: UTF8.self)
         }
 
-        /// The text with every `\uXXXX` of an ASCII character replaced by that character, inside strings or not. Other
-        /// escapes are not needed to write the name.
-        private func unescaped(_ text: ArraySlice<UInt8>) -> [UInt8] {
-            var plain: [UInt8] = []
-            var index = text.startIndex
-            while index < text.endIndex {
-                let digits = text[index...].dropFirst(2).prefix(4)
-                if text[index...].starts(with: "\\u".utf8), digits.count == 4,
-                    let value = UInt8(String(decoding: digits, as: UTF8.self), radix: 16), value < 0x80
-                {
-                    plain.append(value)
-                    index += 6
-                } else {
-                    plain.append(text[index])
-                    index += 1
-                }
-            }
-            return plain
-        }
-
-        /// The string in these bytes; nil if they are another value or malformed.
-        private func text(_ range: Range<Int>) -> String? { (try? JSON(parsing: bytes[range]))?.string }
-
+        /// Also skips comments as in JavaScript.
         private mutating func skipSpace() {
-            while let byte = current, [0x20, 0x09, 0x0A, 0x0D].contains(byte) { position += 1 }
+            while let byte = current {
+                let start = position
+                if [0x20, 0x09, 0x0A, 0x0D].contains(byte) {
+                    position += 1
+                    continue
+                } else if bytes[position...].starts(with: "//".utf8) {
+                    while let byte = current, byte != 0x0A { position += 1 }
+                } else if bytes[position...].starts(with: "/*".utf8) {
+                    position += 2
+                    while position < bytes.count, !bytes[position...].starts(with: "*/".utf8) { position += 1 }
+                    position = min(position + 2, bytes.count)
+                } else {
+                    return
+                }
+                if MemberSalvage.isNamed(name, in: bytes[start..<position]) { isNamedInComment = true }
+            }
         }
 
         private mutating func skip(_ character: Unicode.Scalar) -> Bool {
@@ -108,17 +131,18 @@ enum MemberSalvage {
 
         /// False at the end of the text; the position is then undefined.
         private mutating func skipString() -> Bool {
-            guard skip("\"") else { return false }
+            guard let quote = current, "\"'".utf8.contains(quote) else { return false }
+            position += 1
             while let byte = current {
                 position += byte == UInt8(ascii: "\\") ? 2 : 1
-                if byte == UInt8(ascii: "\"") { return true }
+                if byte == quote { return true }
             }
             return false
         }
 
         private mutating func skipValue() -> Bool {
             switch current {
-            case UInt8(ascii: "\"")?: return skipString()
+            case UInt8(ascii: "\"")?, UInt8(ascii: "'")?: return skipString()
             case UInt8(ascii: "{")?, UInt8(ascii: "[")?: return skipContainer()
             default:
                 let start = position
@@ -132,7 +156,7 @@ enum MemberSalvage {
             var open: [UInt8] = []
             while let byte = current {
                 switch byte {
-                case UInt8(ascii: "\""):
+                case UInt8(ascii: "\""), UInt8(ascii: "'"):
                     guard skipString() else { return false }
                     continue
                 case UInt8(ascii: "{"): open.append(UInt8(ascii: "}"))

@@ -139,7 +139,7 @@ public struct RegistrationResponse: Sendable {
         in object: JSONObject, _ secret: Secret?, _ usual: ClientAuthentication
     ) throws(OAuthError) -> ClientAuthentication {
         switch object["token_endpoint_auth_method"] {
-        case nil, .null?: return secret == nil ? usual : .clientSecretBasic
+        case nil, .null?, .string("")?: return secret == nil ? usual : .clientSecretBasic
         case .string(let word)?:
             guard let way = ClientAuthentication(rawValue: word), way != .privateKeyJWT else {
                 throw .invalid(.registration, reason: "an unsupported token_endpoint_auth_method")
@@ -165,7 +165,7 @@ public struct RegistrationResponse: Sendable {
 
     private static func redirectURIs(in object: JSONObject) throws(OAuthError) -> [String]? {
         switch object["redirect_uris"] {
-        case nil, .null?: return nil
+        case nil, .null?, .string("")?: return nil
         case .array(let elements)?:
             let texts = elements.compactMap(\.string)
             guard texts.count == elements.count else { fallthrough }

@@ -1,3 +1,4 @@
+import Encodings
 import HTTPMessages
 import Secrets
 import StrictJSON
@@ -40,20 +41,21 @@ enum ResponseReader {
         }
         let json: JSON
         do {
-            json = try JSON(parsing: response.body.revealedBytes())
+            json = try JSON(parsing: UnicodeText.utf8(response.body.revealedBytes()))
         } catch {
-            let isPage = mediaType(of: response) == "text/html"
-            throw .invalid(
-                kind,
-                reason: isPage
-                    ? "a web page in place of JSON (HTTP \(response.status))"
-                    : "not JSON: \(error) (HTTP \(response.status))"
-            )
+            throw .invalid(kind, reason: "\(shape(of: response, error)) (HTTP \(response.status))")
         }
         guard let object = json.object else {
             throw .invalid(kind, reason: "JSON, but not an object (HTTP \(response.status))")
         }
         return object
+    }
+
+    private static func shape(of response: HTTPResponse, _ error: JSONError) -> String {
+        if let coding = response.fields["Content-Encoding"], !coding.isEmpty {
+            return "a body with the content coding \(CheckedText.code(coding)), which cannot be decoded"
+        }
+        return mediaType(of: response) == "text/html" ? "a web page in place of JSON" : "not JSON: \(error)"
     }
 
     /// The media type in lower case, without parameters.

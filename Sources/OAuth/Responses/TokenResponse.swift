@@ -5,8 +5,8 @@ internal import StrictJSON
 /// A token response, read in two steps. The first step finds the refresh token, which may be a rotated one: it must be
 /// stored durably before anything else in the response can fail. The second step checks the rest.
 ///
-/// The refresh token is taken from every successful response that has a readable one, even if everything else is
-/// malformed, including the JSON itself (see ``RefreshTokenSalvage``).
+/// The refresh token is taken from every response that has a readable one, even if everything else is malformed,
+/// including the status and the JSON itself (see ``RefreshTokenSalvage``).
 public struct TokenResponse: Sendable {
     /// The new refresh token, with only its characters checked; nil if the old one remains valid.
     public let refreshToken: Secret?
@@ -27,22 +27,29 @@ public struct TokenResponse: Sendable {
             try ResponseReader.checkStatus(response, of: .token)
             object = try ResponseReader.tokenObject(in: response)
         } catch {
-            guard isSuccess, let salvaged = RefreshTokenSalvage.token(in: response) else { throw error }
+            guard let salvaged = RefreshTokenSalvage.token(in: response) else { throw error }
             refreshToken = salvaged
             outcome = .failure(error)
             return
         }
-        refreshToken = isSuccess ? TokenText.secret(object["refresh_token"]?.string, allowsSpace: true) : nil
-        guard refreshToken == nil else {
+        if isSuccess, let token = TokenText.secret(object["refresh_token"]?.string, allowsSpace: true) {
             // From here on nothing throws: even a response with both an error and tokens must not lose this refresh
             // token.
-            outcome = TokenResponse.rest(of: object, refreshToken)
+            refreshToken = token
+            outcome = TokenResponse.rest(of: object, token)
             return
         }
         if let errorResponse = try ResponseReader.errorResponse(in: object, status: response.status, of: .token) {
             throw TokenResponse.meaning(of: errorResponse, object, response)
         }
-        guard isSuccess else { throw .invalid(.token, reason: "HTTP \(response.status) without an OAuth error") }
+        refreshToken =
+            isSuccess ? RefreshTokenSalvage.token(nestedIn: .object(object)) : RefreshTokenSalvage.token(ofSet: object)
+        guard isSuccess else {
+            let error = OAuthError.invalid(.token, reason: "HTTP \(response.status) without an OAuth error")
+            guard refreshToken != nil else { throw error }
+            outcome = .failure(error)
+            return
+        }
         outcome = TokenResponse.rest(of: object, nil)
     }
 

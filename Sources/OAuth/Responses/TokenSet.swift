@@ -1,15 +1,19 @@
+internal import Encodings
 public import Secrets
 internal import StrictJSON
 
-/// A checked token response (RFC 6749 section 5.1). The access token and its type are checked strictly. Lifetimes and
-/// scopes are read leniently, so that no session is lost because of them.
+/// A checked token response (RFC 6749 section 5.1). The access token and its type are checked strictly, but a missing
+/// type means `Bearer`. Lifetimes and scopes are read leniently, so that no session is lost because of them.
 public struct TokenSet: Sendable, Equatable {
     /// At most 64 KiB of printable ASCII without spaces.
     public let accessToken: Secret
     /// `Bearer`, in this spelling.
     public let tokenType: String
-    /// The access token's lifetime in seconds, 0...one year; nil if it is not stated.
+    /// The access token's lifetime in seconds, 1...one year; nil if it is not stated. Zero and less state nothing: no
+    /// provider issues a token that has expired.
     public let expiresIn: Int?
+    /// When the access token expires, in Unix seconds by the provider's clock; nil if it is not stated.
+    public private(set) var expiresAt: Int?
     public let refreshToken: Secret?
     /// Not verified.
     public let idToken: Secret?
@@ -44,17 +48,39 @@ public struct TokenSet: Sendable, Equatable {
         }
         self.init(
             accessToken: accessToken, tokenType: try TokenSet.type(object["token_type"]),
-            expiresIn: LenientNumber.seconds(object["expires_in"]), refreshToken: refreshToken,
+            expiresIn: LenientNumber.seconds(object["expires_in"]).flatMap { $0 > 0 ? $0 : nil },
+            refreshToken: refreshToken,
             idToken: try TokenSet.idToken(object["id_token"]), scope: TokenSet.scope(object["scope"]),
             refreshExpiresIn: TokenSet.refreshLifetime(object), issuedTokenType: object["issued_token_type"]?.string
         )
+        expiresAt = LenientNumber.instant(object["expires_at"]) ?? LenientNumber.instant(object["expires_on"])
     }
 
-    /// RFC 6749 section 7.1: a token of an unknown type must not be used.
+    /// The access token's lifetime in seconds from now on: as stated; else until the stated time; else as its claims
+    /// `exp` and `iat` say, if it is a JSON Web Token. Nil if it is unknown. The claims are not verified: nobody gains by
+    /// a wrong lifetime of a token of their own.
+    ///
+    /// - Parameter now: Unix seconds by our clock, which may be wrong: a time that has passed already says nothing.
+    public func lifetime(now: Int) -> Int? {
+        if let expiresIn { return expiresIn }
+        let claims = TokenSet.claims(of: accessToken)
+        guard let end = expiresAt ?? LenientNumber.instant(claims?["exp"]) else { return nil }
+        let starts = [now, LenientNumber.instant(claims?["iat"])].compactMap { $0 }
+        return starts.map { end - $0 }.filter { $0 > 0 }.min().map { min($0, LenientNumber.longest) }
+    }
+
+    private static func claims(of token: Secret) -> JSONObject? {
+        let parts = token.revealed().split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 3, let payload = Base64URL.decode(parts[1]) else { return nil }
+        return (try? JSON(parsing: payload))?.object
+    }
+
+    /// RFC 6749 section 7.1: a token of an unknown type must not be used. Some servers send no type.
     private static func type(_ value: JSON?) throws(OAuthError) -> String {
-        guard let text = value?.string else { throw .invalid(.token, reason: "no token_type") }
-        switch text.lowercased() {
-        case "bearer": return "Bearer"
+        guard let value, value != .null else { return "Bearer" }
+        guard let text = value.string else { throw .invalid(.token, reason: "a token_type that is not text") }
+        switch text.lowercased().split(whereSeparator: \.isWhitespace).joined(separator: " ") {
+        case "bearer", "": return "Bearer"
         // RFC 8693 section 2.2.1: must not be used as a bearer token.
         case "n_a": throw .invalid(.token, reason: "a token that is no access token (token_type N_A)")
         case "dpop": throw .invalid(.token, reason: "a token bound to a key (DPoP), which is not supported")

@@ -196,7 +196,7 @@ struct Provider: Sendable {
     // MARK: Parts
 
     func accessToken(_ tokens: TokenSet, scope: String) -> AccessToken {
-        let lifetime = tokens.expiresIn.map { Duration.seconds($0) }
+        let lifetime = tokens.lifetime(now: clock.now()).map { Duration.seconds($0) }
         let granted = tokens.scope(askedFor: scope.split(separator: " ").map(String.init))
         return AccessToken(
             value: tokens.accessToken, type: tokens.tokenType, scope: granted ?? (scope.isEmpty ? nil : scope),

@@ -48,6 +48,7 @@ private func asked(_ authentication: ClientAuthentication = .none) throws -> Cli
         (#""client_secret":"s""#, ClientAuthentication.clientSecretBasic, true),
         (#""client_secret":"s","token_endpoint_auth_method":"none""#, .none, false),
         (#""client_secret":"","token_endpoint_auth_method":null"#, .none, false),
+        (#""client_secret":"","token_endpoint_auth_method":"","redirect_uris":"""#, .none, false),
         (#""client_secret":"s","client_secret_expires_at":0"#, .clientSecretBasic, true),
         // When a secret ends is as cosmetic as a lifetime: no form of it costs the registration.
         (#""client_secret":"s","client_secret_expires_at":"0""#, .clientSecretBasic, true),

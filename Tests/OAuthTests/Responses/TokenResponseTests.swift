@@ -1,3 +1,4 @@
+import Encodings
 import HTTPMessages
 import Secrets
 import TestSupport
@@ -20,12 +21,13 @@ private func answer(_ json: String, status: Int = 200) -> HTTPResponse {
 
     @Test(
         arguments: [
-            ("", nil), (#","expires_in":0"#, 0), (#","expires_in":-1"#, 0), (#","expires_in":-1e300"#, 0),
-            (#","expires_in":-0.5"#, 0), (#","expires_in":1e308"#, 31_536_000), (#","expires_in":1e999"#, 31_536_000),
+            ("", nil), (#","expires_in":0"#, nil), (#","expires_in":-1"#, nil), (#","expires_in":-1e300"#, nil),
+            (#","expires_in":-0.5"#, nil), (#","expires_in":0.5"#, nil), (#","expires_in":"0""#, nil),
+            (#","expires_in":1e308"#, 31_536_000), (#","expires_in":1e999"#, 31_536_000),
             (#","expires_in":2147483648"#, 31_536_000), (#","expires_in":9223372036854775807"#, 31_536_000),
-            (#","expires_in":9223372036854775808"#, 31_536_000), (#","expires_in":-9223372036854775808"#, 0),
+            (#","expires_in":9223372036854775808"#, 31_536_000), (#","expires_in":-9223372036854775808"#, nil),
             (#","expires_in":"3600""#, 3600), (#","expires_in":"3600.5""#, 3600), (#","expires_in":3600.5"#, 3600),
-            (#","expires_in":"-1""#, 0), (#","expires_in":"1e400""#, 31_536_000), (#","expires_in":null"#, nil),
+            (#","expires_in":"-1""#, nil), (#","expires_in":"1e400""#, 31_536_000), (#","expires_in":null"#, nil),
             (#","expires_in":"""#, nil), (#","expires_in":"nan""#, nil), (#","expires_in":"inf""#, nil),
             (#","expires_in":"0x10""#, nil), (#","expires_in":"soon""#, nil), (#","expires_in":" 3600""#, nil),
             (#","expires_in":true"#, nil), (#","expires_in":[3600]"#, nil), (#","expires_in":{}"#, nil),
@@ -75,7 +77,34 @@ private func answer(_ json: String, status: Int = 200) -> HTTPResponse {
         #expect(throws: OAuthError.self) { try tooLong.tokenSet() }
     }
 
-    @Test(arguments: ["null", #""""#, #""mac""#, #""Bearer ""#, #""N_A""#, "1", #"["Bearer"]"#])
+    /// A token with these claims.
+    private static func jwt(_ claims: String) -> String { "e30.\(Base64URL.encode(claims.utf8)).s" }
+
+    @Test(
+        arguments: [
+            ("a", #""expires_in":60,"expires_at":2000000900"#, 60), ("a", #""expires_at":2000000900"#, 900),
+            ("a", #""expires_at":"2000000900""#, 900), ("a", #""expires_at":2000000900000"#, 900),
+            ("a", #""expires_at":"2033-05-18T03:48:20Z""#, 900), ("a", #""expires_on":"2000000900""#, 900),
+            ("a", #""expires_in":0,"expires_at":2000000900.5"#, 900), ("a", #""expires_at":1"#, nil),
+            ("a", #""expires_at":"soon""#, nil), ("a", #""expires_at":1e300"#, nil), ("a", #""x":1"#, nil),
+            ("a", #""expires_at":200000000000"#, 31_536_000),
+            (jwt(#"{"exp":2000000600}"#), #""expires_in":0"#, 600), (jwt(#"{"exp":2000000600}"#), #""x":1"#, 600),
+            (jwt(#"{"exp":2000000600.9,"iat":2000000000}"#), #""expires_in":null"#, 600),
+            // The provider's clock is ahead, behind; the token was issued before.
+            (jwt(#"{"exp":2000009600,"iat":2000009000}"#), #""x":1"#, 600),
+            (jwt(#"{"exp":1999990600,"iat":1999990000}"#), #""x":1"#, 600),
+            (jwt(#"{"exp":2000000100,"iat":1999999000}"#), #""x":1"#, 100),
+            (jwt(#"{"exp":1999990600}"#), #""x":1"#, nil), (jwt(#"{"exp":1,"iat":2}"#), #""x":1"#, nil),
+            (jwt(#"{"iat":2000000000}"#), #""x":1"#, nil), (jwt("[]"), #""x":1"#, nil), ("a.!.b", #""x":1"#, nil),
+        ] as [(String, String, Int?)])
+    func `a lifetime that expires_in does not state is taken from expires_at or from the token's claims`(
+        token: String, member: String, seconds: Int?
+    ) throws {
+        let tokens = try TokenResponse(reading: answer(#"{"access_token":"\#(token)",\#(member)}"#)).tokenSet()
+        #expect(tokens.lifetime(now: 2_000_000_000) == seconds)
+    }
+
+    @Test(arguments: [#""mac""#, #""N_A""#, "1", #"["Bearer"]"#, #""Bearer x""#])
     func `NAT-45: a token of a type that is not understood is not used`(type: String) throws {
         let answer = try TokenResponse(reading: answer(#"{"access_token":"a","token_type":\#(type)}"#))
         #expect(throws: OAuthError.self) { try answer.tokenSet() }

@@ -303,6 +303,9 @@ for status in (201, 202, 203):
     tokens(f"status-{status}", "own: every success", f"with status {status}", {}, status=status)
 for name, kind in (("inverted", "bEARER"), ("title", "BeaRer"), ("capitals", "BEARER")):
     tokens(f"type-{name}", "FAPI-21, RFC 6749 section 5.1", f"the type as {kind}", {"token_type": kind})
+for name, kind in (("null", None), ("empty", ""), ("space", "Bearer "), ("blank", " ")):
+    tokens(f"type-{name}", WILD, f"the type {json.dumps(kind)}", {"token_type": kind})
+tokens("type-absent", WILD, "no type", '{"access_token":"a1"}')
 
 # Cosmetic members (RT-06, FAPI-20).
 for name, about, value, seconds in [
@@ -312,17 +315,17 @@ for name, about, value, seconds in [
     ("true", "a truth value", True, None),
     ("list", "a list", [3600], None),
     ("object", "an object", {"s": 3600}, None),
-    ("zero", "zero", 0, 0),
-    ("negative", "negative", -1, 0),
+    ("zero", "zero", 0, None),
+    ("negative", "negative", -1, None),
     ("text", "in quotes", "3600", 3600),
     ("text-fraction", "a fraction in quotes", "3600.9", 3600),
     ("fraction", "a fraction", 3600.9, 3600),
-    ("text-negative", "negative in quotes", "-5", 0),
+    ("text-negative", "negative in quotes", "-5", None),
     ("text-space", "with a space", " 3600", None),
     ("year", "ten years", 315360000, 31536000),
     ("largest", "2^63 - 1", 2**63 - 1, 31536000),
     ("too-large", "2^64", 2**64, 31536000),
-    ("smallest", "-2^63", -(2**63), 0),
+    ("smallest", "-2^63", -(2**63), None),
     ("text-hexadecimal", "hexadecimal in quotes", "0x10", None),
     ("text-infinite", "infinity in quotes", "Infinity", None),
     ("text-exponent", "an exponent in quotes", "1e3", 1000),
@@ -339,8 +342,8 @@ for name, about, value, seconds in [
 for name, text, seconds in [
     ("exponent", "3.6e3", 3600),
     ("infinite", "1e999", 31536000),
-    ("infinite-negative", "-1e999", 0),
-    ("minus-zero", "-0", 0),
+    ("infinite-negative", "-1e999", None),
+    ("minus-zero", "-0", None),
 ]:
     tokens(
         f"lifetime-{name}",
@@ -500,13 +503,31 @@ for name, about, text in [
     ("escape", "a bad escape", "access_token=a%zz&token_type=bearer"),
     ("empty", "nothing", ""),
     ("no-token", "other names", "hello=world"),
-    ("no-type", "no type", "access_token=a1"),
     ("page", "a page", "<html></html>"),
     ("raw", "bytes that are not escaped", "access_token=\u00e9&token_type=bearer"),
     ("line-break", "a line break in the token", "access_token=a%0A1&token_type=bearer"),
 ]:
-    expect = "unusable" if name in ("no-token", "no-type", "page", "line-break") else "invalid"
+    expect = "unusable" if name in ("no-token", "page", "line-break") else "invalid"
     case(f"invalid-form-{name}", "own: forms as strict as JSON", f"a form with {about}", expect, text, media=FORM)
+tokens("form-no-type", WILD, "a form with no type", "access_token=a1", media=FORM)
+
+# In another encoding or under another name, but whole.
+WHOLE = '{"access_token":"a1","token_type":"Bearer","refresh_token":"r2"}'
+OTHER = "own: a body that can be read in one way only is read"
+for name, about, body in [
+    ("mark", "UTF-8 with a byte order mark", b"\xef\xbb\xbf" + WHOLE.encode()),
+    ("utf-16-le", "UTF-16 without a mark, the low byte first", WHOLE.encode("utf-16-le")),
+    ("utf-16-be", "UTF-16 without a mark, the high byte first", WHOLE.encode("utf-16-be")),
+    ("utf-16-le-mark", "UTF-16 with a mark, the low byte first", b"\xff\xfe" + WHOLE.encode("utf-16-le")),
+    ("utf-16-be-mark", "UTF-16 with a mark, the high byte first", b"\xfe\xff" + WHOLE.encode("utf-16-be")),
+]:
+    tokens(f"encoded-{name}", OTHER, about, body, refresh_token="r2")
+AS_FORM = "access_token=a1&token_type=bearer&refresh_token=r2"
+for name, media in (("json", JSON), ("page", PAGE), ("text", "text/plain"), ("none", None)):
+    tokens(f"form-named-{name}", OTHER, f"a form named {media}", AS_FORM + "\n", media=media, refresh_token="r2")
+refused(
+    "form-named-json", OTHER, "a form named JSON", "error=invalid_grant", "invalid_grant", 400, "signInAgain", media=JSON
+)
 
 # Whole, and not to be used: the refresh token stays.
 for name, about, members in [
@@ -516,11 +537,9 @@ for name, about, members in [
     ("access-line", "a line break in the access token", {"access_token": "a\r\nX: y"}),
     ("access-letters", "letters outside ASCII in the access token", {"access_token": "\u00e9"}),
     ("access-empty", "an empty access token", {"access_token": ""}),
-    ("type-absent", "a null type", {"token_type": None}),
     ("type-mac", "the type mac (NAT-45)", {"token_type": "mac"}),
     ("type-dpop", "a token bound to a key (DPOP-09)", {"token_type": "DPoP"}),
     ("type-none", "the type N_A (TX-02)", {"token_type": "N_A"}),
-    ("type-space", "a space after the type", {"token_type": "Bearer "}),
     ("type-list", "the type in a list", {"token_type": ["Bearer"]}),
     ("id-space", "an ID token with a space", {"id_token": "h.p.s x"}),
     ("error", "an error beside", {"error": "invalid_grant"}),
@@ -564,7 +583,21 @@ for name, about, text in [
     ("control", "a line break in a text before", '{"note":"a\nb",' + START[1:] + "}"),
     ("surrogate", "half a surrogate pair later", START + ',"name":"\\ud800"}'),
     ("bad-escape", "an escape that JSON does not have", START + ',"name":"\\x41"}'),
-    ("mark", "a byte order mark before", "\ufeff" + START + ',"token_type":"Bearer"}'),
+    ("mark", "a byte order mark before, cut off", "\ufeff" + START + ',"token_ty'),
+    ("utf-16", "UTF-16, cut off in a letter", (START + ',"token_ty').encode("utf-16-le") + b"p"),
+    ("guard", "a guard before it", ")]}',\n" + START + "}"),
+    ("padding", "a call around it", "/**/callback(" + START + "});\n"),
+    ("loop", "a loop before it", "for(;;);" + START + "}"),
+    ("warning", "a warning before it", "<br />\n<b>Warning</b>: {closure}() in <b>/a.php</b><br />\n" + START + "}"),
+    ("twice-alike", "twice, alike", '{"refresh_token":"r2","refresh_token":"r2"}'),
+    ("single-quotes-all", "single quotes", "{'access_token': 'a1', 'refresh_token': 'r2', 'ok': True}"),
+    ("comments", "comments before", '{ // one\n "access_token":"a1", /* two */ "refresh_token":"r2"}'),
+    ("nested-data", "in the member data", '{"success":true,"data":' + START + "}}"),
+    ("nested-user", "in a member with a name", '{"ok":true,"authed_user":' + START + '},"team":{"id":"T"},"enterprise":null}'),
+    ("nested-list", "in a list", "[" + START + "}]"),
+    ("nested-text", "encoded twice", json.dumps(START + "}")),
+    ("nested-body", "in a text in a member", json.dumps({"statusCode": 200, "body": START + "}"})),
+    ("nested-guard", "in a member, with a guard before", ")]}'\n" + '{"data":' + START + "}}"),
     ("encoding", "bytes that are not UTF-8 later", START.encode() + b',"name":"\xff"}'),
     ("encoding-before", "bytes that are not UTF-8 before", b'{"name":"\xff",' + START[1:].encode() + b"}"),
     ("word", "a word without quotes later", START + ',"token_type":Bearer}'),
@@ -579,6 +612,13 @@ for name, about, text in [
 unusable("broken-slash", SALVAGE, "a slash escaped in the token", '{"refresh_token":"1\\/\\/09x","x', "1//09x")
 unusable("broken-quote", SALVAGE, "a quotation mark escaped in the token", '{"refresh_token":"r\\"2","x', 'r"2')
 unusable("broken-page-type", SALVAGE, "named a page", START + ',"x', media=PAGE)
+
+for name, about, text in [
+    ("two", "deep inside, two", '{"a":' + START + '},"b":' + START + "}}"),
+    ("deeper", "two levels deep", '{"data":{"token":' + START + "}}}"),
+    ("beside", "deep inside, beside an access token", '{"access_token":"a0","token_type":"mac","data":' + START + "}}"),
+]:
+    unusable(f"nested-{name}", "own: a salvaged token is whole, outermost and alone", about, text, refresh=None)
 
 # Broken so that nothing is certain.
 UNSURE = "own: a salvaged token is whole, outermost and alone"
@@ -601,7 +641,6 @@ for name, about, text in [
     ("bracket-follows", "a bracket after it", '{"refresh_token":"r2"]'),
     ("colon-follows", "a colon after it", '{"refresh_token":"r2":1}'),
     ("twice", "twice", '{"refresh_token":"r2","refresh_token":"r3"}'),
-    ("twice-alike", "twice, alike", '{"refresh_token":"r2","refresh_token":"r2"}'),
     ("twice-null", "twice, once null", '{"refresh_token":"r2","refresh_token":null}'),
     ("twice-escaped", "twice, once escaped", '{"refresh_token":"r2","refresh\\u005ftoken":"r3"}'),
     ("twice-cut", "twice, cut off in the second", '{"refresh_token":"r2","refresh_token":"r'),
@@ -617,18 +656,31 @@ for name, about, text in [
     ("before", "broken before it", '{"access_token":"a"1","refresh_token":"r2"}'),
     ("before-cut", "a text before it that does not end", '{"access_token":"a1,"refresh_token":"r2"}'),
     ("nested", "deep inside alone", '{"data":{"refresh_token":"r2"},"x'),
+    ("nested-last", "deep inside alone, cut off after it", '{"data":' + START + "}"),
+    ("nested-error", "deep inside, beside an error", '{"error":7,"data":' + START + "}}"),
+    ("nested-guard", "deep inside, with a guard before, cut off", ")]}'\n" + '{"data":' + START + "}"),
+    ("list-cut", "in a list, cut off", "[" + START + "}"),
+    ("comment", "again in a comment", '{"refresh_token":"r2"/*,"refresh_token":"r3"*/}'),
+    ("single-quotes-twice", "again in single quotes", "{\"refresh_token\":\"r2\",x,'refresh_token':'r3'}"),
+    ("named-before", "named in a text before", '"refresh_token": {"refresh_token":"r2"}'),
     ("in-list", "an object in a list", '[{"refresh_token":"r2"},'),
     ("as-value", "the name as a value", '{"grant_type":"refresh_token","x'),
     ("in-text", "inside a text", '{"note":"\\"refresh_token\\":\\"r2\\"","x'),
     ("case", "another name", '{"Refresh_Token":"r2","x'),
-    ("single-quotes", "single quotes", "{'refresh_token':'r2','x"),
+    ("single-quotes", "single quotes, an escape", "{'refresh_token':'r\\'2','x"),
     ("no-brace", "no brace before", '"refresh_token":"r2"}'),
-    ("padding", "a call around it", 'callback({"refresh_token":"r2"});'),
-    ("guard", "a guard before it", ')]}\'\n{"refresh_token":"r2"}'),
-    ("wide", "UTF-16", '{"refresh_token":"r2"}'.encode("utf-16-le")),
     ("page", "in a page", '<html><script>x={"refresh_token":"r2"}</script></html>'),
 ]:
     invalid(f"broken-{name}", UNSURE, about, text)
+for status in (400, 403, 429, 500, 502):
+    unusable(f"status-{status}", "own: a token set is one with every status", f"with status {status}", START + "}", status=status)
+unusable("status-400-form", "own: a token set is one with every status", "a form with status 400", AS_FORM, status=400)
+for name, about, body in [
+    ("echo", "the parameters of the request", '{"grant_type":"refresh_token","refresh_token":"r1"}'),
+    ("error-number", "an error beside", '{"error":7,' + START[1:] + "}"),
+    ("nested", "deep inside", '{"data":' + START + "}}"),
+]:
+    invalid(f"status-400-{name}", "own: a token set is one with every status", f"status 400: {about}", body, status=400)
 invalid("broken-status-400", "RT-03", "broken, with a status that is no success", START + ',"x', status=400)
 later("broken-status-502", "RT-03", "broken, by way of a proxy", START + ',"x', 502)
 
