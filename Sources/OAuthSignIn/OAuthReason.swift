@@ -98,6 +98,8 @@ public enum OAuthReason: KindReason, Equatable {
     case respondsAtTokenEndpoint
     case respondsAtPage
     case publishesMetadata
+    /// Members of the metadata that are not used. `causes`: texts that begin with their names.
+    case unusableMembers(host: String, causes: [String])
     case publishesNoUsableMetadata(cause: String)
     case metadataNotUsable(cause: String)
 

@@ -85,6 +85,8 @@ extension OAuthReason: Sentence {
         case .respondsAtTokenEndpoint: "responds at its token endpoint"
         case .respondsAtPage: "responds at its authorization endpoint"
         case .publishesMetadata: "publishes metadata of this issuer"
+        case .unusableMembers(let host, let causes):
+            "The metadata of \(host) have members that are not used: \(causes.joined(separator: "; "))."
         case .publishesNoUsableMetadata(let cause): "publishes no usable metadata of this issuer: \(cause)"
         case .metadataNotUsable(let cause): "cannot be used: \(cause)"
         case .invalidResponse(let response, let host, let cause):

@@ -31,13 +31,15 @@ public struct ProtectedResource: Sendable, Equatable {
         try ResponseReader.checkStatus(response, of: kind)
         guard response.status == 200 else { throw .invalid(kind, reason: "HTTP \(response.status)") }
         let object = try ResponseReader.object(in: response, of: kind)
-        guard let stated = object["resource"]?.string else { throw .invalid(kind, reason: "no resource") }
-        guard let identifier = EndpointRule.url(stated), server.isCovered(by: identifier) else {
+        guard let named = object["resource"]?.string else { throw .invalid(kind, reason: "no resource") }
+        guard let identifier = EndpointRule.url(named), server.isCovered(by: identifier) else {
             throw .invalid(
                 kind,
-                reason: "its resource is “\(CheckedText.description(stated) ?? "")”, not \(server.resource)")
+                reason: "its resource is “\(CheckedText.description(named) ?? "")”, not \(server.resource)")
         }
-        let listed = (object["authorization_servers"]?.array ?? []).compactMap(\.string)
+        let stated = object["authorization_servers"]
+        // Some servers send one issuer in place of a list.
+        let listed = (stated?.array ?? stated.map { [$0] } ?? []).compactMap(\.string)
         guard !listed.isEmpty else { throw .invalid(kind, reason: "no authorization_servers") }
         let allowed = listed.prefix(ProtectedResource.mostServers).filter { issuer in
             guard let url = EndpointRule.url(issuer), url.query == nil else { return false }
@@ -48,8 +50,12 @@ public struct ProtectedResource: Sendable, Equatable {
                 kind,
                 reason: "no authorization server with an https URL (a local or IP address must be the MCP server's)")
         }
-        resource = stated
+        resource = named
         authorizationServers = allowed
-        scopesSupported = ScopeList.taking((object["scopes_supported"]?.array ?? []).compactMap(\.string))
+        scopesSupported = ScopeList.taking(ProtectedResource.scopes(object["scopes_supported"]))
+    }
+    /// One text in place of a list is separated by spaces.
+    private static func scopes(_ value: JSON?) -> [String] {
+        value?.array?.compactMap(\.string) ?? value?.string?.split(separator: " ").map(String.init) ?? []
     }
 }

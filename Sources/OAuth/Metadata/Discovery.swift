@@ -42,9 +42,9 @@ extension ProviderMetadata {
     /// Reads the metadata document of `issuer`. Throws:
     ///
     /// - `.unavailable`: status 408, 425, 429 or 5xx.
-    /// - `.invalid`: another status than 200, no JSON object, another issuer, or an endpoint that is missing or not
-    ///   allowed.
-    /// - `.misconfigured`: the provider does not support S256, or `issuer` is not a valid issuer.
+    /// - `.invalid`: another status than 200, no JSON object, another issuer, or a token endpoint that is missing or not
+    ///   allowed. Other members are not needed by every request, see ``unusableMembers``.
+    /// - `.misconfigured`: `issuer` is not a valid issuer.
     public init(parsing response: HTTPResponse, issuer: String) throws(OAuthError) {
         let url = try ProviderMetadata.parse(issuer: issuer)
         try ResponseReader.checkStatus(response, of: .metadata)
@@ -56,6 +56,15 @@ extension ProviderMetadata {
         }
         try self.init(
             reading: MetadataDocument(object: object, issuer: url), issuer: issuer, idTokenIssuer: stated)
+    }
+
+    /// Throws `.misconfigured` if no authorization request can be sent: there is no endpoint for it, or the provider
+    /// does not support S256.
+    public func checkAuthorizationRequests() throws(OAuthError) {
+        guard !authorizationEndpoint.isEmpty else {
+            let reason = unusableMembers.first { $0.hasPrefix("authorization_endpoint ") }
+            throw .misconfigured(reason: reason ?? "the provider's metadata have no authorization_endpoint")
+        }
         if let methods = codeChallengeMethods, !methods.contains("S256") {
             throw .misconfigured(reason: "the provider does not support S256 (PKCE)")
         }

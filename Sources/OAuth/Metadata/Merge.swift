@@ -3,7 +3,7 @@
 extension ProviderMetadata {
     /// True if a member that we use is missing, so that the document at the other location should be fetched.
     public var isWorthCompleting: Bool {
-        jwksURI == nil || userinfoEndpoint == nil || revocationEndpoint == nil
+        authorizationEndpoint.isEmpty || jwksURI == nil || userinfoEndpoint == nil || revocationEndpoint == nil
     }
 
     /// A copy in which missing members are taken from the same provider's document at the other location; existing
@@ -14,9 +14,11 @@ extension ProviderMetadata {
     public func completed(by other: ProviderMetadata) -> ProviderMetadata {
         guard let issuer, let theirs = other.issuer, issuer.isSameBytes(as: theirs),
             idTokenIssuer == other.idTokenIssuer, tokenEndpoint.isSameBytes(as: other.tokenEndpoint),
-            authorizationEndpoint.isSameBytes(as: other.authorizationEndpoint)
+            authorizationEndpoint.isEmpty || other.authorizationEndpoint.isEmpty
+                || authorizationEndpoint.isSameBytes(as: other.authorizationEndpoint)
         else { return self }
         var whole = self
+        if authorizationEndpoint.isEmpty { whole.authorizationEndpoint = other.authorizationEndpoint }
         whole.jwksURI = jwksURI ?? other.jwksURI
         whole.userinfoEndpoint = userinfoEndpoint ?? other.userinfoEndpoint
         whole.revocationEndpoint = revocationEndpoint ?? other.revocationEndpoint

@@ -7,8 +7,8 @@ public struct ProviderMetadata: Sendable, Equatable {
     /// There it is the template `https://login.microsoftonline.com/{tenantid}/v2.0`, see
     /// ``IDTokenExpectations/issuer``.
     public let idTokenIssuer: String?
-    /// Empty if none is configured, for a server that only issues tokens to services.
-    public let authorizationEndpoint: String
+    /// Empty if none is known: a server that only issues tokens to services, or to other devices.
+    public internal(set) var authorizationEndpoint: String
     public let tokenEndpoint: String
     public internal(set) var jwksURI: String?
     public internal(set) var userinfoEndpoint: String?
@@ -41,6 +41,8 @@ public struct ProviderMetadata: Sendable, Equatable {
     public internal(set) var scopesSupported: [String]?
     /// True if a client id may be the URL of a document that describes the client.
     public internal(set) var supportsClientMetadataDocuments = false
+    /// Why members of the document are not usable, in words that begin with their names.
+    public internal(set) var unusableMembers: [String] = []
 
     /// Metadata from the configuration, for a server that publishes none. Throws `.misconfigured` for an endpoint that
     /// is not https (or http on loopback), or has a fragment or user information.
@@ -82,28 +84,29 @@ public struct ProviderMetadata: Sendable, Equatable {
         self.scopesSupported = nil
     }
 
-    init(reading document: MetadataDocument, issuer: String, idTokenIssuer: String) throws(OAuthError) {
+    init(reading source: MetadataDocument, issuer: String, idTokenIssuer: String) throws(OAuthError) {
+        var document = source
         self.issuer = issuer
         self.idTokenIssuer = idTokenIssuer
-        authorizationEndpoint = try document.requiredEndpoint("authorization_endpoint")
+        authorizationEndpoint = document.endpoint("authorization_endpoint") ?? ""
         tokenEndpoint = try document.requiredEndpoint("token_endpoint")
-        jwksURI = try document.endpoint("jwks_uri")
-        userinfoEndpoint = try document.endpoint("userinfo_endpoint")
-        revocationEndpoint = try document.endpoint("revocation_endpoint")
-        endSessionEndpoint = try document.endpoint("end_session_endpoint")
-        deviceAuthorizationEndpoint = try document.endpoint("device_authorization_endpoint")
-        pushedAuthorizationRequestEndpoint = try document.endpoint("pushed_authorization_request_endpoint")
+        jwksURI = document.endpoint("jwks_uri")
+        userinfoEndpoint = document.endpoint("userinfo_endpoint")
+        revocationEndpoint = document.endpoint("revocation_endpoint")
+        endSessionEndpoint = document.endpoint("end_session_endpoint")
+        deviceAuthorizationEndpoint = document.endpoint("device_authorization_endpoint")
+        pushedAuthorizationRequestEndpoint = document.endpoint("pushed_authorization_request_endpoint")
         requiresPushedAuthorization = document.flag("require_pushed_authorization_requests")
-        registrationEndpoint = try document.endpoint("registration_endpoint")
+        registrationEndpoint = document.endpoint("registration_endpoint")
         supportsIssuerInResponse = document.flag("authorization_response_iss_parameter_supported")
-        codeChallengeMethods = try document.texts("code_challenge_methods_supported")
-        tokenEndpointAuthenticationMethods = try document.texts("token_endpoint_auth_methods_supported")
-        tokenEndpointSigningAlgorithms = try document.texts("token_endpoint_auth_signing_alg_values_supported")
-        responseModes = try document.texts("response_modes_supported")
-        idTokenSigningAlgorithms = try document.texts("id_token_signing_alg_values_supported")
-        userinfoSigningAlgorithms = try document.texts("userinfo_signing_alg_values_supported")
-        // Only for display, so a malformed list is ignored.
-        scopesSupported = (try? document.texts("scopes_supported")) ?? nil
+        codeChallengeMethods = document.texts("code_challenge_methods_supported")
+        tokenEndpointAuthenticationMethods = document.texts("token_endpoint_auth_methods_supported")
+        tokenEndpointSigningAlgorithms = document.texts("token_endpoint_auth_signing_alg_values_supported")
+        responseModes = document.texts("response_modes_supported")
+        idTokenSigningAlgorithms = document.texts("id_token_signing_alg_values_supported")
+        userinfoSigningAlgorithms = document.texts("userinfo_signing_alg_values_supported")
+        scopesSupported = document.texts("scopes_supported")
         supportsClientMetadataDocuments = document.flag("client_id_metadata_document_supported")
+        unusableMembers = document.unusable
     }
 }

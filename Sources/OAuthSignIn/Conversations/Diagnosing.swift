@@ -37,6 +37,11 @@ struct ProviderDiagnosis: Sendable {
             }
         case .fixed(let fixed): (findings, metadata) = (await atEndpoints(fixed), fixed)
         }
+        if let metadata, !metadata.unusableMembers.isEmpty {
+            let host = HTTPRequest(url: metadata.tokenEndpoint).host
+            findings.append(
+                Finding(.metadata, .warning, .oauth(.unusableMembers(host: host, causes: metadata.unusableMembers))))
+        }
         guard !isOfService else { return Diagnosis(findings, awaitsCallbacks: false) }
         if !findings.contains(where: { $0.level == .wrong }), let metadata, let mistake = await mistake(metadata) {
             findings.append(mistake)

@@ -64,7 +64,44 @@ import Testing
         #expect(await house.failure() == nil)
     }
 
+    @Test func `a refresh and a sign-in need only those members of the metadata that they use`() async throws {
+        let house = try await House()
+        house.provider.behave { provider in
+            for name in [
+                "registration_endpoint", "end_session_endpoint", "revocation_endpoint", "device_authorization_endpoint",
+                "pushed_authorization_request_endpoint",
+            ] {
+                provider.metadata[name] = ""
+            }
+            provider.metadata["scopes_supported"] = "openid"
+        }
+        try await house.signIn()
+        house.provider.behave { provider in
+            provider.metadata["authorization_endpoint"] = "/authorize"
+            provider.metadata["code_challenge_methods_supported"] = ["plain"]
+        }
+        house.clock.advance(by: 86_400)
+        _ = try await house.token()
+        #expect(!house.provider.presented.isEmpty)
+    }
+
     // MARK: Rotation
+
+    @Test(
+        arguments: [
+            (200, #"{"data":SET}"#), (200, "[SET]"), (200, ")]}',\nSET"), (200, "<b>Warning</b>\nSET"), (201, "SET}"),
+            (400, "SET"), (500, "SET"), (200, "{'refresh_token':'r3'}"),
+        ])
+    func `PR-09: a rotated token is in the vault though its response cannot be used`(
+        status: Int, body: String
+    ) async throws {
+        let house = try await House.expired()
+        let set = #"{"access_token":"a3","token_type":"Bearer","refresh_token":"r3"}"#
+        house.provider.script(.token, .status(status, body.replacing("SET", with: set)))
+        #expect(await house.failure() != nil)
+        #expect(await house.vault.log == ["store refresh-2", "announce", "store refresh-2 > r3"])
+        #expect(try await house.view.state == .authenticated)
+    }
 
     @Test func `PR-09, RT-02, NAT-27: a rotated token is in the vault before the rest of the answer is looked at`()
         async throws

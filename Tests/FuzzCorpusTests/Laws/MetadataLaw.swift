@@ -19,7 +19,7 @@ enum MetadataLaw {
         let response = HTTPResponse(status: 200, body: Secret(bytes: body))
         guard let metadata = try? ProviderMetadata(parsing: response, issuer: issuer) else { return }
         let home = try WebURL(parsing: issuer)
-        let document = try JSON(parsing: body)
+        guard let document = try? JSON(parsing: body) else { return }
         try hold("the issuer stays as configured", metadata.issuer == issuer)
         try hold("tokens name what the document states", metadata.idTokenIssuer == document["issuer"]?.string)
         if metadata.idTokenIssuer?.contains("{tenantid}") != true {
@@ -30,7 +30,7 @@ enum MetadataLaw {
             metadata.revocationEndpoint, metadata.endSessionEndpoint, metadata.deviceAuthorizationEndpoint,
             metadata.pushedAuthorizationRequestEndpoint, metadata.registrationEndpoint,
         ]
-        for endpoint in endpoints.compactMap(\.self) {
+        for endpoint in endpoints.compactMap(\.self) where !endpoint.isEmpty {
             let url = try WebURL(parsing: endpoint)
             try hold("secrets may go to an endpoint", url.isSecure && url.fragment == nil)
             try hold("an endpoint at home needs an issuer at home", !url.isLoopback || home.isLoopback)
@@ -39,7 +39,9 @@ enum MetadataLaw {
             let isNear = url.host == home.host || (url.isLoopback && home.isLoopback)
             try hold("an address is the issuer's own", !isAddress || isNear)
         }
-        try hold("S256 is offered, or nothing is said", metadata.codeChallengeMethods?.contains("S256") != false)
+        if (try? metadata.checkAuthorizationRequests()) != nil {
+            try hold("S256 is offered, or nothing is said", metadata.codeChallengeMethods?.contains("S256") != false)
+        }
         try hold("it has nothing to add to itself", metadata.completed(by: metadata) == metadata)
     }
 }

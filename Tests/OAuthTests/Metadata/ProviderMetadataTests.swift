@@ -191,7 +191,7 @@ private func isInvalid(_ body: () throws(OAuthError) -> ProviderMetadata) -> Boo
 
     @Test(
         arguments: [
-            "authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint", "revocation_endpoint",
+            "token_endpoint", "authorization_endpoint", "jwks_uri", "userinfo_endpoint", "revocation_endpoint",
             "end_session_endpoint", "device_authorization_endpoint", "pushed_authorization_request_endpoint",
             "registration_endpoint",
         ],
@@ -204,13 +204,34 @@ private func isInvalid(_ body: () throws(OAuthError) -> ProviderMetadata) -> Boo
             #""https://2130706433/x""#, #""https://0x7f000001/x""#, #""https://127.1/x""#, #""https://127.0.0.1./x""#,
             #""https://%6cocalhost/x""#, #""https://id.example.org/\nx""#, "1", "[]", "{}", "true",
         ])
-    func `PR-01, PR-02, PR-04, MD-05: an endpoint that secrets must not be sent to spoils the document`(
+    func `PR-01, PR-02, PR-04, MD-05: an endpoint that secrets must not be sent to is unused and named`(
         name: String, value: String
-    ) {
-        #expect(
-            isInvalid { () throws(OAuthError) in
-                try ProviderMetadata(parsing: document([(name, value)]), issuer: issuer)
-            })
+    ) throws {
+        let document = document([(name, value)])
+        guard name != "token_endpoint" else {
+            let isRefused = isInvalid { () throws(OAuthError) in
+                try ProviderMetadata(parsing: document, issuer: issuer)
+            }
+            #expect(isRefused)
+            return
+        }
+        let metadata = try ProviderMetadata(parsing: document, issuer: issuer)
+        let endpoints = [
+            metadata.authorizationEndpoint, metadata.jwksURI, metadata.userinfoEndpoint, metadata.revocationEndpoint,
+            metadata.endSessionEndpoint, metadata.deviceAuthorizationEndpoint,
+            metadata.pushedAuthorizationRequestEndpoint, metadata.registrationEndpoint,
+        ]
+        let usable = ["https://id.example.org/authorize", "https://keys.example.org/jwks", ""]
+        #expect(endpoints.allSatisfy { $0 == nil || usable.contains($0 ?? "") })
+        #expect(metadata.tokenEndpoint == "https://id.example.org/token")
+        #expect(metadata.unusableMembers.count == 1 && metadata.unusableMembers[0].hasPrefix("\(name) is "))
+        if name == "authorization_endpoint" {
+            #expect(throws: OAuthError.misconfigured(reason: metadata.unusableMembers[0])) {
+                try metadata.checkAuthorizationRequests()
+            }
+        } else {
+            try metadata.checkAuthorizationRequests()
+        }
     }
 
     @Test func `MD-05: an issuer on loopback may name loopback, one at an address its own`() throws {
@@ -230,25 +251,39 @@ private func isInvalid(_ body: () throws(OAuthError) -> ProviderMetadata) -> Boo
         #expect(isInvalid { () throws(OAuthError) in try ProviderMetadata(parsing: other, issuer: private10) })
     }
 
-    @Test(arguments: ["authorization_endpoint", "token_endpoint"])
-    func `an endpoint that must be there is missed`(name: String) {
-        #expect(throws: OAuthError.invalid(.metadata, reason: "no \(name)")) {
-            try ProviderMetadata(parsing: document(without: [name]), issuer: issuer)
+    @Test func `metadata need a token endpoint, and an authorization endpoint only for its requests`() throws {
+        #expect(throws: OAuthError.invalid(.metadata, reason: "no token_endpoint")) {
+            try ProviderMetadata(parsing: document(without: ["token_endpoint"]), issuer: issuer)
         }
+        let metadata = try ProviderMetadata(parsing: document(without: ["authorization_endpoint"]), issuer: issuer)
+        #expect(metadata.unusableMembers.isEmpty && metadata.isWorthCompleting)
+        #expect(throws: OAuthError.self) { try metadata.checkAuthorizationRequests() }
+        let whole = try ProviderMetadata(parsing: document(), issuer: issuer)
+        #expect(metadata.completed(by: whole).authorizationEndpoint == whole.authorizationEndpoint)
     }
 
-    @Test(arguments: ["[]", #"["plain"]"#, #"["s256"]"#]) func `NAT-12: a provider without S256 is refused`(
+    @Test(arguments: ["[]", #"["plain"]"#, #"["s256"]"#])
+    func `NAT-12: authorization requests to a provider without S256 are refused, and nothing else`(
         methods: String
-    ) {
+    ) throws {
         let response = document([("code_challenge_methods_supported", methods)])
+        let metadata = try ProviderMetadata(parsing: response, issuer: issuer)
         #expect(throws: OAuthError.misconfigured(reason: "the provider does not support S256 (PKCE)")) {
-            try ProviderMetadata(parsing: response, issuer: issuer)
+            try metadata.checkAuthorizationRequests()
         }
     }
 
-    @Test(arguments: [#""S256""#, "[1]", "{}"]) func `a list that is none is refused`(value: String) {
-        let response = document([("code_challenge_methods_supported", value)])
-        #expect(isInvalid { () throws(OAuthError) in try ProviderMetadata(parsing: response, issuer: issuer) })
+    @Test(
+        arguments: [
+            (#""S256 plain""#, ["S256", "plain"]), ("[1]", nil), ("{}", nil), (#"["S256",null]"#, ["S256"]), ("7", nil),
+        ] as [(String, [String]?)])
+    func `a list of another type is read as far as it can be, and named`(value: String, texts: [String]?) throws {
+        for name in ["code_challenge_methods_supported", "scopes_supported"] {
+            let metadata = try ProviderMetadata(parsing: document([(name, value)]), issuer: issuer)
+            #expect([metadata.codeChallengeMethods, metadata.scopesSupported].contains(texts))
+            #expect(metadata.unusableMembers == ["\(name) is not a list of texts"])
+            try metadata.checkAuthorizationRequests()
+        }
     }
 
     @Test func `metadata by hand are checked like the rest`() throws {
