@@ -1,23 +1,35 @@
 internal import Encodings
 
-/// The date format of the HTTP field `Date`: `Sun, 06 Nov 1994 08:49:37 GMT` (IMF-fixdate, RFC 9110 section 5.6.7). The
-/// obsolete formats are not read.
+/// The dates of HTTP fields (RFC 9110 section 5.6.7): `Sun, 06 Nov 1994 08:49:37 GMT` (IMF-fixdate). The two obsolete
+/// formats are only read: `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`.
 public enum HTTPDate {
     private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
     /// Unix seconds. Nil for another format and for values out of range.
     public static func seconds(of text: String) -> Int? {
-        let words = text.split(separator: " ")
-        guard words.count == 6, words[0].hasSuffix(","), words[5] == "GMT", words[1].utf8.count == 2,
-            words[3].utf8.count == 4, let day = number(words[1]), let month = months.firstIndex(of: String(words[2])),
-            let year = number(words[3])
+        guard let words = words(of: text), let day = number(words.day), words.day.utf8.count <= 2,
+            let month = months.firstIndex(of: String(words.month)), words.year.utf8.count == 4,
+            let year = number(words.year)
         else { return nil }
-        let parts = words[4].split(separator: ":", omittingEmptySubsequences: false)
+        let parts = words.time.split(separator: ":", omittingEmptySubsequences: false)
         let time = parts.compactMap { $0.utf8.count == 2 ? number($0) : nil }
         guard parts.count == 3, time.count == 3, time[0] < 24, time[1] < 60, time[2] < 61, day >= 1,
             day <= Calendar.length(ofMonth: month + 1, year), year >= 1970
         else { return nil }
         return Calendar.day(year, month + 1, day) * 86_400 + time[0] * 3_600 + time[1] * 60 + time[2]
+    }
+
+    private static func words(of text: String) -> (day: Substring, month: Substring, year: Substring, time: Substring)?
+    {
+        let words = text.split(separator: " ")
+        if words.count == 6, words[0].hasSuffix(","), words[5] == "GMT" {
+            return (words[1], words[2], words[3], words[4])
+        }
+        if words.count == 5, words[0].utf8.count == 3 { return (words[2], words[1], words[4], words[3]) }
+        guard words.count == 4, words[0].hasSuffix(","), words[3] == "GMT" else { return nil }
+        let date = words[1].split(separator: "-", omittingEmptySubsequences: false)
+        guard date.count == 3, date[2].utf8.count == 2, let year = number(date[2]) else { return nil }
+        return (date[0], date[1], "\(year < 70 ? 20 : 19)\(date[2])", words[2])
     }
 
     /// Formats Unix seconds as IMF-fixdate. Negative values become 1970-01-01.

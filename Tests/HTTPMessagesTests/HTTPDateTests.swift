@@ -12,6 +12,15 @@ import Testing
         #expect(HTTPDate.text(of: seconds) == text)
     }
 
+    @Test(arguments: [
+        ("Sunday, 06-Nov-94 08:49:37 GMT", 784_111_777), ("Sun Nov  6 08:49:37 1994", 784_111_777),
+        ("Saturday, 21-Nov-26 11:33:49 GMT", 1_795_260_829), ("Sat Nov 21 11:33:49 2026", 1_795_260_829),
+        ("Thursday, 01-Jan-70 00:00:00 GMT", 0), ("Sun, 6 Nov 1994 08:49:37 GMT", 784_111_777),
+    ])
+    func `an HTTP date in an obsolete format is read`(text: String, seconds: Int) {
+        #expect(HTTPDate.seconds(of: text) == seconds)
+    }
+
     @Test func `is written as it is read, on every day of four centuries`() {
         for day in 0..<146_097 {
             let seconds = day * 86_400 + day % 86_400
@@ -22,7 +31,9 @@ import Testing
     }
 
     @Test(arguments: [
-        "", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994", "Sun, 06 Nov 1994 08:49:37 CET",
+        "", "Sunday, 06-Nov-1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37", "Sunday, 06-11-94 08:49:37 GMT",
+        "Sun Nov 31 08:49:37 1994", "Sun 6 Nov 08:49:37 1994", "Sunday Nov 6 08:49:37 1994",
+        "Sun, 06 Nov 1994 08:49:37 CET",
         "Sun, 00 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 24:49:37 GMT", "Sun, 06 Foo 1994 08:49:37 GMT",
         "Sun, 06 Nov 1994 08:49 GMT", "784111777", "Sun, 06 Nov 1969 08:49:37 GMT", "Sun, +6 Nov 1994 08:49:37 GMT",
         "Fri, 31 Feb 2025 08:49:37 GMT", "Wed, 29 Feb 2023 08:49:37 GMT", "Fri, 31 Apr 2026 08:49:37 GMT",

@@ -76,9 +76,19 @@ public struct JSONWebKeySet: Sendable, Equatable {
 extension JSONWebKeySet.Key {
     /// Reads one member of a key set; nil if it is not a public key for signatures that we support.
     init?(parsing object: JSONObject) {
-        // Some libraries write null for members without a value.
-        func member(_ name: String) -> JSON? { object[name] == .null ? nil : object[name] }
-        func bytes(_ name: String) -> [UInt8]? { object[name]?.string.flatMap { Base64URL.decode($0) } }
+        // Some libraries write null or an empty text for members without a value.
+        func member(_ name: String) -> JSON? { [.null, ""].contains(object[name]) ? nil : object[name] }
+        // Some write padding, or standard base64.
+        func bytes(_ name: String) -> [UInt8]? {
+            object[name]?.string.flatMap { text in
+                Base64URL.decode(String(text.map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 }.prefix { $0 != "=" }))
+            }
+        }
+        // And some numbers of a fixed length without their leading zeros, or with one more for the sign.
+        func coordinate(_ name: String, _ curve: EllipticCurve) -> [UInt8]? {
+            guard let digits = bytes(name)?.drop(while: { $0 == 0 }) else { return nil }
+            return Array(repeating: 0, count: max(curve.coordinateLength - digits.count, 0)) + digits
+        }
 
         // If the private part was published, anyone can sign with the key, so its signatures prove nothing.
         guard object["d"] == nil, object["k"] == nil else { return nil }
@@ -92,7 +102,9 @@ extension JSONWebKeySet.Key {
             guard let modulus = bytes("n"), let exponent = bytes("e") else { return nil }
             publicKey = try? PublicKey(rsaModulus: modulus, exponent: exponent)
         case ("EC", let name?):
-            guard let curve = EllipticCurve(rawValue: name), let x = bytes("x"), let y = bytes("y") else { return nil }
+            guard let curve = EllipticCurve(rawValue: name), let x = coordinate("x", curve),
+                let y = coordinate("y", curve)
+            else { return nil }
             publicKey = try? PublicKey(curve: curve, x: x, y: y)
         case ("OKP", "Ed25519"):
             guard let x = bytes("x") else { return nil }

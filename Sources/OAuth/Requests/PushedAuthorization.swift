@@ -10,6 +10,9 @@ public struct PushedAuthorization: Sendable, Equatable {
     /// The reference's lifetime in seconds.
     public let expiresIn: Int
 
+    /// The lifetime that is assumed if the response states none.
+    private static let usualLife = 60
+
     /// The request: a POST of the authorization request's parameters with client authentication.
     public static func request(
         _ authorization: AuthorizationRequest, registration: ClientRegistration, endpoint: String
@@ -27,9 +30,11 @@ public struct PushedAuthorization: Sendable, Equatable {
     }
 
     /// True if the response rejects the client itself, so that an authorization request through the browser would fail
-    /// too. One known server does so with status 403 and an empty body.
+    /// too. One known server does so with status 403 and an empty body. Status 401 only says that this endpoint does not
+    /// accept the client's authentication: some servers have it for other clients alone.
     public static func rejectsClient(in response: HTTPResponse) -> Bool {
-        OAuthError.rejectsClient(in: response, codes: ["invalid_client", "unauthorized_client"])
+        guard response.status != 401 else { return false }
+        return OAuthError.rejectsClient(in: response, codes: ["invalid_client", "unauthorized_client"])
             || (response.status == 403 && response.body.isEmpty)
     }
 
@@ -49,11 +54,9 @@ public struct PushedAuthorization: Sendable, Equatable {
         guard let uri = object["request_uri"]?.string, !uri.isEmpty, uri.utf8.count <= 2_048,
             uri.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
         else { throw .invalid(.pushedAuthorization, reason: "no request_uri") }
-        guard let seconds = object["expires_in"]?.integer, seconds > 0 else {
-            throw .invalid(.pushedAuthorization, reason: "no expires_in")
-        }
         requestURI = uri
-        expiresIn = seconds
+        let stated = LenientNumber.seconds(object["expires_in"]) ?? 0
+        expiresIn = stated > 0 ? stated : PushedAuthorization.usualLife
     }
 }
 

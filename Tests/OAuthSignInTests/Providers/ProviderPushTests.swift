@@ -70,7 +70,7 @@ import Testing
         async throws
     {
         for (turn, isRequired) in [
-            (.answer(401, #"{"error":"invalid_client"}"#, []), false), (.status(403), false),
+            (.answer(400, #"{"error":"invalid_client"}"#, []), false), (.status(403), false), (.status(401), true),
             (.answer(400, #"{"error":"invalid_request"}"#, []), true), (.status(503), true),
         ] as [(FakeProvider.Turn, Bool)] {
             let house = try await house([
@@ -93,6 +93,7 @@ import Testing
     {
         for (turn, pushes) in [
             (.answer(400, #"{"error":"invalid_request"}"#, []), 1), (.answer(200, "{}", []), 1), (.status(503), 2),
+            (.answer(401, #"{"error":"invalid_client"}"#, []), 1), (.status(401), 1),
             (.fail(.unreachable(host: "id.example", reason: "gone")), 2),
         ] as [(FakeProvider.Turn, Int)] {
             let house = try await house(["pushed_authorization_request_endpoint": endpoint])

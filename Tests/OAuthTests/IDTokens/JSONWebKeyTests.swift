@@ -1,4 +1,5 @@
 import Cryptography
+import Encodings
 import HTTPMessages
 import OAuth
 import Secrets
@@ -37,7 +38,7 @@ import Testing
         arguments: [
             ["kty": nil], ["kty": "rsa"], ["kty": 3], ["n": nil], ["e": nil], ["n": ""], ["e": ""], ["n": 5],
             ["n": "AQAB"],
-            ["e": "AQ"], ["e": "AAAAAQAAAAE"], ["e": "AQAB="], ["use": "enc"], ["use": ["sig"]], ["use": ""],
+            ["e": "AQ"], ["e": "AAAAAQAAAAE"], ["use": "enc"], ["use": ["sig"]],
             ["key_ops": ["sign"]], ["key_ops": []], ["key_ops": "verify"], ["alg": "RSA-OAEP"], ["alg": "ES256"],
             ["alg": "HS256"], ["alg": "none"], ["alg": 256], ["kid": 7], ["kid": ["k1"]], ["d": "AQAB"], ["k": "AQAB"],
         ] as [[String: JSON?]])
@@ -91,6 +92,21 @@ import Testing
         #expect(keys.candidates(kid: "k1", algorithm: .ps256).count == 1)
     }
 
+    @Test func `the numbers of a key may be in standard base64, padded, or without leading zeros`() throws {
+        for algorithm in [SignatureAlgorithm.rs256, .es256, .edDSA] {
+            let mint = try TokenMint(algorithm)
+            guard case .object(var key) = mint.jwk() else { return }
+            key["use"] = ""
+            key["key_ops"] = .null
+            for name in ["n", "e", "x", "y"] {
+                guard let text = key[name]?.string, let bytes = Base64URL.decode(text) else { continue }
+                // An RSA library writes a byte for the sign, and the coordinates have no fixed length elsewhere.
+                key[name] = .string(Base64.encode(name == "x" && algorithm == .edDSA ? bytes : [0] + bytes))
+            }
+            #expect(try JSONWebKeySet(json: ["keys": [.object(key)]]).keys.map(\.publicKey) == [mint.key.publicKey])
+        }
+    }
+
     @Test func `a kid chooses its key and no other`() throws {
         let first = try TokenMint(.es256, kid: "a")
         let second = try TokenMint(.es256, kid: "b")
@@ -134,7 +150,7 @@ import Testing
             #expect(throws: OAuthError.self) { try read(status, set.text) }
         }
         let bodies = [
-            "", "<html>", "\u{FEFF}" + set.text, set.text + "x", "[]", #"{"keys":[],"keys":[]}"#,
+            "", "<html>", "\u{FEFF}\u{FEFF}" + set.text, set.text + "x", "[]", #"{"keys":[],"keys":[]}"#,
             #"{"keys":[]}"# + String(repeating: " ", count: 256 * 1024),
         ]
         for body in bodies {
