@@ -20,18 +20,67 @@ public enum FormEncoding {
 
     /// Splits at `&`, then at the first `=`; decodes `+` and `%XX`. Keeps order and duplicates, so that the caller can
     /// reject a repeated parameter. Throws ``Failure`` for a malformed form or too many pairs.
-    public static func parse(_ text: some Sequence<UInt8>, maxPairs: Int = 100) throws(Failure) -> [Pair] {
+    ///
+    /// - Parameter needed: the names of the parameters that must be well-formed; nil for all. Of others that are not, an
+    ///   escape that is none stands for itself, and bytes that are not UTF-8 are read as Latin-1.
+    public static func parse(
+        _ text: some Sequence<UInt8>, maxPairs: Int = 100, needed: Set<String>? = nil
+    ) throws(Failure) -> [Pair] {
         var pairs: [Pair] = []
         let bytes = Array(text)
         guard !bytes.isEmpty else { return [] }
         for piece in bytes.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: true) {
             guard pairs.count < maxPairs else { throw .tooMany }
             let equals = piece.firstIndex(of: UInt8(ascii: "="))
-            let name = try decode(piece[piece.startIndex..<(equals ?? piece.endIndex)])
-            let value = try equals.map { index throws(Failure) in try decode(piece[(index + 1)...]) } ?? ""
-            pairs.append(Pair(name, value))
+            let name = try decode(piece[piece.startIndex..<(equals ?? piece.endIndex)], isNeeded: needed == nil)
+            let value = try equals.map { index throws(Failure) in
+                try decode(piece[(index + 1)...], isNeeded: needed?.contains(name) ?? true)
+            }
+            pairs.append(Pair(name, value ?? ""))
         }
         return pairs
+    }
+
+    private static func decode(_ piece: ArraySlice<UInt8>, isNeeded: Bool) throws(Failure) -> String {
+        do throws(Failure) {
+            return try decode(piece)
+        } catch {
+            guard !isNeeded else { throw error }
+            return repaired(piece)
+        }
+    }
+
+    private static func repaired(_ piece: ArraySlice<UInt8>) -> String {
+        var output: [UInt8] = []
+        var rest = piece
+        while let byte = rest.popFirst() {
+            let digits = rest.prefix(2).compactMap(hexValue)
+            if byte == UInt8(ascii: "%"), digits.count == 2, digits != [0, 0] {
+                output.append(digits[0] << 4 | digits[1])
+                rest = rest.dropFirst(2)
+            } else {
+                output.append(byte == UInt8(ascii: "+") ? 0x20 : byte)
+            }
+        }
+        return String(validating: output, as: UTF8.self)
+            ?? String(String.UnicodeScalarView(output.map { Unicode.Scalar($0) }))
+    }
+
+    /// The URL with those characters of its query and fragment escaped that browsers do not escape there, or that a text
+    /// that was copied has in place of their escapes.
+    public static func escapingQuery(of url: String) -> String {
+        guard let mark = url.utf8.firstIndex(where: { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }) else {
+            return url
+        }
+        let query = url.utf8[mark...].map { byte in
+            byte > 0x7F || "\"<>\\^`{|}".utf8.contains(byte) ? escaped(byte) : [byte]
+        }
+        return String(url[..<mark]) + String(decoding: query.joined(), as: UTF8.self)
+    }
+
+    private static func escaped(_ byte: UInt8) -> [UInt8] {
+        let digits = Array("0123456789ABCDEF".utf8)
+        return [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
     }
 
     /// Parses text in the same way, see ``parse(_:maxPairs:)``. Throws ``Failure``.
@@ -50,14 +99,13 @@ public enum FormEncoding {
     public static func escape(_ text: String, spaceAsPlus: Bool = false) -> String {
         var output: [UInt8] = []
         output.reserveCapacity(text.utf8.count)
-        let digits = Array("0123456789ABCDEF".utf8)
         for byte in text.utf8 {
             if isUnreserved(byte) {
                 output.append(byte)
             } else if byte == 0x20, spaceAsPlus {
                 output.append(UInt8(ascii: "+"))
             } else {
-                output += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+                output += escaped(byte)
             }
         }
         return String(decoding: output, as: UTF8.self)

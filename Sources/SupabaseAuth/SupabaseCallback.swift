@@ -81,7 +81,8 @@ public struct SupabaseCallback: Sendable, Equatable {
     private static func values(_ text: String) throws(Failure) -> [String: String] {
         let pairs: [FormEncoding.Pair]
         do {
-            pairs = try FormEncoding.parse(text)
+            pairs = try FormEncoding.parse(
+                Array(text.utf8), needed: tokens.union(["code", "error", "error_code", SupabaseRedirect.keyName]))
         } catch {
             throw .malformed
         }

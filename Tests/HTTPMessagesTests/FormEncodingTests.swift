@@ -44,6 +44,31 @@ private typealias Pair = FormEncoding.Pair
         #expect(throws: FormEncoding.Failure.malformed) { try FormEncoding.parse([0x61, 0x3D, 0xFF] as [UInt8]) }
     }
 
+    @Test(arguments: [
+        ("code=c1&hd=100%", "100%"), ("code=c1&hd=%zz+%2Fx", "%zz /x"), ("hd=refus%E9&code=c1", "refusé"),
+        ("code=c1&hd=a%00", "a%00"), ("code=c1&hd=%C3%A9", "é"), ("code=c1&hd=%4", "%4"), ("code=c1&hd=é", "é"),
+    ])
+    func `a parameter that is not needed may be malformed`(text: String, value: String) throws {
+        let pairs = try FormEncoding.parse(Array(text.utf8), needed: ["code", "state"])
+        #expect(pairs.first { $0.name == "hd" }?.value == value)
+        #expect(pairs.first { $0.name == "code" }?.value == "c1")
+        #expect(throws: FormEncoding.Failure.malformed) {
+            try FormEncoding.parse(Array((text + "&state=%").utf8), needed: ["code", "state"])
+        }
+    }
+
+    @Test func `a malformed name is not the name of another parameter`() throws {
+        let names = try FormEncoding.parse(Array("c%6Fde=1&co%de=2&code%=3&code%00=4& code=5".utf8), needed: []).map(
+            \.name)
+        #expect(names.filter { $0 == "code" }.count == 1 && names.count == 5)
+    }
+
+    @Test func `characters that browsers do not escape in a query are escaped`() {
+        let escaped = FormEncoding.escapingQuery(of: "http://127.0.0.1/a|b?x={a|b}^`\\\"<é>#y=ж")
+        #expect(escaped == "http://127.0.0.1/a|b?x=%7Ba%7Cb%7D%5E%60%5C%22%3C%C3%A9%3E#y=%D0%B6")
+        #expect(FormEncoding.escapingQuery(of: "app://x/é") == "app://x/é")
+    }
+
     @Test func `has so many pairs and no more`() throws {
         let hundred = Array(repeating: "a=1", count: 100).joined(separator: "&")
         #expect(try FormEncoding.parse(hundred).count == 100)

@@ -182,13 +182,14 @@ public struct Arrival: Sendable {
     func mayBelong(to flow: Flow) -> Bool { accounts?.contains(flow.account.name) ?? true }
 
     init(_ text: String, form: [UInt8]?) throws(WebURL.Failure) {
-        url = try WebURL(parsing: text)
+        url = try WebURL(parsing: FormEncoding.escapingQuery(of: text))
         self.form = form
         fingerprint = Digest.sha256(Array(text.utf8) + [0] + (form ?? []))
         address = String(text.prefix { $0 != "?" && $0 != "#" })
         let bytes = form ?? Array((url.query ?? "").utf8)
-        let parameters = try? FormEncoding.parse(bytes)
-        let fragment = form == nil ? try? FormEncoding.parse(Array((url.fragment ?? "").utf8)) : []
+        let parameters = try? FormEncoding.parse(bytes, needed: Arrival.needed)
+        let fragment =
+            form == nil ? try? FormEncoding.parse(Array((url.fragment ?? "").utf8), needed: Arrival.needed) : []
         let segment = url.path.split(separator: "/", omittingEmptySubsequences: false).last.map(String.init) ?? ""
         let values = (form == nil ? [segment] : []) + (parameters ?? []).map(\.value)
         keys = values.filter { !$0.isEmpty }.map(Arrival.digest)
@@ -213,4 +214,6 @@ public struct Arrival: Sendable {
     }
 
     private static let tokens: Set<String> = ["access_token", "id_token", "refresh_token"]
+    /// The parameters that must be well-formed, whatever the provider makes of them.
+    private static let needed: Set<String> = ["state", "code"]
 }

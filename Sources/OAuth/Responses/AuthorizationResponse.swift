@@ -15,7 +15,8 @@ public struct AuthorizationResponse: Sendable, Equatable {
 
     /// Why a callback is not an authorization response.
     public enum Failure: Error, Sendable, Equatable {
-        /// Invalid escapes, characters that are not allowed in URLs, too many parameters, or an invalid code.
+        /// Invalid escapes in a parameter that decides, characters that are not allowed in URLs, too many parameters, or an
+        /// invalid code.
         case malformed
         /// A parameter that may occur only once is repeated; the name is from our own list.
         case repeatedParameter(String)
@@ -111,10 +112,12 @@ public struct AuthorizationResponse: Sendable, Equatable {
         "code", "state", "iss", "error", "error_description", "error_uri", "session_state",
     ]
     private static let tokens: Set<String> = ["access_token", "id_token", "refresh_token"]
+    /// Parameters that decide. Others are only shown or not read at all, so they need not be well-formed.
+    private static let needed: Set<String> = ["code", "state", "iss", "error"]
 
     private static func pairs(_ text: some Sequence<UInt8>) throws(Failure) -> [FormEncoding.Pair] {
         do {
-            return try FormEncoding.parse(text)
+            return try FormEncoding.parse(text, needed: needed)
         } catch {
             throw .malformed
         }

@@ -49,8 +49,10 @@ enum CallbackLaw {
     }
 
     private static func checkMeaning(of response: AuthorizationResponse, _ url: WebURL) throws {
-        let pairs = try FormEncoding.parse(url.query ?? "")
-        let all = pairs + (try FormEncoding.parse(url.fragment ?? ""))
+        let pairs = try FormEncoding.parse(Array((url.query ?? "").utf8), needed: ["code", "state", "iss", "error"])
+        let all =
+            pairs
+            + (try FormEncoding.parse(Array((url.fragment ?? "").utf8), needed: ["code", "state", "iss", "error"]))
         func values(_ name: String) -> [String] { pairs.filter { $0.name == name }.map(\.value) }
         let tokens: Set<String> = ["access_token", "refresh_token", "id_token"]
         try hold("no token arrives in a URL", !all.contains { tokens.contains($0.name) })

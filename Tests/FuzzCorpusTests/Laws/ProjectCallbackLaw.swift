@@ -8,8 +8,11 @@ enum ProjectCallbackLaw {
     static func check(_ bytes: [UInt8]) throws {
         let text = String(decoding: bytes, as: UTF8.self)
         guard let url = try? WebURL(parsing: text), let callback = try? SupabaseCallback(parsing: url) else { return }
-        let query = try FormEncoding.parse(url.query ?? "")
-        let fragment = (try? FormEncoding.parse(url.fragment ?? "")) ?? []
+        let query = try FormEncoding.parse(
+            Array((url.query ?? "").utf8), needed: ["code", "error", "error_code", "flow"])
+        let fragment =
+            (try? FormEncoding.parse(Array((url.fragment ?? "").utf8), needed: ["code", "error", "error_code", "flow"]))
+            ?? []
         func values(_ name: String) -> [String] { query.filter { $0.name == name }.map(\.value) }
 
         let tokens: Set<String> = ["access_token", "refresh_token", "id_token", "provider_token"]

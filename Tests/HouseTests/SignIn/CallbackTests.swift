@@ -42,7 +42,7 @@ private struct Forgery: Sendable, CustomTestStringConvertible {
         Forgery("an answer in a JWT, which nobody asked for (JARM)") {
             try $0.with([("response", "eyJhbGciOiJub25lIn0.eyJjb2RlIjoieCJ9."), ("state", $0["state"] ?? "")]).text
         },
-        Forgery("a broken escape") { $0.text + "&more=%zz" },
+        Forgery("a broken escape in the code") { $0.text.replacing("code=", with: "code=%zz") },
     ]
 }
 

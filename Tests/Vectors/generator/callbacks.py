@@ -362,13 +362,18 @@ for name, about, escape in [
     ("surrogate", "half a surrogate pair", "%ED%A0%80"),
     ("too-high", "beyond Unicode", "%F5%80%80%80"),
 ]:
-    failure(
-        f"escape-{name}",
-        "LB-21, RFC 6749 appendix B",
-        f"{about}, in a parameter that nobody asked for",
-        "malformed",
-        f"{GOOD}&x={escape}",
-    )
+    for parameter in ("code", "state", "iss"):
+        query = "&".join(f"{name}={'x' if name == 'iss' else value}{escape if name == parameter else ''}" for name, value in (("code", "c1"), ("state", STATE), ("iss", "")))
+        failure(f"escape-{name}-{parameter}", "LB-21, RFC 6749 appendix B", f"{about}, in {parameter}", "malformed", query)
+    code(f"escape-{name}", "own: what nobody needs does no harm", f"{about}, in another parameter", f"{GOOD}&x=100{escape}&{escape}")
+refusal(
+    "description-escape",
+    "own: what nobody needs does no harm",
+    "a bad escape in the description",
+    "error=access_denied&error_description=100%+refused",
+    "access_denied",
+    "100% refused",
+)
 for name, about, value in [
     ("line-break", "a line break", "c%0A1"),
     ("tab", "a tab", "c%091"),
@@ -503,7 +508,7 @@ for name, about, body, expect, more in [
     ("no-state", "no state", "code=c1", "failure missingState", {}),
     ("empty", "nothing", "", "failure missingState", {}),
     ("json", "JSON in place of a form", '{"code":"c1","state":"s1"}', "failure missingState", {}),
-    ("line-break", "a line break in the middle", "code=c1&\r\nstate=s1", "failure malformed", {}),
+    ("line-break", "a line break in the middle", "code=c1&\r\nstate=s1", "failure missingState", {}),
     ("raw", "bytes that are not escaped", "code=\u00e9&state=s1", "failure malformed", {}),
     ("escape", "a bad escape", "code=%&state=s1", "failure malformed", {}),
 ]:
