@@ -18,7 +18,7 @@ public enum CredentialDescriptor {
     /// The milliseconds for which the writer of a pipe may write nothing.
     public static let timeout = 10_000
 
-    /// Reads to the end, without the last line feed. A signal does not end the waiting. Does not close the descriptor.
+    /// Reads to the end, without line ends there. A signal does not end the waiting. Does not close the descriptor.
     public static func read(_ descriptor: Int32, timeout: Int = timeout) throws(Failure) -> Secret {
         guard fcntl(descriptor, F_GETFD) >= 0 else { throw .notOpen }
         var bytes: [UInt8] = []
@@ -37,7 +37,7 @@ public enum CredentialDescriptor {
             bytes += buffer[..<count]
             guard bytes.count <= maxSize else { throw .tooLong }
         }
-        return Secret(bytes: bytes.last == UInt8(ascii: "\n") ? bytes.dropLast() : bytes[...])
+        return Secret(bytes: ClientSecretFile.line(bytes))
     }
 
     private static func wait(for descriptor: Int32, until end: Int) throws(Failure) {

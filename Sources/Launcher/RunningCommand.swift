@@ -113,7 +113,7 @@ struct RunningCommand {
         guard signal == 0 else { return .failure("was ended by signal \(signal)") }
         let code = (status >> 8) & 0xFF
         guard code == 0 else { return .failure("exited with status \(code)") }
-        let count = output.last == UInt8(ascii: "\n") ? output.count - 1 : output.count
+        let count = (output.lastIndex { $0 != 0x0A && $0 != 0x0D } ?? -1) + 1
         // A copy, so that the buffer is not shared when it is zeroed.
         return count == 0 ? .failure("printed nothing") : .secret(Array(output[..<count]))
     }

@@ -127,10 +127,26 @@ import Testing
 
     @Test func `covers secret files, at load and whenever one is read`() throws {
         let folder = try Folder()
-        try folder.write("hush\n\n", to: "secret")
+        try folder.write("hush\n", to: "secret")
         try folder.write("[accounts.a]\nprovider = \"google\"\nclient_id = \"c\"\nclient_secret_file = \"~/secret\"\n")
         let account = try #require(try folder.load()["a"])
-        #expect(try account.readClientSecret(user: Folder.user)?.revealed() == "hush\n")
+        for end in ["", "\n", "\r\n", "\n\n", "\r\n\r\n", "\r"] {
+            try folder.write("\u{FEFF}hush \(end)", to: "secret")
+            #expect(try account.readClientSecret(user: Folder.user)?.revealed() == "hush ")
+        }
+        for (content, byte) in [
+            ("hu\nsh\n", "byte 2 is 0x0A"), ("hush\r\r\n\tx", "byte 4 is 0x0D"), ("a\u{7F}", "byte 1 is 0x7F"),
+        ] {
+            try folder.write(content, to: "secret")
+            let error = try #require(throws: ConfigurationError.self) {
+                try account.readClientSecret(user: Folder.user)
+            }
+            #expect(error.key == "accounts.a.client_secret_file" && error.message.contains(byte))
+            #expect(error.message.contains("\(folder.path)/secret") && !error.message.contains("hush"))
+            #expect(throws: ConfigurationErrors.self) { try folder.load() }
+        }
+        try folder.write("\r\n", to: "secret")
+        #expect(throws: ConfigurationErrors.self) { try folder.load() }
         try folder.write("other", to: "secret")
         #expect(try account.readClientSecret(user: Folder.user)?.revealed() == "other")
         try folder.write("other", to: "secret", mode: 0o644)

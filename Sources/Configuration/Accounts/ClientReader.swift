@@ -111,8 +111,8 @@ struct ClientReader {
             do throws(FileTrust.Failure) {
                 let content = try FileTrust(user: account.place.user).read(
                     path, isSecret: true, maxSize: ClientSecretFile.maxSize)
-                if ClientSecretFile.secret(in: content).isEmpty {
-                    account.refuse("client_secret_file", "the file is empty")
+                if let reason = ClientSecretFile.mistake(inSecret: content, of: path) {
+                    account.refuse("client_secret_file", reason)
                 }
             } catch {
                 account.refuse("client_secret_file", error.mistake(of: path))

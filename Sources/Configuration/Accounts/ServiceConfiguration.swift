@@ -81,7 +81,7 @@ public enum CredentialFile {
         return nil
     }
 
-    /// The credential without one line feed at its end.
+    /// The credential without line ends at its end.
     ///
     /// Throws if it is missing, open to others, or does not belong to the user or root.
     public static func read(_ name: String, in directory: String, user: UInt32) throws(ConfigurationError) -> Secret {
