@@ -62,6 +62,9 @@ import Testing
         #expect(outcome.requests.count == vector["requests"].flatMap { Int($0) } ?? 1)
         if let method = vector["method"] { #expect(first.method == method) }
         if let target = vector["target"] { #expect(first.target == target) }
+        if let host = vector["host"] {
+            #expect(first.fields.filter { $0.lowercased().hasPrefix("host:") } == ["Host: \(host)"])
+        }
         #expect(first.body == Array((vector["body"] ?? "").utf8))
         if let keepsAlive = vector["keeps-alive"] { #expect(first.keepsAlive == (keepsAlive == "yes")) }
     }

@@ -21,14 +21,35 @@ struct HeadScanner {
         return text(bytes, start, position - 1)
     }
 
-    /// A request target in origin form and the space after it. The absolute form, the authority form and `*` are
-    /// rejected: they are for proxies and for OPTIONS.
-    mutating func target(_ bytes: Span<UInt8>) throws(HeadError) -> String {
+    /// A request target and the space after it. An absolute form, which servers must accept (RFC 9112 section 3.2.2), is
+    /// split into its authority and the origin form of the rest. The authority form and `*` are rejected: they are for
+    /// proxies and for OPTIONS.
+    mutating func target(_ bytes: Span<UInt8>) throws(HeadError) -> (text: String, authority: String?) {
+        let authority = try authority(bytes)
         let start = position
-        try expect(bytes, UInt8(ascii: "/"))
+        let hasPath = authority == nil || (position < bytes.count && bytes[position] == UInt8(ascii: "/"))
+        if hasPath { try expect(bytes, UInt8(ascii: "/")) }
         while position < bytes.count, bytes[position] > 0x20, bytes[position] < 0x7F { position += 1 }
         try expect(bytes, 0x20)
-        return text(bytes, start, position - 1)
+        return ((hasPath ? "" : "/") + text(bytes, start, position - 1), authority)
+    }
+
+    /// The authority of a target in absolute form; nil for one that begins with a slash.
+    private mutating func authority(_ bytes: Span<UInt8>) throws(HeadError) -> String? {
+        guard position < bytes.count, bytes[position] != UInt8(ascii: "/") else { return nil }
+        for byte in "http".utf8 {
+            guard position < bytes.count, bytes[position] | 0x20 == byte else { throw .malformed }
+            position += 1
+        }
+        for byte in "://".utf8 { try expect(bytes, byte) }
+        let start = position
+        while position < bytes.count, bytes[position] > 0x20, bytes[position] < 0x7F,
+            !"/?@#\\".utf8.contains(bytes[position])
+        {
+            position += 1
+        }
+        guard position > start, position < bytes.count, "/? ".utf8.contains(bytes[position]) else { throw .malformed }
+        return text(bytes, start, position)
     }
 
     /// `HTTP/1.1` or `HTTP/1.0` and the line's end; true for 1.1.

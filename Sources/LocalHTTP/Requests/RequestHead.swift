@@ -32,7 +32,8 @@ struct RequestHead: Sendable {
         var scanner = HeadScanner()
         method = try scanner.token(bytes, endingWith: 0x20)
         guard method.utf8.count <= 32 else { throw .malformed }
-        target = try scanner.target(bytes)
+        let authority: String?
+        (target, authority) = try scanner.target(bytes)
         (path, query) = ServerRequest.split(target)
         isCurrent = try scanner.version(bytes)
         keepsAlive = isCurrent
@@ -48,6 +49,8 @@ struct RequestHead: Sendable {
         try scanner.end(bytes)
         // RFC 9112 section 3.2: exactly one Host, which may be empty.
         guard hasHost || !isCurrent else { throw .malformed }
+        // Section 3.2.2: the field is ignored if the target names the host.
+        if let authority { fields.set("Host", authority) }
     }
 
     /// Reads the fields that affect how the message is handled.
