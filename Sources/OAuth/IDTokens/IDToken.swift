@@ -115,7 +115,7 @@ public struct IDToken: Sendable {
         // The claims and the leeway are limited, so no sum here overflows.
         let leeway = expected.boundedLeeway
         guard expected.now < expiresAt + leeway else {
-            throw .invalidIDToken(claim: "exp", reason: "expired")
+            throw .invalidIDToken(claim: "exp", reason: "expired; is a clock wrong?")
         }
         guard issuedAt <= expected.now + leeway else {
             throw .invalidIDToken(claim: "iat", reason: "issued in the future; is a clock wrong?")

@@ -18,15 +18,33 @@ enum ResponseReader {
         default: break
         }
         // A truncated response may mean the opposite of the complete one.
-        guard !response.isTruncated else { throw .invalid(kind, reason: "the response was truncated") }
+        switch response.truncation {
+        case nil: break
+        case .tooLarge?: throw .invalid(kind, reason: "the response is larger than Ringback accepts")
+        default: throw .invalid(kind, reason: "the response was truncated")
+        }
+    }
+
+    /// What an error response says for people: OAuth's `error_description`, or the member that the server has in its
+    /// place. Nil if it says nothing.
+    static func statedText(in object: JSONObject) -> String? {
+        let names = ["error_description", "message", "msg", "detail", "errorSummary", "error_message", "description"]
+        let details = object["detail"]?.array ?? object["errors"]?.array ?? []
+        let nested = details.first.flatMap { $0["message"] ?? $0["msg"] ?? $0["detail"] ?? $0 }
+        let texts = names.map { object[$0] } + [object["error"]?["message"], nested, object["title"]]
+        return texts.lazy.compactMap { CheckedText.description($0?.string) }.first
     }
 
     /// A 5xx response with an OAuth error. Whatever the error is, it proves nothing about the grant.
     private static func failure(_ response: HTTPResponse, _ kind: OAuthError.Response) -> OAuthError? {
         guard response.status >= 500, !response.isTruncated, [.token, .pushedAuthorization].contains(kind),
-            let object = try? object(in: response, of: kind),
-            let errorResponse = try? errorResponse(in: object, status: response.status, of: kind)
+            let object = try? object(in: response, of: kind)
         else { return nil }
+        let stated = try? errorResponse(in: object, status: response.status, of: kind)
+        let foreign = statedText(in: object).map {
+            OAuthError.ErrorResponse(code: OAuthError.unspecified, message: $0, status: response.status)
+        }
+        guard let errorResponse = stated ?? foreign else { return nil }
         return .failing(errorResponse, retryAfter: RetryAfter.seconds(in: response.fields))
     }
 
@@ -74,16 +92,12 @@ enum ResponseReader {
         case nil, .null?, .string("")?: return nil
         case .string(let code)?:
             return OAuthError.ErrorResponse(
-                code: CheckedText.code(code), message: CheckedText.description(object["error_description"]?.string),
-                status: status
-            )
+                code: CheckedText.code(code), message: statedText(in: object), status: status)
         case .object(let nested)?:
             let words = [nested["code"]?.string, nested["status"]?.string, nested["type"]?.string]
             let code = words.compactMap { $0 }.first { !$0.isEmpty } ?? nested["code"]?.integer.map(String.init)
             return OAuthError.ErrorResponse(
-                code: CheckedText.code(code ?? "unspecified_error"),
-                message: CheckedText.description(nested["message"]?.string), status: status
-            )
+                code: CheckedText.code(code ?? OAuthError.unspecified), message: statedText(in: object), status: status)
         default: throw .invalid(kind, reason: "an error that is not text (HTTP \(status))")
         }
     }

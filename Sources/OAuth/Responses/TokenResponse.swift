@@ -45,7 +45,9 @@ public struct TokenResponse: Sendable {
         refreshToken =
             isSuccess ? RefreshTokenSalvage.token(nestedIn: .object(object)) : RefreshTokenSalvage.token(ofSet: object)
         guard isSuccess else {
-            let error = OAuthError.invalid(.token, reason: "HTTP \(response.status) without an OAuth error")
+            let words = ResponseReader.statedText(in: object).map { ", but with the text “\($0)”" } ?? ""
+            let error = OAuthError.invalid(
+                .token, reason: "HTTP \(response.status) without an OAuth error\(words)")
             guard refreshToken != nil else { throw error }
             outcome = .failure(error)
             return

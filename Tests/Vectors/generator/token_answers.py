@@ -788,9 +788,9 @@ for name, about, body, code, message in [
         "a description of letters outside ASCII (NAT-47)",
         {"error": "x", "error_description": "\u043d\u0435\u0442"},
         "x",
-        "???",
+        "\u043d\u0435\u0442",
     ),
-    ("escape", "a terminal's escape (NAT-47)", {"error": "x", "error_description": "\u001b[2J\n"}, "x", "?[2J?"),
+    ("escape", "a terminal's escape (NAT-47)", {"error": "x", "error_description": "\u001b[2J\n"}, "x", "[2J"),
     ("long", "an error of a hundred characters", {"error": "e" * 100}, "e" * 64, None),
     ("spaces", "words for an error", {"error": "Invalid Credentials"}, "Invalid Credentials", None),
     (
