@@ -35,6 +35,10 @@ public final class RecordKeeper: Sendable {
                 members["outcome"] = .string(outcome.rawValue)
                 members["seconds"] = .integer(Int(duration.components.seconds))
             }
+        case .callbackRefused(let account, let reason):
+            write("callback_refused", account, .invalidCallback(reason)) {
+                $0["reason"] = .string(RecordKeeper.bounded(reason.sentence))
+            }
         case .sessionOpened(let account, let subject, let replacing): opened(account, subject, replacing)
         case .identityLinked(let account, let provider, let sight):
             write("identity_linked", account) { members in

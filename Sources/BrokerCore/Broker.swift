@@ -26,8 +26,10 @@ public struct Broker: Sendable {
         flowRegistry = FlowRegistry(
             callbackReceiver: callbackReceiver, clock: clock, work: work, record: record,
             isHeard: { bus.hasListener(amongProcesses: $0) }
-        ) { account, error in
-            await sessionManager.note(error, account, as: .signInFailed)
+        ) { account, event, error in
+            await sessionManager.note(error, account, as: event)
+        } onExpiry: { flow in
+            await flow.account.provider(with: tools).noteExpiry(of: flow)
         }
     }
 

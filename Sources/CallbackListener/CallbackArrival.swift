@@ -1,7 +1,7 @@
 // The values that pass between the listener, which has no OAuth code, and the broker.
 
-/// A request that passed all checks of the listener and matches the redirect URI of a pending flow. It contains a code,
-/// so it prints as `<callback>`.
+/// A request that passed all checks of the listener and matches the redirect URI of a pending flow, or one that failed
+/// the check of its ``obstacle``. It contains a code, so it prints as `<callback>`.
 public struct CallbackArrival: Sendable, CustomStringConvertible, CustomReflectable {
     /// The callback URL: the redirect URI with the query that arrived.
     public let url: String
@@ -10,11 +10,24 @@ public struct CallbackArrival: Sendable, CustomStringConvertible, CustomReflecta
     /// The owners of the redirect URI, see ``CallbackBinding/owner``, whose rules admit the request. It may answer only
     /// their flows.
     public let owners: Set<String>
+    /// Why it is no callback that may complete a flow; nil if it may.
+    public let obstacle: Obstacle?
 
-    public init(url: String, form: [UInt8]?, owners: Set<String>) {
+    /// A check that a request failed, though it may have come from the browser of a pending sign-in.
+    public enum Obstacle: Sendable {
+        /// No pending flow has this path.
+        case otherPath
+        /// A POST where none is awaited.
+        case posted
+        /// Not a top-level navigation of a document.
+        case notNavigated
+    }
+
+    public init(url: String, form: [UInt8]?, owners: Set<String>, obstacle: Obstacle? = nil) {
         self.url = url
         self.form = form
         self.owners = owners
+        self.obstacle = obstacle
     }
 
     public var description: String { "<callback>" }
@@ -68,6 +81,10 @@ public struct CallbackOutcome: Sendable, Equatable {
         case noted
         /// The callback came from a link in an older message; the flow waits for the link in a newer one.
         case outdated
+        /// The callback belongs to a pending flow and was refused. The flow keeps waiting.
+        case refused
+        /// The same, because of the issuer that it names or does not name.
+        case wrongIssuer
         /// The callback matched no pending flow and changed nothing.
         case unknown
     }
@@ -93,6 +110,8 @@ public struct CallbackOutcome: Sendable, Equatable {
         case .expired: PageContent(.expired, of: signIn)
         case .noted: PageContent(.noted, of: signIn)
         case .outdated: PageContent(.outdated, of: signIn)
+        case .refused: PageContent(.refused, of: signIn)
+        case .wrongIssuer: PageContent(.wrongIssuer, of: signIn)
         case .unknown: nil
         }
     }

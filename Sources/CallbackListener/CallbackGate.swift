@@ -70,6 +70,8 @@ struct CallbackGate {
         case refused(Int)
         case page(PageContent)
         case callback(CallbackArrival)
+        /// A request with an obstacle, and the status of the response; nil for the page of its flow, or as ``unmatched``.
+        case stray(CallbackArrival, otherwise: Int?)
         case entrance(EntranceVisit)
         case site(LocalSite)
         /// A request with a query to a path without a pending flow. The query may contain a code, so the browser is
@@ -103,13 +105,17 @@ struct CallbackGate {
         switch request.method {
         case "GET": break
         case "POST" where rules.contains(where: { $0.value.acceptsPost }): break
+        case "POST" where isForm(request.fields): return stray(request, place, .posted, owner, status: 405)
         default: return .refused(405)
         }
+        guard !isPrefetch(request.fields) else { return .refused(404) }
         // 404, not 403: a page that probes must not learn from the status where a flow is pending.
-        guard isTopLevelNavigation(request.fields), !isPrefetch(request.fields) else { return .refused(404) }
+        guard isTopLevelNavigation(request.fields) else {
+            return stray(request, place, .notNavigated, owner, status: 404)
+        }
         guard let waiting else {
             if let page = port.page(at: place.path) { return .page(page) }
-            return request.query == nil ? .refused(404) : .unmatched
+            return request.query == nil ? .refused(404) : stray(request, place, .otherPath, owner, status: nil)
         }
         if let site = waiting.site { return .site(site) }
         if let key = waiting.entranceKey { return .entrance(.opened(key: key)) }
@@ -120,6 +126,23 @@ struct CallbackGate {
         guard isForm(request.fields) else { return .refused(415) }
         let posting = rules.filter(\.value.acceptsPost).keys
         return .callback(CallbackArrival(url: url, form: request.body, owners: Set(posting)))
+    }
+
+    /// A request that completes no flow, but may have come from the browser of one: then it has the flow's key, and the
+    /// flow says why it was refused. `status`: the response; nil for a page.
+    private func stray(
+        _ request: ServerRequest, _ place: CallbackPort.Place, _ obstacle: CallbackArrival.Obstacle, _ owner: UInt32,
+        status: Int?
+    ) -> Verdict {
+        guard port.site(at: place.authority) == nil, port.waiting[place]?.entranceKey == nil else {
+            return status.map { .refused($0) } ?? .unmatched
+        }
+        let rules = port.waiting.values.flatMap { Array($0.rules) }
+        let owners = rules.filter { owner == user || $0.value.peerUIDs.contains(owner) }.map(\.key)
+        let url = "http://\(place.authority)\(place.path)" + (request.query.map { "?\($0)" } ?? "")
+        let form = request.method == "POST" ? request.body : nil
+        return .stray(
+            CallbackArrival(url: url, form: form, owners: Set(owners), obstacle: obstacle), otherwise: status)
     }
 
     /// The users, beside the daemon's own, whose requests are accepted. After a callback the browser is redirected to a

@@ -137,6 +137,11 @@ final class PendingCallbacks: Sendable {
                 return CallbackPages.refusal(404, in: language)
             }
             return CallbackPages.away
+        case .stray(let arrival, let status):
+            let content = await deliver(arrival).content
+            // A page that probes must not learn from the status where a flow is pending.
+            if let status { return CallbackPages.refusal(status, in: language) }
+            return content.map { see($0, at: port.number) } ?? CallbackPages.away
         case .entrance(let visited):
             switch await visit(visited) {
             case .redirected(let page): return CallbackPages.seeOther(page)

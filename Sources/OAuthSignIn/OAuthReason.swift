@@ -132,7 +132,9 @@ public enum OAuthReason: KindReason, Equatable {
     case noDeviceCode(AccountName, seconds: Int, userCode: String, page: String)
     /// The provider says that the device code has expired.
     case deviceCodeExpired(AccountName, host: String)
-    case wrongIssuerInCallback
+    /// The callback's `iss` is missing, though the provider announces it, or is not the expected issuer. `stated` is nil
+    /// if it is missing or no URL.
+    case wrongIssuerInCallback(expected: String?, stated: String?, isMissing: Bool)
     case signedInAlready(AccountName)
     case noTokenHandedIn
     case handedInTokenRefused
@@ -146,6 +148,11 @@ public enum OAuthReason: KindReason, Equatable {
     case serviceHasNoSignIn(AccountName)
     case serviceHasNoAssertion(AccountName)
     case serviceHasNoIDTokens(AccountName, grant: String)
+}
+
+extension OAuthReason {
+    /// True if it is about the issuer that an authorization response names.
+    public var isAboutIssuer: Bool { if case .wrongIssuerInCallback = self { true } else { false } }
 }
 
 extension Reason {

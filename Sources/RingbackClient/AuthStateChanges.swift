@@ -15,6 +15,8 @@ public struct AuthEvent: RawRepresentable, Hashable, Sendable, ExpressibleByStri
     public static let passwordRecovery: AuthEvent = "password_recovery"
     public static let mfaChallengeVerified: AuthEvent = "mfa_challenge_verified"
     public static let signInFailed: AuthEvent = "sign_in_failed"
+    /// A callback of a pending sign-in was refused. The sign-in keeps waiting.
+    public static let callbackRefused: AuthEvent = "callback_refused"
     public static let refreshFailed: AuthEvent = "refresh_failed"
     /// The session will end soon and cannot be renewed: ``Session/endsAt`` says when.
     public static let sessionEnding: AuthEvent = "session_ending"

@@ -1,6 +1,23 @@
 package import StrictJSON
 import Synchronization
 
+/// Tells of the refused callbacks of a pending flow, each reason once. The flow goes on.
+package final class RefusalWatch: Sendable {
+    private let tell: @Sendable (RingbackError) -> Void
+    private let told = Mutex<String?>(nil)
+
+    package init(_ tell: @escaping @Sendable (RingbackError) -> Void) { self.tell = tell }
+
+    func look(at flow: Flow) {
+        guard flow.status == .pending, let error = flow.error else { return }
+        let isNew = told.withLock { told in
+            defer { told = error.detail }
+            return told != error.detail
+        }
+        if isNew { tell(error) }
+    }
+}
+
 /// Waits for a flow's end on a thread of its own, so that its caller can wait for the user's input at the same time.
 package final class FlowWatch: Sendable {
     private let cancellation: Interruption

@@ -213,6 +213,7 @@ public struct Flow: Sendable, Equatable {
     /// What to tell the user while the flow is pending, such as to check their mail; or what is left to do when it is
     /// completed, such as to choose a new password. Usually nil.
     public var userMessage: String?
+    /// Why the flow has ended; while it is pending, why a callback of it was refused.
     public var error: RingbackError?
     package var redirectURI: String?
 

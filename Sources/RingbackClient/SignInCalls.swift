@@ -38,6 +38,7 @@ extension BrokerCalls {
                 onTick: onTick)
             guard let flow = Flow(reading: answer) else { throw .missing("id", in: "flow") }
             if flow.status != .pending { return (flow, answer) }
+            refusals?.look(at: flow)
             if let end, .now >= end { return (flow, answer) }
             onTick?()
         }

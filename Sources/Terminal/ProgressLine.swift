@@ -54,6 +54,11 @@ public final class ProgressLine {
         return left < 12 ? TextWidth.cut(text + ending, to: room) : TextWidth.cut(text, to: left) + ending
     }
 
+    /// Erases the line of another thread's progress on standard error, which shows it again at its next update.
+    public static func erase() {
+        if Console.Stream.errors.isTerminal, Console.movesCursor { _ = Console.write("\r\u{1B}[K", to: .errors) }
+    }
+
     /// Erases the line, so that the next output starts at the beginning of the line.
     public func clear() {
         if isTerminal, !shown.isEmpty { write("\r\u{1B}[K") }

@@ -1,6 +1,7 @@
 import APIServer
 import BrokerCore
 import CallbackListener
+import OAuthSignIn
 
 extension CallbackReceiver {
     /// Opens a listener for redirect URIs of this machine. The callbacks of others come by `ringback open` or `ringback
@@ -79,7 +80,8 @@ extension CallbackVerdict {
     var flow: String? {
         switch self {
         case .completed(let flow), .failed(let flow, _), .noted(let flow), .outdated(let flow), .expired(let flow): flow
-        case .ignored, .ended: nil
+        case .ignored(_, let flow): flow
+        case .ended: nil
         }
     }
 
@@ -92,7 +94,19 @@ extension CallbackVerdict {
         case .failed: .failed
         case .noted: .noted
         case .outdated: .outdated
+        case .ignored(.kind(let fact), _?) where (fact.reason as? OAuthReason)?.isAboutIssuer == true: .wrongIssuer
+        case .ignored(_, _?): .refused
         case .ignored, .ended: .unknown
+        }
+    }
+}
+
+extension FlowReason {
+    fileprivate init(_ obstacle: CallbackArrival.Obstacle) {
+        switch obstacle {
+        case .otherPath: self = .otherAddress
+        case .posted: self = .posted
+        case .notNavigated: self = .notNavigated
         }
     }
 }
@@ -112,7 +126,13 @@ final class Arrivals: Sendable {
     func deliver(_ arrival: CallbackArrival) async -> CallbackOutcome {
         guard let broker = broker.value else { return CallbackOutcome(.unknown) }
         let accounts = Set(arrival.owners.compactMap { AccountName($0) })
-        let verdict = await broker.receive(arrival.url, form: arrival.form, for: accounts)
+        let verdict =
+            if let obstacle = arrival.obstacle {
+                await broker.noteRefused(
+                    arrival.url, form: arrival.form, for: accounts, because: FlowReason(obstacle))
+            } else {
+                await broker.receive(arrival.url, form: arrival.form, for: accounts)
+            }
         guard let id = verdict.flow, let flow = try? await broker.flow(id) else {
             return CallbackOutcome(verdict.result)
         }

@@ -40,6 +40,7 @@ private let host = ("Host", "127.0.0.1:5000")
         case .entrance(.foreign(let key, let uid)): "foreign \(key) \(uid.map(String.init) ?? "nobody")"
         case .site: "site"
         case .unmatched: "unmatched"
+        case .stray(_, let status): status.map(String.init) ?? "unmatched"
         case .callback(let arrival):
             arrival.url + (arrival.form.map { " " + String(decoding: $0, as: UTF8.self) } ?? "")
         }
@@ -130,6 +131,24 @@ private let host = ("Host", "127.0.0.1:5000")
     func `LB-02, LB-26, LB-29, NAT-56: what is no visit of a person changes nothing`(name: String, value: String) {
         #expect(verdict(gate(), request([host, (name, value)])) == "404")
         #expect(verdict(gate(), request("/done", [host, (name, value)])) == "404")
+    }
+
+    @Test(arguments: [
+        ("/other?state=s", "GET", [host], CallbackArrival.Obstacle.otherPath),
+        ("/cb?state=s", "GET", [host, ("Sec-Fetch-Dest", "iframe")], .notNavigated),
+        ("/cb", "POST", [host, ("Content-Type", "application/x-www-form-urlencoded")], .posted),
+    ])
+    func `a request that may be a sign-in's response at the wrong place is delivered with its obstacle`(
+        target: String, method: String, fields: [(String, String)], obstacle: CallbackArrival.Obstacle
+    ) throws {
+        let verdict = gate().judge(request(target, method: method, fields, body: "state=s"), owner: us)
+        guard case .stray(let arrival, _) = verdict else {
+            Issue.record("\(verdict)")
+            return
+        }
+        #expect(arrival.obstacle == obstacle && arrival.owners == [""])
+        #expect(arrival.url == "http://127.0.0.1:5000" + target)
+        #expect(arrival.form == (method == "POST" ? Array("state=s".utf8) : nil))
     }
 
     @Test func `a form is taken where one is expected`() {

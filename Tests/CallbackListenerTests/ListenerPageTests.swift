@@ -27,6 +27,23 @@ private let work = SignInLabel(account: "work", providerHost: "id.example")
         }
     }
 
+    @Test(arguments: [CallbackOutcome.Result.refused, .wrongIssuer])
+    func `a refused response of a pending sign-in has a page that says so, wherever it arrived`(
+        result: CallbackOutcome.Result
+    ) async throws {
+        try await withListener(result, of: work) { listener, _ in
+            let port = try listener.openPort()
+            for target in ["/callback/work?code=c&state=s", "/elsewhere?code=c&state=s"] {
+                let answer = await Visitor.get(target, at: port)
+                let path = try #require(answer.fields["location"].map { String($0.dropLast()) })
+                let page = await Visitor.get(path, at: port)
+                #expect(page.status == 200 && page.body.contains("It still waits."), "\(target)")
+                let heading = result == .wrongIssuer ? "Issuer not confirmed" : "Response refused"
+                #expect(page.body.contains(heading))
+            }
+        }
+    }
+
     @Test func `a result is kept as long as its port`() async throws {
         try await withListener(.failed, of: work) { listener, _ in
             let first = try listener.open(CallbackBinding(path: "/callback/a"))

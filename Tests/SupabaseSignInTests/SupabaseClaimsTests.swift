@@ -95,7 +95,7 @@ import Testing
         let flow = try await flow(house)
         for part in ["#access_token=a&refresh_token=b&token_type=bearer&sb=", "&refresh_token=b", "#provider_token=x"] {
             let verdict = await house.broker.receive(flow.redirectURI + part)
-            guard case .ignored(let reason) = verdict else { throw Unexpected() }
+            guard case .ignored(let reason, _) = verdict else { throw Unexpected() }
             #expect(reason.holds("carriesTokens") || part.contains("provider_token"))
         }
         #expect(try await isPending(house, flow))

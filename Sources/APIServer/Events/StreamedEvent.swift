@@ -55,7 +55,7 @@ extension BrokerEvent.Kind: StreamedEvent {
             case .signedIn, .tokenRefreshed, .userUpdated, .passwordRecovery, .mfaChallengeVerified: account + session
             case .sessionEnding: account + session + [.required("ends_at", .integer)]
             case .signedOut: account + [subject, .optional("error", problem)]
-            case .signInFailed, .refreshFailed: account + session + [.required("error", problem)]
+            case .signInFailed, .callbackRefused, .refreshFailed: account + session + [.required("error", problem)]
             case .deepLink, .listenerReplaced: [.required("scheme", .string)]
             case .databaseAway: [.required("reason", .string)]
             case .databaseReturned: [.required("seconds", .integer)]

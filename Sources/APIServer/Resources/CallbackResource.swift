@@ -57,7 +57,7 @@ struct CallbackResource: Resource {
     /// The problem for a URL that ended no sign-in.
     private func problem(after verdict: CallbackVerdict, isTold: Bool, _ call: Call) async -> Problem {
         var problem: Problem
-        if case .ignored(let reason) = verdict {
+        if case .ignored(let reason, _) = verdict {
             problem = Problem(.invalidCallback(reason), language: call.language)
         } else {
             problem = Problem(.flowEnded, language: call.language)

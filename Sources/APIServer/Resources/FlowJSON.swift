@@ -54,7 +54,8 @@ extension FlowView {
             object["user_message"] = problem.userMessage.map { .string($0) }
         case .completed where isRecovery:
             object["user_message"] = .string(UserMessage.choosePassword.text(in: language))
-        case .pending, .completed, .cancelled: break
+        case .pending: object["error"] = refusal.map { Problem($0, language: language).json }
+        case .completed, .cancelled: break
         }
         return .object(object)
     }

@@ -32,6 +32,10 @@ extension FlowReason: Sentence {
             "The callback carries tokens (implicit flow), which is not accepted, because they were exposed. "
                 + "Configure the provider for the authorization code flow with PKCE."
         case .withoutState: "The callback has no state, so it belongs to no sign-in."
+        case .inFragment:
+            "The response is in the URL's fragment. Configure the provider to send it in the query (response_mode=query)."
+        case .posted: "The response came by POST. That is accepted only with response_mode = \"form_post\"."
+        case .notNavigated: "The response did not come by a navigation of the browser."
         case .unknownState: "No pending sign-in has this state. It may have been finished or cancelled."
         }
     }

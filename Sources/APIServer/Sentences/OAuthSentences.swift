@@ -122,7 +122,15 @@ extension OAuthReason: Sentence {
                 + "\(userCode) to be entered at \(page)."
         case .deviceCodeExpired(let name, let host):
             "The sign-in of \(name) was not finished in time: \(host) reports that its code has expired."
-        case .wrongIssuerInCallback: "Its issuer (iss) is not the provider of this sign-in."
+        case .wrongIssuerInCallback(_, _, isMissing: true):
+            "The provider's response names no issuer (iss), although its metadata announce it "
+                + "(authorization_response_iss_parameter_supported, RFC 9207). The response was refused."
+        case .wrongIssuerInCallback(let expected, let stated, isMissing: false):
+            "The provider's response was refused: "
+                + (stated.map { "its issuer (iss) is \($0)" } ?? "its issuer (iss) is another one")
+                + (expected.map { ", and this sign-in was begun at \($0)." } ?? ".")
+                + (stated == expected.map { $0 + "/" } || expected == stated.map { $0 + "/" }
+                    ? " They differ by the slash at the end." : "")
         case .signedInAlready(let name): "\(name) is signed in already. Sign out first, or switch the user."
         case .noTokenHandedIn: "missing: a session that is passed to Ringback consists of it"
         case .handedInTokenRefused: "the provider does not accept it for this client; nothing was stored"

@@ -37,6 +37,8 @@ public enum BrokerFact: Sendable {
     case signInEnded(
         AccountName, method: SignInMethod, Outcome, duration: Duration, error: BrokerError?,
         endsElsewhere: Bool = false)
+    /// A callback with the key of a pending sign-in was refused. The sign-in keeps waiting.
+    case callbackRefused(AccountName, Reason)
     /// The session of a sign-in was taken over. `replacing` is the subject of the session that was held before, if
     /// there was one.
     case sessionOpened(AccountName, subject: String?, replacing: String??)

@@ -15,6 +15,8 @@ public struct BrokerEvent: Sendable {
         case passwordRecovery = "password_recovery"
         case mfaChallengeVerified = "mfa_challenge_verified"
         case signInFailed = "sign_in_failed"
+        /// A callback of a pending sign-in was refused. The sign-in keeps waiting.
+        case callbackRefused = "callback_refused"
         case refreshFailed = "refresh_failed"
         case sessionEnding = "session_ending"
         /// A link came that completes no sign-in. The event contains only its scheme.

@@ -153,7 +153,8 @@ public enum Recognition: Sendable, Equatable {
     /// It probably belongs to the flow; the provider decides. While another callback of the flow is processed, it
     /// waits.
     case likely
-    /// It does not belong to the flow. The reason says why.
+    /// It does not complete the flow. The reason says why. If it has the key of a pending flow, that flow shows the
+    /// reason.
     case ignored(Reason)
     /// It only says that another confirmation is awaited.
     case noted
@@ -176,6 +177,10 @@ public struct Arrival: Sendable {
     public let address: String
     /// Its possible keys: digests of the path's last segment and of each parameter's value.
     let keys: [[UInt8]]
+    /// Digests of states in a place where they have no effect: the fragment, the query beside a form, or parameters that
+    /// cannot be parsed.
+    /// They only tell which flow a refused callback was meant for.
+    let strayKeys: [[UInt8]]
     /// Why it can belong to no sign-in; nil if it may.
     let complaint: FlowReason?
 
@@ -188,17 +193,27 @@ public struct Arrival: Sendable {
         address = String(text.prefix { $0 != "?" && $0 != "#" })
         let bytes = form ?? Array((url.query ?? "").utf8)
         let parameters = try? FormEncoding.parse(bytes, needed: Arrival.needed)
-        let fragment =
-            form == nil ? try? FormEncoding.parse(Array((url.fragment ?? "").utf8), needed: Arrival.needed) : []
+        let fragmentBytes = form == nil ? Array((url.fragment ?? "").utf8) : []
+        let fragment = try? FormEncoding.parse(fragmentBytes, needed: Arrival.needed)
         let segment = url.path.split(separator: "/", omittingEmptySubsequences: false).last.map(String.init) ?? ""
         let values = (form == nil ? [segment] : []) + (parameters ?? []).map(\.value)
         keys = values.filter { !$0.isEmpty }.map(Arrival.digest)
+        let unread = form == nil ? fragmentBytes : Array((url.query ?? "").utf8)
+        strayKeys = ((parameters == nil ? Arrival.states(in: bytes) : []) + Arrival.states(in: unread))
+            .map(Arrival.digest)
         complaint = Arrival.complaint(parameters, fragment)
     }
 
     /// The digest (SHA-256) under which a flow's state or key is stored. Comparing digests reveals nothing about the
     /// key by how long it takes.
     public static func digest(of key: String) -> [UInt8] { Digest.sha256(Array(key.utf8)) }
+
+    /// The values of `state` in parameters of which others may be malformed. Our own states need no escapes.
+    private static func states(in bytes: [UInt8]) -> [String] {
+        let prefix = Array("state=".utf8)
+        return bytes.split(separator: UInt8(ascii: "&")).filter { $0.starts(with: prefix) }
+            .map { String(decoding: $0.dropFirst(prefix.count), as: UTF8.self) }.filter { !$0.isEmpty }
+    }
 
     private static func complaint(
         _ parameters: [FormEncoding.Pair]?, _ fragment: [FormEncoding.Pair]?
@@ -208,7 +223,7 @@ public struct Arrival: Sendable {
             return .carriesTokens
         }
         guard parameters.contains(where: { $0.name == "state" && !$0.value.isEmpty }) else {
-            return .withoutState
+            return fragment.contains { $0.name == "state" } ? .inFragment : .withoutState
         }
         return nil
     }

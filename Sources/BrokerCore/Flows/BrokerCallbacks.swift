@@ -18,6 +18,18 @@ extension Broker {
         return await receive(arrival)
     }
 
+    /// Takes a callback that the listener did not admit. It completes nothing. If it has the key of a pending flow,
+    /// that flow shows the reason.
+    public func noteRefused(
+        _ text: String, form: [UInt8]? = nil, for accounts: Set<AccountName>, because reason: FlowReason
+    ) async -> CallbackVerdict {
+        guard var arrival = try? Arrival(text, form: form) else { return .ignored(.flow(.notURL)) }
+        arrival.accounts = accounts
+        let claim = await flowRegistry.refuse(arrival, arrival.keys + arrival.strayKeys, because: reason)
+        guard case .refused(let flow, let reason)? = claim else { return .ignored(.flow(reason)) }
+        return .ignored(reason, flow: flow)
+    }
+
     private func receive(_ arrival: Arrival) async -> CallbackVerdict {
         var claim = await flowRegistry.claim(arrival)
         while case .busy(let verdict) = claim {
@@ -28,6 +40,7 @@ extension Broker {
         switch claim {
         case .busy: return .ignored(.flow(.anotherCallback))
         case .ignored(let reason): return .ignored(reason)
+        case .refused(let flow, let reason): return .ignored(reason, flow: flow)
         case .noted(let flow): return .noted(flow: flow)
         case .outdated(let flow): return .outdated(flow: flow)
         case .ended: return .ended

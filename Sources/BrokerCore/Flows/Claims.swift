@@ -15,6 +15,8 @@ extension FlowRegistry {
         case ended
         case expired(flow: String)
         case ignored(Reason)
+        /// The same for a callback with the key of a pending flow.
+        case refused(flow: String, Reason)
         /// It only says that another confirmation is awaited.
         case noted(flow: String)
         /// It came by the link of an older message, which the provider does not take any more.
@@ -32,6 +34,10 @@ extension FlowRegistry {
             guard arrival.mayBelong(to: entry.flow) else { continue }
             if let claim = await claim(arrival, of: entry, entry.awaited(for: key)) { return claim }
         }
+        if !isKnown, let claim = await refuse(arrival, arrival.strayKeys, because: arrival.complaint ?? .malformedCallback)
+        {
+            return claim
+        }
         if !isKnown, let entry = keylessEntry(of: arrival),
             let claim = await claim(arrival, of: entry, entry.flow.awaited)
         {
@@ -39,6 +45,18 @@ extension FlowRegistry {
         }
         if !isKnown, let hint = hint(for: arrival.url) { return .ignored(hint) }
         return .ignored(.flow(arrival.complaint ?? .unknownState))
+    }
+
+    /// Notes that a callback with one of these keys was refused. Nil if they belong to no pending flow.
+    func refuse(_ arrival: Arrival, _ keys: [[UInt8]], because reason: FlowReason) async -> Claim? {
+        for key in keys {
+            guard let id = identifiers[key], let entry = entries[id], entry.status == .pending,
+                arrival.mayBelong(to: entry.flow)
+            else { continue }
+            await refuse(id, because: .flow(reason))
+            return .refused(flow: id, .flow(reason))
+        }
+        return nil
     }
 
     /// Nil if the callback has nothing to do with this flow.
@@ -50,7 +68,10 @@ extension FlowRegistry {
         let recognition = awaited.recognize(arrival, of: standing)
         switch recognition {
         case .foreign: return nil
-        case .ignored(let reason): return .ignored(reason)
+        case .ignored(let reason):
+            guard entry.status == .pending, !awaited.isKeyless else { return .ignored(reason) }
+            await refuse(entry.flow.id, because: reason)
+            return .refused(flow: entry.flow.id, reason)
         case .noted: return .noted(flow: entry.flow.id)
         case .outdated: return .outdated(flow: entry.flow.id)
         case .genuine, .likely: break
@@ -128,7 +149,7 @@ extension FlowRegistry {
         entries[id]?.claim = nil
         if isAttempt { entries[id]?.attempts += 1 }
         guard let flow = entries[id]?.flow, flow.isOver(by: clock) else { return }
-        await finish(id, as: .expired(flow.expiry))
+        await finish(id, as: .expired(entries[id]?.expiry ?? flow.expiry))
     }
 
     /// Without keys, only the scheme tells which flow a callback belongs to.

@@ -131,6 +131,8 @@ public struct FlowView: Sendable {
     public var words: String?
     /// A change of the user who is signed in. It uses a flow, but is no sign-in.
     public var changesUser = false
+    /// While it is pending: why a callback with its key was refused; nil if none was.
+    public var refusal: BrokerError?
     /// The host of the page where the user signs in, otherwise of the issuer or the endpoints; nil if there is none.
     public var providerHost: String?
     /// The user forgot the password and is to choose a new one.
@@ -145,8 +147,9 @@ public enum CallbackVerdict: Sendable, Equatable {
     case noted(flow: String)
     /// The callback came from the link of an older message. The flow keeps waiting for a newer one.
     case outdated(flow: String)
-    /// Nothing was changed; the reason says why.
-    case ignored(Reason)
+    /// Nothing was changed; the reason says why. `flow` is the pending flow whose key the callback has, if it has one:
+    /// the flow keeps waiting and shows the reason.
+    case ignored(Reason, flow: String? = nil)
     /// The state belonged to a flow that has ended.
     case ended
     /// The state belonged to a flow that had expired.

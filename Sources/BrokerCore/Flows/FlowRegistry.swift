@@ -27,12 +27,21 @@ actor FlowRegistry {
         /// Long polls that are open, and when the last one ended or a caller last asked for it.
         var waiters = 0
         var watchedAt: BootInstant
+        /// Why the last callback with its key was refused.
+        var refusal: Reason?
+        /// Fulfilled by the flow's end, and replaced after each refusal with another reason.
+        var news = Promise<Void>()
         /// How many flows began before it. Used for the order, since two may begin within one tick of the clock.
         var place = 0
         let ended = Promise<Void>()
 
         /// True if it waits until the user reads a mail, and no result of it is being stored.
         var waitsForMail: Bool { flow.awaited.waitsForMail && !isSettling }
+        /// The error of a flow that was not finished in time.
+        var expiry: BrokerError {
+            guard let refusal, case .flowExpired(let reason) = flow.expiry else { return flow.expiry }
+            return .flowExpired(.both(reason, refusal))
+        }
     }
     var entries: [String: Entry] = [:]
     var identifiers: [[UInt8]: String] = [:]
@@ -46,8 +55,10 @@ actor FlowRegistry {
     let clock: BrokerClock
     private let work: Work
     private let record: @Sendable (BrokerFact) -> Void
-    /// Called for every sign-in that fails or expires.
-    private let onFailure: @Sendable (AccountName, BrokerError) async -> Void
+    /// Called for every sign-in that fails or expires, and for a refused callback of a pending one.
+    private let onFailure: @Sendable (AccountName, BrokerEvent.Kind, BrokerError) async -> Void
+    /// Called for every flow that expires.
+    private let onExpiry: @Sendable (Flow) async -> Void
     /// True if one of these processes has an event stream open.
     let isHeard: @Sendable (Set<Int32>) -> Bool
 
@@ -68,7 +79,8 @@ actor FlowRegistry {
         callbackReceiver: CallbackReceiver, clock: BrokerClock, work: Work,
         record: @escaping @Sendable (BrokerFact) -> Void,
         isHeard: @escaping @Sendable (Set<Int32>) -> Bool,
-        onFailure: @escaping @Sendable (AccountName, BrokerError) async -> Void
+        onFailure: @escaping @Sendable (AccountName, BrokerEvent.Kind, BrokerError) async -> Void,
+        onExpiry: @escaping @Sendable (Flow) async -> Void = { _ in }
     ) {
         self.callbackReceiver = callbackReceiver
         self.clock = clock
@@ -76,6 +88,7 @@ actor FlowRegistry {
         self.record = record
         self.isHeard = isHeard
         self.onFailure = onFailure
+        self.onExpiry = onExpiry
     }
 
     // MARK: Beginning
@@ -152,12 +165,25 @@ actor FlowRegistry {
             switch status {
             case .failed(let error), .expired(let error):
                 guard !entry.flow.request.concernsHeldUser else { break }
-                await onFailure(entry.flow.account.name, error)
+                await onFailure(entry.flow.account.name, .signInFailed, error)
             case .pending, .completed, .cancelled: break
             }
         }
+        if case .expired = status { await onExpiry(entry.flow) }
         entry.ended.fulfil(())
+        entry.news.fulfil(())
         for address in entry.addresses { await close(address.url, of: address.account) }
+    }
+
+    /// A callback with the key of a pending flow was refused. The flow keeps waiting, and says why.
+    func refuse(_ id: String, because reason: Reason) async {
+        guard let entry = entries[id], entry.status == .pending, entry.refusal != reason else { return }
+        let (news, account) = (entry.news, entry.flow.account.name)
+        entries[id]?.refusal = reason
+        entries[id]?.news = Promise()
+        record(.callbackRefused(account, reason))
+        await onFailure(account, .callbackRefused, .invalidCallback(reason))
+        news.fulfil(())
     }
 
     func close(_ address: String, of account: AccountName) async { await callbackReceiver.close(address, account) }
@@ -165,7 +191,7 @@ actor FlowRegistry {
     func expire(_ id: String) async {
         // A callback that is being processed came in time.
         guard let entry = entries[id], entry.claim == nil else { return }
-        await finish(id, as: .expired(entry.flow.expiry))
+        await finish(id, as: .expired(entry.expiry))
     }
 
     /// Removes the interest of one caller. If none is left, or with `isForAll`, the flow is cancelled. A flow that has

@@ -8,11 +8,15 @@ extension FlowRegistry {
     }
 
     /// A flow once it has left `pending`, or as it is after the bound.
-    func view(_ id: String, waiting bound: Duration) async throws(BrokerError) -> FlowView {
+    ///
+    /// - Parameter endsAtRefusal: the wait also ends when a callback of the flow is refused.
+    func view(
+        _ id: String, waiting bound: Duration, endsAtRefusal: Bool = false
+    ) async throws(BrokerError) -> FlowView {
         guard let entry = entries[id] else { throw .flowNotFound }
         if entry.status == .pending, bound > .zero {
             entries[id]?.waiters += 1
-            _ = await entry.ended.wait(atMost: bound)
+            _ = await (endsAtRefusal ? entry.news : entry.ended).wait(atMost: bound)
             entries[id]?.waiters -= 1
             entries[id]?.watchedAt = clock.bootInstant
             if Task.isCancelled { throw .cancelled }
@@ -72,6 +76,7 @@ extension FlowRegistry {
             resendAfter: entry.resendAt.map { flow.startedAt + ($0 - flow.beganAt) })
         view.openAddresses = entry.entrances.map { OpenAddress(url: $0.url, visit: $0.visit) }
         view.changesUser = flow.request.changesUser
+        if entry.status == .pending { view.refusal = entry.refusal.map { .invalidCallback($0) } }
         view.providerHost = flow.providerHost
         let details = flow.awaited.details
         view.device = details.device

@@ -62,7 +62,9 @@ struct Redeemer: Sendable {
         switch redemption {
         case .notGenuine(let reason):
             await broker.flowRegistry.release(flow.id, isAttempt: true)
-            return .ignored(reason)
+            guard !flow.awaited.isKeyless else { return .ignored(reason) }
+            await broker.flowRegistry.refuse(flow.id, because: reason)
+            return .ignored(reason, flow: flow.id)
         case .waiting(let change):
             if let change { await broker.flowRegistry.change(flow.id, change) }
             await broker.flowRegistry.release(flow.id, isAttempt: false)

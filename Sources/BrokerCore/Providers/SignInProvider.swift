@@ -36,6 +36,9 @@ public protocol SignInProvider: Sendable {
         _ flow: Flow, captcha: Secret?, in context: SignInContext
     ) async throws(BrokerError) -> AwaitedChange?
 
+    /// A flow has expired without a result.
+    func noteExpiry(of flow: Flow) async
+
     // MARK: Sessions
 
     /// Prepares a refresh: does everything that can fail before a refresh token is presented (metadata, the client's
@@ -67,6 +70,7 @@ public protocol SignInProvider: Sendable {
 /// Defaults for what most providers do not need.
 extension SignInProvider {
     public func accompany(_ flow: Flow, in context: SignInContext) async {}
+    public func noteExpiry(of flow: Flow) async {}
     public func renewPage(of flow: Flow) async throws(BrokerError) -> any AwaitedSignIn { flow.awaited }
     public func anotherPage(
         of flow: Flow, in context: SignInContext

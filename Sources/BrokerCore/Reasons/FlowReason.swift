@@ -40,6 +40,12 @@ public enum FlowReason: Sendable, Equatable {
     /// The callback has tokens in its URL (implicit flow).
     case carriesTokens
     case withoutState
+    /// The parameters are in the fragment, which only the implicit flow and `response_mode=fragment` use.
+    case inFragment
+    /// The response was sent by POST, which is accepted only with `response_mode=form_post`.
+    case posted
+    /// A script or a frame of a page sent it, and not a navigation of the browser.
+    case notNavigated
     /// No pending flow has the callback's state.
     case unknownState
 }

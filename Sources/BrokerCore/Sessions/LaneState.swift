@@ -140,7 +140,8 @@ extension LaneState {
             (presence, problem) = (.loading(nil), nil)
             return [.publish, .schedule] + (former.map { [.post(.signedOut, $0)] } ?? []) + [.wake]
         case .noticed(let error, let kind):
-            problem = error
+            // A refused callback leaves the account as it is; its flow shows the reason.
+            if kind != .callbackRefused { problem = error }
             return kind.map { [.post($0, session, error)] } ?? []
         case .networkReturned:
             guard renewal.backoff.error?.isOfNetwork == true else { return [] }

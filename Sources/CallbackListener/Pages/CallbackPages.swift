@@ -8,7 +8,7 @@ internal import SignInPage
 
 /// A page of the listener.
 enum Page: Sendable, Hashable, CaseIterable {
-    case done, failed, denied, expired, noted, outdated
+    case done, failed, denied, expired, noted, outdated, refused, wrongIssuer
     /// The response at a start address that was used already or has expired.
     case used
     /// The response to every request that is not a genuine callback. It does not tell whether a flow is pending.
@@ -16,7 +16,7 @@ enum Page: Sendable, Hashable, CaseIterable {
 
     var status: Int {
         switch self {
-        case .done, .failed, .denied, .expired, .noted, .outdated: 200
+        case .done, .failed, .denied, .expired, .noted, .outdated, .refused, .wrongIssuer: 200
         case .used: 410
         case .notFound: 404
         }
@@ -26,7 +26,7 @@ enum Page: Sendable, Hashable, CaseIterable {
     var path: String? {
         switch self {
         case .done: CallbackPaths.done
-        case .failed, .denied, .expired: CallbackPaths.failed
+        case .failed, .denied, .expired, .refused, .wrongIssuer: CallbackPaths.failed
         case .noted: CallbackPaths.noted
         case .outdated: CallbackPaths.outdated
         case .used, .notFound: nil

@@ -28,7 +28,7 @@ struct PageDocument {
     private var tone: HTMLPage.Tone {
         switch content.page {
         case .done, .noted: .good
-        case .failed, .denied, .expired: .bad
+        case .failed, .denied, .expired, .refused, .wrongIssuer: .bad
         case .outdated, .used, .notFound: .plain
         }
     }

@@ -55,6 +55,14 @@ extension PageLanguage {
             Sentences(
                 heading: "The sign-in took too long",
                 event: "It was not finished in time. \(nothing)", advice: again)
+        case .refused, .wrongIssuer:
+            Sentences(
+                heading: page == .wrongIssuer ? "Issuer not confirmed" : "Response refused",
+                event: (page == .wrongIssuer
+                    ? "The provider's response does not name the issuer that this sign-in was begun at (iss). "
+                    : "The response came, but not in the form that this sign-in waits for. ") + nothing,
+                advice: "The program that asked you to sign in says what is wrong. It still waits. "
+                    + "You can close this tab.")
         case .noted:
             Sentences(
                 heading: "Confirmed", event: "One of the two addresses is confirmed.",
@@ -99,6 +107,13 @@ extension PageLanguage {
         case .expired:
             Sentences(
                 heading: "Время для входа истекло", event: "Вход не был завершён вовремя. \(nothing)", advice: again)
+        case .refused, .wrongIssuer:
+            Sentences(
+                heading: page == .wrongIssuer ? "Издатель не подтверждён" : "Ответ отклонён",
+                event: (page == .wrongIssuer
+                    ? "В ответе провайдера не указан издатель, у которого начат этот вход (iss). "
+                    : "Ответ пришёл, но не в том виде, в котором его ждёт этот вход. ") + nothing,
+                advice: "Программа, которая предложила вам войти, сообщает, что не так. Она ещё ждёт. \(close)")
         case .noted:
             Sentences(
                 heading: "Подтверждено", event: "Один из двух адресов подтверждён.",

@@ -76,7 +76,11 @@ extension AuthorizationFlow: AwaitedSignIn {
         else { return .ignored(.flow(.otherAddress)) }
         let isAnnounced = metadata.supportsIssuerInResponse || requiresIssuer
         guard response.check(issuer: metadata.idTokenIssuer, isAdvertised: isAnnounced) else {
-            return .ignored(.oauth(.wrongIssuerInCallback))
+            let stated = response.issuer.flatMap { $0.utf8.count <= 300 ? try? WebURL(parsing: $0) : nil }
+            return .ignored(
+                .oauth(
+                    .wrongIssuerInCallback(
+                        expected: metadata.idTokenIssuer, stated: stated?.text, isMissing: response.issuer == nil)))
         }
         return .genuine
     }

@@ -59,6 +59,11 @@ struct SignInRun {
             throw projectAdvice.advised(error)
         }
         let ended: Flow
+        var calls = calls
+        calls.refusals = RefusalWatch { error in
+            ProgressLine.erase()
+            Output.note("ringback: \(Sanitizer.line(error.detail, limit: 600)) The sign-in still waits.")
+        }
         do throws(RingbackError) {
             // A signal may have come while the flow began. Then nothing may be shown.
             if calls.interruption?.isInterrupted == true { throw RingbackError(.cancelled, "") }

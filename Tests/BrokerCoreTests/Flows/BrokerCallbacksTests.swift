@@ -62,12 +62,61 @@ import Testing
     func `LB-03, LB-04, NAT-15: a callback that is not the genuine one changes nothing`(forgery: Forgery) async throws {
         let house = try await House()
         let (flow, callback) = try await pending(house)
-        guard case .ignored = await house.broker.receive(try forge(callback, forgery)) else { throw Unexpected() }
-        #expect(try await house.broker.flow(flow.id).status == .pending)
+        guard case .ignored(let reason, let id) = await house.broker.receive(try forge(callback, forgery)) else {
+            throw Unexpected()
+        }
+        // One that carries the genuine state says in its flow why it was refused.
+        let isStateless = [.noState, .emptyState, .otherState, .errorWithoutState, .notURL].contains(forgery)
+        let pending = try await house.broker.flow(flow.id)
+        #expect(pending.status == .pending && id == (isStateless ? nil : flow.id))
+        #expect(pending.refusal == (isStateless ? nil : .invalidCallback(reason)))
         #expect(house.provider.count(.token) == 0)
         #expect(try await house.view.error == nil)
         #expect(await house.broker.receive(callback) == .completed(flow: flow.id))
         #expect(try await house.view.subject == "alice")
+    }
+
+    @Test func `a refused callback with the genuine state ends a long poll, is recorded once, and is in the expiry`()
+        async throws
+    {
+        let house = try await House()
+        let (flow, callback) = try await pending(house)
+        let events = try await house.broker.events(of: nil, after: nil).live
+        let poll = Task { try await house.broker.flow(flow.id, waiting: .seconds(300)) }
+        #expect(await eventually { await house.broker.flowRegistry.entries[flow.id]?.waiters == 1 })
+        let slash = try forge(callback, .otherIssuer).replacing("evil.example", with: "id.example%2F")
+        for _ in 0..<2 { _ = await house.broker.receive(slash) }
+        let reason = OAuthReason.wrongIssuerInCallback(
+            expected: "https://id.example", stated: "https://id.example/", isMissing: false)
+        #expect(try await poll.value.refusal == .invalidCallback(.oauth(reason)))
+        #expect(house.facts.names.filter { $0 == "callbackRefused" }.count == 1)
+        guard case .events(let lines) = await events.next(within: .zero) else { throw Unexpected() }
+        let refused = lines.filter { $0.event.kind == .callbackRefused }
+        #expect(refused.map(\.event.error) == [.invalidCallback(.oauth(reason))])
+        house.clock.advance(by: 601)
+        #expect(
+            await eventually {
+                guard case .expired(.flowExpired(.both(_, let why)))? = try? await house.broker.flow(flow.id).status
+                else { return false }
+                return why == .oauth(reason)
+            })
+    }
+
+    @Test(arguments: [true, false])
+    func `what the listener does not admit is shown by the flow whose state it has, and completes nothing`(
+        isPosted: Bool
+    ) async throws {
+        let house = try await House()
+        let (flow, callback) = try await pending(house)
+        let base = String(callback.prefix { $0 != "?" })
+        let form = Array(callback.dropFirst(base.count + 1).utf8)
+        let verdict = await house.broker.noteRefused(
+            isPosted ? base : callback, form: isPosted ? form : nil, for: [House.name], because: .posted)
+        #expect(verdict == .ignored(.flow(.posted), flow: flow.id))
+        #expect(try await house.broker.flow(flow.id).refusal == .invalidCallback(.flow(.posted)))
+        #expect(house.provider.count(.token) == 0)
+        #expect(await house.broker.noteRefused(callback, for: [], because: .posted) == .ignored(.flow(.posted)))
+        #expect(await house.broker.receive(callback) == .completed(flow: flow.id))
     }
 
     @Test func `a provider that promises no iss may leave it out, and may not give another`() async throws {

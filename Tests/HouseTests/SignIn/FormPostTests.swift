@@ -142,7 +142,8 @@ private struct PostedAnswer: Sendable {
             let flow = try await stage.begin()
             let posted = try await PostedAnswer(at: flow.authorizationURL)
             let (odd, _) = try await posted.post("\(posted.body)&\(addition)")
-            #expect(odd.status == 404 || odd.status == 400, "\(odd)")
+            // It has the state: the page says that the response is refused.
+            #expect(odd.status == 303 && odd.location == "/failed", "\(odd)")
             #expect(try await stage.sandbox.counters().requests("token") == 0)
             let (answer, _) = try await posted.post()
             #expect(answer.location == "/done", "\(answer)")

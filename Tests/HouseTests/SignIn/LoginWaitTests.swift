@@ -36,6 +36,24 @@ import Testing
         }
     }
 
+    @Test func `says at once why a callback was refused, and goes on waiting`() async throws {
+        try await Stage.play { stage in
+            try await stage.sandbox.control(["perturb": [["name": "callback_no_iss", "count": 1]]])
+            let login = try stage.start("ringback", ["login", "work", "--no-browser"])
+            let page = try await login.line()
+            let answer = try await Browser.deliver(Browser.signIn(at: page))
+            _ = try await login.errorLine("the reason") {
+                $0.contains("names no issuer (iss)") && $0.contains("The sign-in still waits.")
+            }
+            let flow = try #require(try await stage.api("GET", "/v1/flows")["flows"]?.array?.first)
+            #expect(flow["status"] == "pending" && flow["error"]?["code"] == "invalid_callback", "\(flow) \(answer)")
+            let audit = try await stage.ringback("audit", "--json")
+            #expect(audit.out.contains("callback_refused") && audit.out.contains("names no issuer"), "\(audit)")
+            _ = try await Browser.deliver(Browser.signIn(at: page))
+            #expect(try await login.end().status == 0)
+        }
+    }
+
     @Test func `says what it does while the provider is asked`() async throws {
         try await Stage.play { stage in
             let login = try await startHeld(stage, ["login", "work", "--no-browser"])

@@ -9,8 +9,8 @@ from .models import EventData
 #: The names of the events that the daemon sends now; a later version may send others.
 EVENT_NAMES = frozenset({
     "initial_session", "signed_in", "token_refreshed", "user_updated", "signed_out", "password_recovery",
-    "mfa_challenge_verified", "sign_in_failed", "refresh_failed", "session_ending", "deep_link", "listener_replaced",
-    "database_away", "database_returned", "dropped",
+    "mfa_challenge_verified", "sign_in_failed", "callback_refused", "refresh_failed", "session_ending", "deep_link",
+    "listener_replaced", "database_away", "database_returned", "dropped",
 })
 
 
