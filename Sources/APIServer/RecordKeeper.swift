@@ -56,8 +56,9 @@ public final class RecordKeeper: Sendable {
         case .passkeyRemoved(let account, let id):
             write("passkey_removed", account) { $0["passkey"] = .string(RecordKeeper.bounded(id)) }
         case .sessionClosed(let account, let subject): write("signed_out", account, subject: subject)
-        case .sessionEnded(let account, let subject, let unheard):
+        case .sessionEnded(let account, let subject, let unheard, let error):
             write("session_ended", account, subject: subject) { members in
+                members["provider_message"] = error.flatMap(RecordKeeper.providerMessage(of:)).map { .string($0) }
                 guard let unheard else { return }
                 members["unheard_host"] = .string(unheard.host)
                 members["unheard_seconds"] = .integer(Int(unheard.age.components.seconds))
@@ -144,6 +145,9 @@ public final class RecordKeeper: Sendable {
         more(&members)
         members["code"] = error.map { .string(RecordKeeper.code(of: $0)) }
         members["provider_code"] = error.flatMap(RecordKeeper.providerCode(of:)).map { .string($0) }
+        if let message = error.flatMap(RecordKeeper.providerMessage(of:)) {
+            members["provider_message"] = .string(message)
+        }
         audit.write(event, members)
     }
 
@@ -169,10 +173,17 @@ public final class RecordKeeper: Sendable {
 
     private static func providerCode(of error: BrokerError) -> String? {
         switch error {
-        case .provider(.refused(let code, _)), .provider(.failing(_, let code, _, _)), .serviceRefused(_, let code, _):
+        case .provider(.refused(let code, _)), .provider(.failing(_, let code, _, _)), .serviceRefused(_, let code, _),
+            .refreshRefused(_, _, .answered(let code, _)):
             return code
+        case .clientForgotten(_, _, let code, _), .refreshRefused(_, _, .client(let code, _)): return code
         default: return nil
         }
+    }
+
+    /// What the provider said, checked and without the request's secrets.
+    private static func providerMessage(of error: BrokerError) -> String? {
+        Problem(error, language: .english).extensions["provider_message"]?.string
     }
 
     static func code(of error: BrokerError) -> String {

@@ -58,7 +58,7 @@ final class Telemetry: Sendable {
             var line = line(.tokenRefreshFailed, account, nil)
             line.data["error_type"] = .string(RecordKeeper.code(of: error))
             return [line]
-        case .sessionEnded(let account, _, _):
+        case .sessionEnded(let account, _, _, _):
             var line = line(.tokenRefreshFailed, account, nil)
             line.data["error_type"] = "session_expired"
             return [line]

@@ -152,7 +152,7 @@ public actor SignInNotices {
 
     private func take(_ fact: BrokerFact) async {
         switch fact {
-        case .sessionOpened(let account, _, _), .sessionClosed(let account, _), .sessionEnded(let account, _, _),
+        case .sessionOpened(let account, _, _), .sessionClosed(let account, _), .sessionEnded(let account, _, _, _),
             .signInEnded(let account, _, _, _, _, _):
             answeredAt[account] = nil
         default: break
@@ -169,7 +169,7 @@ public actor SignInNotices {
             let subject = NoticeSubject.sessionEnding(at: end)
             if let notice = standing[account], notice.subject == subject, notice.shown != nil { return }
             await prompt(subject, account)
-        case .sessionEnded(let account, _, _): await prompt(.sessionEnded, account)
+        case .sessionEnded(let account, _, _, _): await prompt(.sessionEnded, account)
         case .sessionClosed(let account, _): await takeDown(account)
         case .sessionOpened(let account, _, _):
             if standing[account]?.subject.isPrompt == true { await takeDown(account) }

@@ -50,7 +50,7 @@ public final class FileKeeper: Sendable {
     /// Takes a fact of the broker. Called in the turn of the change that it tells of.
     @Sendable public func note(_ fact: BrokerFact) {
         switch fact {
-        case .sessionClosed(let account, _), .sessionEnded(let account, _, _):
+        case .sessionClosed(let account, _), .sessionEnded(let account, _, _, _):
             change({ $0.account == account }, by: { $0.end(becoming: .signedOut, at: $1) })
         case .vaultLocked: change({ _ in true }, by: { $0.end(becoming: .locked, at: $1) })
         case .sessionOpened(let account, _, _):

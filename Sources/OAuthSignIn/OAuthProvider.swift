@@ -170,7 +170,9 @@ struct OAuthProvider: SignInProvider {
 extension BrokerError {
     /// What an error of a refresh means for the session.
     fileprivate func meaning(forRefreshOf key: TokenKey) -> RenewalMeaning {
-        if provesDeadGrant { return .dead(code: nil) }
+        if case .provider(.refused("invalid_grant", let message)) = self {
+            return .dead(code: nil, message: message)
+        }
         switch self {
         case .provider(.otherSession): return .otherSession
         // Without a readable error, the cause may be the requested scope.

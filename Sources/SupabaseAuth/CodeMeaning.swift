@@ -13,7 +13,8 @@ extension SupabaseCode {
         let isSaid = ["unexpected_failure", "unknown"].contains(errorResponse.code) && errorResponse.message != nil
         switch occasion {
         case .signIn where isSaid, .callback where isSaid: return Meaning(.providerError, .retry, .signInFailed)
-        case .credential where isSaid: return Meaning(.providerError, .retry)
+        case .credential where isSaid, .account where isSaid, .identityPage where isSaid, .passwordReset where isSaid:
+            return Meaning(.providerError, .retry)
         default: return Meaning(.providerUnreachable, .retry, .serviceDown)
         }
     }

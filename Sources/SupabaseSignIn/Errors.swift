@@ -30,6 +30,12 @@ extension BrokerError {
             switch error {
             case .refused(let errorResponse) where errorResponse.status == 429:
                 self = .provider(.rateLimited(retryAfter: seconds))
+            // A hook or a trigger of the project has failed, and says why.
+            case .refused(let errorResponse) where errorResponse.status >= 500 && errorResponse.message != nil:
+                self = .provider(
+                    .failing(
+                        status: errorResponse.status, code: errorResponse.code, message: errorResponse.message,
+                        retryAfter: seconds))
             case .refused(let errorResponse) where errorResponse.status == 409 || errorResponse.status >= 500:
                 self = .provider(.unavailable(status: errorResponse.status, retryAfter: seconds))
             case .refused(let errorResponse):

@@ -83,7 +83,10 @@ struct SupabaseProvider: Sendable {
             // If the response was cut off, the reason for that is more useful than what is missing in it.
             if let truncation = response.truncation { throw BrokerError(truncation) }
             if case .invalid = error, (400..<500).contains(response.status) {
-                throw .provider(.unexplained(host: host, status: response.status))
+                throw BrokerError.provider(
+                    .unexplained(
+                        host: host, status: response.status, message: OAuthError.statedText(in: response))
+                ).unquoting(token)
             }
             throw BrokerError(refusing: error, host: host).unquoting(token)
         }

@@ -126,13 +126,8 @@ final class Arrivals: Sendable {
     func deliver(_ arrival: CallbackArrival) async -> CallbackOutcome {
         guard let broker = broker.value else { return CallbackOutcome(.unknown) }
         let accounts = Set(arrival.owners.compactMap { AccountName($0) })
-        let verdict =
-            if let obstacle = arrival.obstacle {
-                await broker.noteRefused(
-                    arrival.url, form: arrival.form, for: accounts, because: FlowReason(obstacle))
-            } else {
-                await broker.receive(arrival.url, form: arrival.form, for: accounts)
-            }
+        let verdict = await broker.receive(
+            arrival.url, form: arrival.form, for: accounts, refusal: arrival.obstacle.map { FlowReason($0) })
         guard let id = verdict.flow, let flow = try? await broker.flow(id) else {
             return CallbackOutcome(verdict.result)
         }

@@ -19,10 +19,27 @@ import Testing
         let name = try #require(AccountName("work"))
         let unheard = EndProof.UnheardRequest(host: "laptop", age: .milliseconds(640_900))
         house.records.note(.sessionEnded(name, subject: "ada", unheard: unheard))
-        house.records.note(.sessionEnded(name, subject: "ada"))
+        house.records.note(
+            .sessionEnded(name, subject: "ada", error: .sessionExpired(name, message: "AADSTS700082: expired")))
         let lines = try await lines(house, "session_ended")
         #expect(lines.map { $0["unheard_host"]?.string } == ["laptop", nil])
         #expect(lines.map { $0["unheard_seconds"]?.integer } == [640, nil])
+        #expect(lines.map { $0["provider_message"]?.string } == [nil, "AADSTS700082: expired"])
+    }
+
+    @Test func `have the provider's code and text, and a refused callback its reason`() async throws {
+        let house = try await APIHouse()
+        let name = try #require(AccountName("work"))
+        house.records.note(
+            .refreshFailed(name, .provider(.failing(status: 500, code: "x", message: "why", retryAfter: nil))))
+        house.records.note(
+            .refreshFailed(name, .refreshRefused(name, host: "h", .answered(code: "y", message: "because"))))
+        house.records.note(.callbackRefused(name, .flow(.codeAndError)))
+        let failed = try await lines(house)
+        #expect(failed.map { $0["provider_code"]?.string } == ["x", "y"])
+        #expect(failed.map { $0["provider_message"]?.string } == ["why", "because"])
+        let refused = try await lines(house, "callback_refused")
+        #expect(refused.map { $0["reason"]?.string } == ["The callback has both a code and an error."])
     }
 
     @Test func `are one line in five minutes if they are equal, with their number`() async throws {

@@ -39,7 +39,7 @@ private let rows = SupabaseVector.rows(of: "codes.txt")
                     body: Secret(bytes: body.serialized())))
             #expect(error == .refused(.init(code: code, status: status, message: "x")))
             // What a failing server says of a sign-in may be more than its code's meaning: see the next test.
-            let problem = SupabaseProblem(error, on: status < 500 ? .signIn : .account)
+            let problem = SupabaseProblem(error, on: status < 500 ? .signIn : .refresh)
             #expect(problem.code.rawValue == row[2])
             #expect(problem.recovery.rawValue == row[3])
             #expect(problem.message?.rawValue ?? "" == row[4])
@@ -65,8 +65,10 @@ private let rows = SupabaseVector.rows(of: "codes.txt")
         let expected: SupabaseProblem.Code = isSaid ? .providerError : .providerUnreachable
         let message: UserMessage = isSaid ? .signInFailed : .serviceDown
         #expect(signIn.code == expected && signIn.message == message)
-        // So does a server that does not believe a credential.
-        #expect(SupabaseProblem(error, on: .credential).code == expected)
+        // So does a server that does not believe a credential, and a trigger that refuses a change of the user.
+        for occasion in [SupabaseProblem.Occasion.credential, .account, .identityPage, .passwordReset] {
+            #expect(SupabaseProblem(error, on: occasion).code == expected)
+        }
     }
 
     @Test(arguments: UserMessage.allCases) func `a person is told in both languages`(message: UserMessage) {

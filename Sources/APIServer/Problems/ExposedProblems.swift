@@ -12,8 +12,12 @@ extension Problem {
         switch error {
         case .sessionRanOut(let name, _):
             detail = "The session of \(name) runs out, and the provider issued no refresh token to renew it."
-        case .sessionExpired(let name, _): detail = "The provider ended the session of \(name)."
-        case .refreshRefused(let name, _, _): detail = "The provider rejects the refreshes of the session of \(name)."
+        case .sessionExpired(let name, _, _):
+            detail = "The provider ended the session of \(name)."
+            extensions["provider_message"] = nil
+        case .refreshRefused(let name, _, _):
+            detail = "The provider rejects the refreshes of the session of \(name)."
+            extensions["provider_message"] = nil
         case .vaultLocked: detail = "The vault is locked: no session is served."
         case .vaultUnreachable: detail = "The vault cannot be used at the moment. Nothing was lost: try again."
         case .vaultFailed, .misconfigured, .unusableSetting:

@@ -30,19 +30,25 @@ extension Problem {
             self.init(
                 .signInRequired, "\(words)\(advice.map { " \($0.sentence)" } ?? "")",
                 extensions: Problem.members(of: name))
-        case .sessionExpired(let name, let word):
-            let reason = word.map { ": it responded with “\($0)”" } ?? ""
+        case .sessionExpired(let name, let word, let message):
+            let words = message.map { ": \($0.hasSuffix(".") ? String($0.dropLast()) : $0)" } ?? ""
+            let reason = (word.map { ": it responded with “\($0)”" } ?? "") + words
             var members = Problem.members(of: name)
             members["provider_code"] = word.map { .string($0) }
+            members["provider_message"] = message.map { .string($0) }
             self.init(
                 .sessionExpired, "The provider ended the session of \(name)\(reason).",
                 extensions: members)
-        case .refreshRefused(let name, let host, let status):
+        case .refreshRefused(let name, let host, let refusal):
+            self.init(refused: name, by: host, refusal)
+        case .clientForgotten(let name, let host, let code, let message):
+            var members = Problem.members(ofProvider: code, message)
+            members["account"] = .string(name.rawValue)
             self.init(
-                .refreshRefused,
-                "\(host) refuses to renew the session of \(name) (HTTP status \(status)) and does not say why. The "
-                    + "session was not deleted, and the refresh is tried again. Sign in again to replace it.",
-                extensions: Problem.members(of: name))
+                .providerError,
+                "\(host) does not know the client that was registered for \(name)\(Problem.quoting(code, message)). The "
+                    + "next sign-in registers another one.",
+                recovery: .signIn, extensions: members)
         case .accessDenied(let name):
             self.init(.accessDenied, "The sign-in of \(name) was denied at the provider.")
         case .conflict(let reason, let cause):
@@ -133,9 +139,9 @@ extension Problem {
             let cause = status > 0 ? " (HTTP status \(status))" : ""
             self.init(.providerUnreachable, "The provider is not available for now\(cause).", retryAfter: seconds)
         case .failing(let status, let code, let message, let seconds):
-            let words = message.map { ": \($0.hasSuffix(".") ? String($0.dropLast()) : $0)" } ?? ""
             self.init(
-                .providerUnreachable, "The provider failed (HTTP status \(status)) and said “\(code)”\(words).",
+                .providerUnreachable,
+                "The provider failed (HTTP status \(status)) and said \(Problem.said(code, message)).",
                 retryAfter: seconds, extensions: Problem.members(ofProvider: code, message))
         case .untrusted(let host, let reason):
             self.init(
@@ -148,10 +154,14 @@ extension Problem {
                 extensions: Problem.members(ofPlace: host, cause: .wrongScheme))
         case .invalidResponse(let reason), .otherSession(let reason):
             self.init(.invalidProviderResponse, reason.sentence)
-        case .unexplained(let host, let status):
+        case .unexplained(let host, let status, let message):
+            var members = Problem.members(ofPlace: host)
+            members["provider_message"] = message.map { .string($0) }
+            let why = message.map { "and said: \($0.hasSuffix(".") ? String($0.dropLast()) : $0)" }
             self.init(
-                .invalidProviderResponse, "\(host) refused the refresh (HTTP status \(status)) and did not say why.",
-                extensions: Problem.members(ofPlace: host))
+                .invalidProviderResponse,
+                "\(host) refused the request (HTTP status \(status)) \(why ?? "and did not say why").",
+                extensions: members)
         case .unproved(let host):
             self.init(
                 .providerUnreachable,
@@ -159,15 +169,61 @@ extension Problem {
                     + "asked about it (GET /user). Nothing was lost; the check is repeated.",
                 extensions: Problem.members(ofPlace: host))
         case .refused(let code, let message):
-            let words = message.map { $0.hasSuffix(".") ? String($0.dropLast()) : $0 }
             let advice = Problem.advice(behind: code).map { " \($0)" } ?? ""
-            let detail = "The provider responded with “\(code)”\(words.map { ": \($0)" } ?? "").\(advice)"
+            let detail = "The provider responded with \(Problem.said(code, message)).\(advice)"
             // The session may still be valid, but the provider wants the user to sign in.
             let needsUser = ["interaction_required", "login_required", "consent_required"].contains(code)
             var members = Problem.members(ofProvider: code, message)
             members["setting"] = Problem.setting(behind: code).map { .string($0) }
             self.init(.providerError, detail, recovery: needsUser ? .signIn : nil, extensions: members)
         }
+    }
+
+    /// A refresh that is refused again and again.
+    private init(refused name: AccountName, by host: String, _ refusal: RefreshRefusal) {
+        let kept = "The session was not deleted, and the refresh is tried again."
+        var members: JSONObject
+        let detail: String
+        switch refusal {
+        case .unexplained(let status, let message):
+            members = JSONObject()
+            members["provider_message"] = message.map { .string($0) }
+            let why = message.map { "and says: \($0.hasSuffix(".") ? String($0.dropLast()) : $0)" }
+            detail =
+                "\(host) refuses to renew the session of \(name) (HTTP status \(status)) "
+                + "\(why ?? "and does not say why"). \(kept) Sign in again to replace it."
+        case .answered(let code, let message):
+            members = Problem.members(ofProvider: code, message)
+            detail =
+                "\(host) refuses to renew the session of \(name)\(Problem.quoting(code, message)). \(kept) "
+                + "Sign in again to replace it."
+        case .client(let code, let message):
+            members = Problem.members(ofProvider: code, message)
+            detail =
+                "\(host) does not know the client that was registered for \(name)\(Problem.quoting(code, message)). "
+                + "\(kept) Sign in again: that registers another client."
+        case .clientSecretExpired:
+            members = JSONObject()
+            detail =
+                "The client secret that \(host) issued for \(name) has expired, and it issues no new one. The session was "
+                + "not deleted. Sign in again: that registers another client."
+        }
+        members["account"] = .string(name.rawValue)
+        self.init(.refreshRefused, detail, extensions: members)
+    }
+
+    /// The provider's error code and text, in parentheses.
+    private static func quoting(_ code: String?, _ message: String?) -> String {
+        let said = said(code, message)
+        return said.isEmpty ? "" : " (\(said))"
+    }
+
+    /// The provider's error code and text, without a period at their end. A code that only stands for a missing one is
+    /// left out beside a text.
+    private static func said(_ code: String?, _ message: String?) -> String {
+        let words = message.map { $0.hasSuffix(".") ? String($0.dropLast()) : $0 }
+        let code = code == "unspecified_error" && words != nil ? nil : code
+        return [code.map { "“\($0)”" }, words].compactMap { $0 }.joined(separator: ": ")
     }
 
     /// Host and port of a place (`host` or `host:port`, as messages have it). The port of https is left out.

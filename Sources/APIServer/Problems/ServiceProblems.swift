@@ -27,8 +27,9 @@ extension Problem {
     }
 
     /// The provider's error, for programs.
-    static func members(ofProvider code: String, _ message: String?) -> JSONObject {
-        var members = JSONObject([.init("provider_code", .string(code))])
+    static func members(ofProvider code: String?, _ message: String?) -> JSONObject {
+        var members = JSONObject()
+        members["provider_code"] = code.map { .string($0) }
         members["provider_message"] = message.map { .string($0) }
         return members
     }

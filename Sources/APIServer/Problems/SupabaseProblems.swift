@@ -54,8 +54,9 @@ extension UserMessage {
             self = message
         case .invalidCallback, .flowExpired: self = .signInFailed
         case .provider(.invalidResponse) where endedSignIn, .provider(.refused) where endedSignIn: self = .signInFailed
-        case .sessionExpired(_, word: "user_banned"): self = .blocked
+        case .sessionExpired(_, word: "user_banned", _): self = .blocked
         case .sessionExpired: self = .sessionEnded
+        case .clientForgotten where endedSignIn: self = .signInFailed
         case .refreshRefused: self = .sessionNotRenewed
         case .invalid(field: "email", _): self = .invalidEmail
         case .invalid(field: "phone", _): self = .invalidPhone

@@ -13,11 +13,14 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     /// There is a session, but its access token has expired and it has no refresh token. `advice` says how to get
     /// one.
     case sessionRanOut(AccountName, advice: Reason?)
-    /// The provider ended the session. `word` is its error code for the reason.
-    case sessionExpired(AccountName, word: String? = nil)
-    /// The provider refuses every refresh without a readable error. The session is kept and tried again; a sign-in
-    /// replaces it.
-    case refreshRefused(AccountName, host: String, status: Int)
+    /// The provider ended the session. `word` is its error code for the reason, `message` its text, checked.
+    case sessionExpired(AccountName, word: String? = nil, message: String? = nil)
+    /// The provider refuses every refresh, and that does not prove that the session has ended. The session is kept and
+    /// tried again; a sign-in replaces it.
+    case refreshRefused(AccountName, host: String, RefreshRefusal)
+    /// The provider does not know the client that was registered for the account. The next sign-in registers another
+    /// one. `code` and `message` are the provider's, checked.
+    case clientForgotten(AccountName, host: String, code: String?, message: String?)
     /// The user declined at the provider.
     case accessDenied(AccountName)
     /// The state of the account does not allow this. The reason says why.
@@ -63,6 +66,17 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     case timedOut
     /// The caller disconnected, or the daemon is shutting down.
     case cancelled
+}
+
+/// Why every refresh of a session is refused. The texts are the provider's, checked.
+public enum RefreshRefusal: Sendable, Equatable {
+    /// Without a readable error code.
+    case unexplained(status: Int, message: String?)
+    case answered(code: String, message: String?)
+    /// The provider does not know the registered client. The next sign-in registers another one.
+    case client(code: String?, message: String?)
+    /// The secret of the registered client has expired, and there is no new one. The same holds for the next sign-in.
+    case clientSecretExpired
 }
 
 /// Why something is not allowed now, for programs that advise the user.
@@ -120,8 +134,8 @@ public enum ProviderFailure: Sendable, Equatable {
     case wrongScheme(host: String, speaksTLS: Bool)
     /// The response has a wrong format, or breaks a rule of the protocol.
     case invalidResponse(Reason)
-    /// A refresh was refused (4xx) without a readable error code.
-    case unexplained(host: String, status: Int)
+    /// A request was refused (4xx) without a readable error code. `message` is the provider's text, checked.
+    case unexplained(host: String, status: Int, message: String? = nil)
     /// The response to a refresh belongs to another user or another session. The reason says which.
     case otherSession(Reason)
     /// It could not be checked to whom an access token belongs. It is not served until it is checked.
@@ -170,7 +184,9 @@ extension BrokerError {
     /// The provider refused the request with an error response, and did nothing else.
     public var provesUnchanged: Bool {
         switch self {
-        case .provider(.refused), .provider(.rateLimited): true
+        case .provider(.refused), .provider(.rateLimited), .refreshRefused(_, _, .answered),
+            .refreshRefused(_, _, .client), .clientForgotten:
+            true
         default: false
         }
     }
@@ -190,7 +206,8 @@ extension BrokerError {
         switch self {
         case .problem(let problem): !problem.isMistake
         case .upstream(_, let error): error.refusesSignIn
-        case .accessDenied, .conflict, .flowEnded, .flowExpired, .invalidCallback, .misconfigured, .portInUse,
+        case .accessDenied, .clientForgotten, .conflict, .flowEnded, .flowExpired, .invalidCallback, .misconfigured,
+            .portInUse,
             .provider, .refreshRefused, .serviceRefused, .sessionExpired, .unusableSetting, .vaultFailed,
             .vaultUnreachable:
             true

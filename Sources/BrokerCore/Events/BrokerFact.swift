@@ -13,7 +13,8 @@ public enum RefreshReason: String, Sendable, CaseIterable {
     case change
 }
 
-/// What is recorded in the audit log and the metrics. It holds no secrets, and of a provider's text only checked codes.
+/// What is recorded in the audit log and the metrics. It holds no secrets, and of a
+/// provider's text only checked codes and messages.
 public enum BrokerFact: Sendable {
     /// How a sign-in ended.
     public enum Outcome: String, Sendable, CaseIterable {
@@ -50,7 +51,8 @@ public enum BrokerFact: Sendable {
     /// The session itself ends at this time. Only a sign-in brings another.
     case sessionEnding(AccountName, at: WallInstant)
     /// The provider has ended the session: its error response proves it.
-    case sessionEnded(AccountName, subject: String?, unheard: EndProof.UnheardRequest? = nil)
+    case sessionEnded(
+        AccountName, subject: String?, unheard: EndProof.UnheardRequest? = nil, error: BrokerError? = nil)
     /// A request to the token endpoint is about to be made.
     case refreshStarted(AccountName, reason: RefreshReason)
     case refreshSucceeded(AccountName)

@@ -10,24 +10,14 @@ extension Broker {
     /// Takes a callback, in whatever way it came. `form` is the body if it was posted.
     ///
     /// - Parameter accounts: those whose flows it may complete, depending on who sent it and how; nil for all.
+    /// - Parameter refusal: why the listener did not admit it. Then it completes nothing, and the flow shows the reason.
     public func receive(
-        _ text: String, form: [UInt8]? = nil, for accounts: Set<AccountName>? = nil
+        _ text: String, form: [UInt8]? = nil, for accounts: Set<AccountName>? = nil, refusal: FlowReason? = nil
     ) async -> CallbackVerdict {
         guard var arrival = try? Arrival(text, form: form) else { return .ignored(.flow(.notURL)) }
         arrival.accounts = accounts
-        return await receive(arrival)
-    }
-
-    /// Takes a callback that the listener did not admit. It completes nothing. If it has the key of a pending flow,
-    /// that flow shows the reason.
-    public func noteRefused(
-        _ text: String, form: [UInt8]? = nil, for accounts: Set<AccountName>, because reason: FlowReason
-    ) async -> CallbackVerdict {
-        guard var arrival = try? Arrival(text, form: form) else { return .ignored(.flow(.notURL)) }
-        arrival.accounts = accounts
-        let claim = await flowRegistry.refuse(arrival, arrival.keys + arrival.strayKeys, because: reason)
-        guard case .refused(let flow, let reason)? = claim else { return .ignored(.flow(reason)) }
-        return .ignored(reason, flow: flow)
+        guard let refusal else { return await receive(arrival) }
+        return .ignored(.flow(refusal), flow: await flowRegistry.refuse(arrival, because: refusal))
     }
 
     private func receive(_ arrival: Arrival) async -> CallbackVerdict {

@@ -34,9 +34,9 @@ extension FlowRegistry {
             guard arrival.mayBelong(to: entry.flow) else { continue }
             if let claim = await claim(arrival, of: entry, entry.awaited(for: key)) { return claim }
         }
-        if !isKnown, let claim = await refuse(arrival, arrival.strayKeys, because: arrival.complaint ?? .malformedCallback)
-        {
-            return claim
+        let complaint = arrival.complaint ?? .malformedCallback
+        if !isKnown, let id = await refuse(arrival, because: complaint) {
+            return .refused(flow: id, .flow(complaint))
         }
         if !isKnown, let entry = keylessEntry(of: arrival),
             let claim = await claim(arrival, of: entry, entry.flow.awaited)
@@ -47,14 +47,14 @@ extension FlowRegistry {
         return .ignored(.flow(arrival.complaint ?? .unknownState))
     }
 
-    /// Notes that a callback with one of these keys was refused. Nil if they belong to no pending flow.
-    func refuse(_ arrival: Arrival, _ keys: [[UInt8]], because reason: FlowReason) async -> Claim? {
-        for key in keys {
+    /// Notes that a callback was refused. Returns the pending flow whose key it has; nil if there is none.
+    func refuse(_ arrival: Arrival, because reason: FlowReason) async -> String? {
+        for key in arrival.keys + arrival.strayKeys {
             guard let id = identifiers[key], let entry = entries[id], entry.status == .pending,
                 arrival.mayBelong(to: entry.flow)
             else { continue }
             await refuse(id, because: .flow(reason))
-            return .refused(flow: id, .flow(reason))
+            return id
         }
         return nil
     }

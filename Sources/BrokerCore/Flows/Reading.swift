@@ -43,6 +43,17 @@ extension FlowRegistry {
         }
     }
 
+    /// See ``SignInContext/abandonedPage(of:)``.
+    func abandonedPage(of account: AccountName) -> (any AwaitedSignIn)? {
+        let last = entries.values.filter { $0.flow.account.name == account && $0.endedAt != nil }
+            .max { $0.place < $1.place }
+        guard let last, last.claim == nil, last.refusal == nil else { return nil }
+        switch last.status {
+        case .cancelled, .expired: return last.flow.awaited
+        case .pending, .completed, .failed: return nil
+        }
+    }
+
     /// The account's pending flow that began last.
     func pending(_ account: AccountName) -> FlowView? {
         pendingIDs(of: account).first.flatMap { entries[$0] }.map { view(of: $0) }

@@ -20,6 +20,8 @@ extension BrokerError {
         switch self {
         case .provider(.refused(let code, let message)):
             return .provider(.refused(code: speakable(code), message: message.flatMap { isRepeated($0) ? nil : $0 }))
+        case .provider(.unexplained(let host, let status, let message?)) where isRepeated(message):
+            return .provider(.unexplained(host: host, status: status))
         case .provider(.failing(let status, let code, let message, let seconds)):
             return .provider(
                 .failing(

@@ -20,6 +20,24 @@ public struct Renewal: Sendable {
     }
 }
 
+extension Renewal {
+    /// The same, with other errors of the request.
+    public func explaining(
+        _ explain: @escaping @Sendable (BrokerError) async -> BrokerError
+    ) -> Renewal {
+        let send = send
+        return Renewal(
+            presents: presents,
+            send: { token throws(BrokerError) in
+                do throws(BrokerError) {
+                    return try await send(token)
+                } catch {
+                    throw await explain(error)
+                }
+            }, meaning: meaning)
+    }
+}
+
 /// The response to a refresh. Its refresh token has been read, the rest is not validated yet.
 public struct RenewalResponse: Sendable {
     /// The new refresh token; nil if the old one stays.
@@ -37,8 +55,9 @@ public struct RenewalResponse: Sendable {
 
 /// What a failed refresh says about the session.
 public enum RenewalMeaning: Sendable, Equatable {
-    /// The refresh token that was presented is dead. The code is the provider's own, where it has more than one.
-    case dead(code: String?)
+    /// The refresh token that was presented is dead. The code is the provider's own, where it has more than one; the
+    /// message is its text, checked.
+    case dead(code: String?, message: String? = nil)
     /// The response belongs to another session. So does the refresh token that was presented, unless it came with the
     /// last validated response.
     case otherSession

@@ -83,6 +83,12 @@ public struct SignInContext: Sendable {
 
     // MARK: Flows
 
+    /// What the account's last flow awaited, if it was cancelled or has expired and nothing had come back from its
+    /// page.
+    public func abandonedPage(of name: AccountName) async -> (any AwaitedSignIn)? {
+        await broker.flowRegistry.abandonedPage(of: name)
+    }
+
     public func isPending(_ flow: String) async -> Bool { await broker.flowRegistry.isPending(flow) }
 
     /// A flow once it has left `pending`, or as it is after the bound; nil if it is not remembered.

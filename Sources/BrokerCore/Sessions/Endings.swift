@@ -38,13 +38,13 @@ extension SessionManager {
     ///
     /// - Parameter code: the provider's own code for the cause, where it has more than one.
     func end(
-        _ lane: Lane, _ code: String?, unheard: EndProof.UnheardRequest? = nil
+        _ lane: Lane, _ code: String?, message: String? = nil, unheard: EndProof.UnheardRequest? = nil
     ) async -> BrokerError {
         // If nothing of the session may be written, its end is not recorded either.
-        if lane.state.session?.isEphemeral != true { await store.recordEnd(code, in: lane.account.slot) }
+        if lane.state.session?.isEphemeral != true { await store.recordEnd(code, message, in: lane.account.slot) }
         residue.settle(lane.account.slot)
-        take(.dead(code: code, unheard: unheard), lane.id)
-        return .sessionExpired(lane.account.name, word: code)
+        take(.dead(code: code, message: message, unheard: unheard), lane.id)
+        return .sessionExpired(lane.account.name, word: code, message: message)
     }
 
     func takeOrphans() -> [Closed] { residue.takeEnded() }

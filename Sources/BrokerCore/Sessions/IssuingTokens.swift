@@ -75,8 +75,7 @@ extension SessionManager {
 
     /// Why there is no session.
     func absence(of name: AccountName) -> BrokerError {
-        if case .absent(.ended(let code))? = lanes[name]?.state.presence { return .sessionExpired(name, word: code) }
-        return .signInRequired(name)
+        lanes[name]?.state.ending(of: name) ?? .signInRequired(name)
     }
 
     /// Refreshes at the request of a caller (`POST …/refresh`).

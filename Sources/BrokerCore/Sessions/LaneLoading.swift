@@ -21,7 +21,7 @@ extension LaneState.Loaded {
             self = .session(HeldSession(session, isUrgent: entry.isInterrupted || hasExpired))
         } catch {
             switch error {
-            case .ended(let code): self = .absent(.ended(code: code))
+            case .ended(let code, let message): self = .absent(.ended(code: code, message: message))
             case .damaged:
                 self = .absent(.unreadable(.vaultFailed(.session(.unreadable(name)))))
             case .newer:

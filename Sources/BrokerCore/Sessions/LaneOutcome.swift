@@ -36,7 +36,7 @@ extension LaneState {
         /// The session should be refreshed at once.
         case becameUrgent
         /// The provider has ended the session: its error response proves it. `unheard` may explain why.
-        case dead(code: String?, unheard: EndProof.UnheardRequest? = nil)
+        case dead(code: String?, message: String? = nil, unheard: EndProof.UnheardRequest? = nil)
         case saved
         case notSaved
         case signOutBegan

@@ -16,8 +16,8 @@ struct LaneState: Sendable {
     enum Absence: Sendable, Equatable {
         case signedOut
         /// The provider ended the session. The code is the provider's own, if it sent one that says more than
-        /// `invalid_grant`.
-        case ended(code: String?)
+        /// `invalid_grant`, and the message its text.
+        case ended(code: String?, message: String? = nil)
         /// What the vault held could not be read and has been set aside.
         case unreadable(BrokerError)
     }
@@ -29,21 +29,21 @@ struct LaneState: Sendable {
         var backoff = Backoff()
         /// The refreshes that callers can join. They may be queued behind a change.
         var running: [TokenKey: Promise<Result<Void, BrokerError>>] = [:]
-        /// Refreshes in a row that the provider refused without saying why. One that could not reach it does not count.
-        var unexplainedErrors = 0
+        /// Refreshes in a row that the provider refused. One that could not reach it does not count.
+        var refusals = 0
         /// A change that is not a refresh is running. The tasks are scheduled again when it ends.
         var isChangeRunning = false
 
         /// The session has ended. Only the wait that the provider asked for outlives it.
         mutating func sessionEnded() {
             backoff.keepOnlyRetryAfter()
-            unexplainedErrors = 0
+            refusals = 0
         }
 
         /// The provider has just accepted the session, so that there is nothing to wait for.
         mutating func succeeded() {
             backoff = Backoff()
-            unexplainedErrors = 0
+            refusals = 0
         }
     }
 
@@ -81,11 +81,15 @@ extension LaneState {
 
     /// Why there is no session; nil if the user has simply not signed in.
     func absence(of name: AccountName) -> BrokerError? {
-        switch presence {
-        case .absent(.ended(let code)): .sessionExpired(name, word: code)
-        case .absent(.unreadable(let error)): error
-        default: nil
-        }
+        if case .absent(.unreadable(let error)) = presence { error } else { ending(of: name) }
+    }
+}
+
+extension LaneState {
+    /// The provider's end of the session; nil if it did not end it.
+    func ending(of name: AccountName) -> BrokerError? {
+        guard case .absent(.ended(let code, let message)) = presence else { return nil }
+        return .sessionExpired(name, word: code, message: message)
     }
 }
 
@@ -254,16 +258,17 @@ extension LaneState {
         case .failed(let error, let isOfRequest):
             guard !isOfRequest else { return [.record(.downscopingFailed(name, error))] }
             renewal.backoff.note(error, at: now)
-            renewal.countUnexplained(error)
+            renewal.countRefusal(error)
             problem = error
             return [.schedule, .record(.refreshFailed(name, error)), .post(.refreshFailed, held.session, error)]
-        case .dead(let code, let unheard):
-            presence = .absent(.ended(code: code))
+        case .dead(let code, let message, let unheard):
+            presence = .absent(.ended(code: code, message: message))
             problem = nil
             renewal.sessionEnded()
-            let error = BrokerError.sessionExpired(name, word: code)
+            let error = BrokerError.sessionExpired(name, word: code, message: message)
             return [
-                .publish, .schedule, .record(.sessionEnded(name, subject: held.session.subject, unheard: unheard)),
+                .publish, .schedule,
+                .record(.sessionEnded(name, subject: held.session.subject, unheard: unheard, error: error)),
                 .post(.refreshFailed, nil, error), .post(.signedOut, held.session, error),
             ]
         case .saved:

@@ -73,19 +73,20 @@ enum SessionRecord {
         case newer, damaged
         /// It is of a vault that hosts share, and this one is not.
         case shared
-        /// It was written by ``ended(_:)``, with this code.
-        case ended(String?)
+        /// It was written by ``ended(_:message:)``, with these texts.
+        case ended(String?, message: String?)
     }
 
     /// The record in the slot of a session that its provider has ended, until the next sign-in or sign-out. If the
     /// daemon is killed right after that, its next start can still say what happened to the session.
-    static func ended(_ word: String?) -> Secret {
+    static func ended(_ word: String?, message: String? = nil) -> Secret {
         var object = JSONObject([.init("version", .integer(version)), .init("ended", true)])
         object["word"] = word.map { .string($0) }
+        object["message"] = message.map { .string($0) }
         return Secret(bytes: JSON.object(object).serialized())
     }
 
-    /// True if it was written by ``ended(_:)``.
+    /// True if it was written by ``ended(_:message:)``.
     static func isOfEnd(_ text: Secret) -> Bool {
         (try? JSON(parsing: text.revealedBytes()))?.object?["ended"]?.bool == true
     }
@@ -103,7 +104,9 @@ enum SessionRecord {
             throw .damaged
         }
         guard found <= version else { throw .newer }
-        if object["ended"]?.bool == true { throw .ended(object["word"]?.string) }
+        if object["ended"]?.bool == true {
+            throw .ended(object["word"]?.string, message: object["message"]?.string)
+        }
         guard let issuer = object["issuer"]?.string, let origin = object["token_endpoint_origin"]?.string,
             let signedInAt = object["signed_in_at"]?.integer
         else { throw .damaged }
@@ -181,6 +184,7 @@ enum SessionRecord {
     private static let members: Set<String> = [
         "version", "issuer", "token_endpoint_origin", "signed_in_at", "refresh_token", "successor", "subject", "user",
         "scope", "boot_id", "rotates", "end", "identity", "tokens", "attachments", "ends_all", "ended", "word",
+        "message",
         "presented", "downscoped_to", "lost_scopes", "refuses_downscoping",
     ]
 

@@ -95,9 +95,9 @@ struct SessionStore: Sendable {
     /// host has stored another session, that stays.
     ///
     /// - Parameter code: the provider's own code for the cause, where it has more than one.
-    func recordEnd(_ code: String?, in slot: VaultSlot) async {
+    func recordEnd(_ code: String?, _ message: String?, in slot: VaultSlot) async {
         do throws(VaultError) {
-            try await vault.store(SessionRecord.ended(code), in: slot, as: .end)
+            try await vault.store(SessionRecord.ended(code, message: message), in: slot, as: .end)
         } catch {
             // Another host has stored another session.
             if case .unreachable = error { return }

@@ -60,11 +60,41 @@ extension BrokerError {
         }
     }
 
+    /// The same for a response that may be a refusal (4xx) whose form is not OAuth's: it has a text, or the status that
+    /// rejects the client.
+    init(_ error: OAuthError, of response: HTTPResponse, host: String) {
+        let message = OAuthError.statedText(in: response)
+        guard case .invalid = error, (400..<500).contains(response.status), response.status == 401 || message != nil
+        else {
+            self.init(error, host: host)
+            return
+        }
+        self = .provider(.unexplained(host: host, status: response.status, message: message))
+    }
+
+    /// True if the provider does not know the client. Status 401 without an OAuth error has that meaning at endpoints
+    /// that authenticate clients.
+    var disownsClient: Bool {
+        switch self {
+        case .provider(.refused("invalid_grant", _)): false
+        case .provider(.refused(let code, let message)):
+            [
+                "invalid_client", "incorrect_client_credentials", "deleted_client", "unknown_client",
+                "client_not_found", "invalid_client_id",
+            ].contains(code) || message.map(OAuthError.saysClientIsUnknown) == true
+        case .provider(.unexplained(_, let status, let message)):
+            status == 401 || message.map(OAuthError.saysClientIsUnknown) == true
+        case .clientForgotten, .refreshRefused(_, _, .client): true
+        default: false
+        }
+    }
+
     /// The same for a token response. HTTP status 404 without an OAuth error means that there is no endpoint at the
     /// URL.
     init(_ error: OAuthError, ofTokenResponse response: HTTPResponse, host: String, at endpoints: Account.Endpoints) {
-        guard response.status == 404, case .invalid = error else {
-            self.init(error, host: host)
+        let isOfClient = OAuthError.statedText(in: response).map(OAuthError.saysClientIsUnknown) ?? false
+        guard response.status == 404, case .invalid = error, !isOfClient else {
+            self.init(error, of: response, host: host)
             return
         }
         let isConfigured = if case .fixed = endpoints { true } else { false }

@@ -88,7 +88,10 @@ struct Provider: Sendable {
                 // If the response was cut off, the cause says more than what is missing in it.
                 if let truncation = response.truncation { throw BrokerError(truncation) }
                 if case .invalid = error, (400..<500).contains(response.status) {
-                    throw .provider(.unexplained(host: host, status: response.status))
+                    let message = OAuthError.statedText(in: response)
+                    throw BrokerError.provider(
+                        .unexplained(host: host, status: response.status, message: message)
+                    ).unquoting(refreshToken, registration.secret)
                 }
                 throw BrokerError(error, host: host).unquoting(refreshToken, registration.secret)
             }

@@ -31,7 +31,7 @@ extension Provider {
             do throws(OAuthError) {
                 return PushedPage(reference: try PushedAuthorization(parsing: response), since: clock.bootInstant)
             } catch {
-                throw BrokerError(error, host: host).unquoting(registration.secret)
+                throw BrokerError(error, of: response, host: host).unquoting(registration.secret)
             }
         } catch {
             await doubt(error)

@@ -30,7 +30,8 @@ extension Provider {
                 authorization: try DeviceAuthorization(parsing: response, from: endpoint),
                 receivedAt: clock.bootInstant)
         } catch {
-            throw BrokerError(error, host: HTTPRequest(url: endpoint).host).unquoting(registration.secret)
+            throw BrokerError(error, of: response, host: HTTPRequest(url: endpoint).host)
+                .unquoting(registration.secret)
         }
     }
 

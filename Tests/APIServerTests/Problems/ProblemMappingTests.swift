@@ -19,6 +19,14 @@ import Testing
         (.signInRequired(name()), .signInRequired, nil),
         (.sessionRanOut(name(), advice: .any), .signInRequired, nil),
         (.sessionExpired(name()), .sessionExpired, "Session expired. Please sign in again."),
+        (
+            .refreshRefused(name(), host: "x", .client(code: "invalid_client", message: nil)), .refreshRefused,
+            "The session cannot be renewed. Please sign in again."
+        ),
+        (
+            .clientForgotten(name(), host: "x", code: nil, message: nil), .providerError,
+            "Sign in failed. Please try again."
+        ),
         (.accessDenied(name()), .accessDenied, nil), (.conflict(.any), .stateConflict, nil),
         (.invalid(field: "x", reason: .any), .validationFailed, nil),
         (.methodUnsupported(.any), .methodUnsupported, nil),

@@ -110,12 +110,12 @@ import Testing
         let (flow, callback) = try await pending(house)
         let base = String(callback.prefix { $0 != "?" })
         let form = Array(callback.dropFirst(base.count + 1).utf8)
-        let verdict = await house.broker.noteRefused(
-            isPosted ? base : callback, form: isPosted ? form : nil, for: [House.name], because: .posted)
+        let verdict = await house.broker.receive(
+            isPosted ? base : callback, form: isPosted ? form : nil, for: [House.name], refusal: .posted)
         #expect(verdict == .ignored(.flow(.posted), flow: flow.id))
         #expect(try await house.broker.flow(flow.id).refusal == .invalidCallback(.flow(.posted)))
         #expect(house.provider.count(.token) == 0)
-        #expect(await house.broker.noteRefused(callback, for: [], because: .posted) == .ignored(.flow(.posted)))
+        #expect(await house.broker.receive(callback, for: [], refusal: .posted) == .ignored(.flow(.posted)))
         #expect(await house.broker.receive(callback) == .completed(flow: flow.id))
     }
 

@@ -256,7 +256,7 @@ import Testing
         house.provider.script(.token, .invalidGrant)
         #expect(await house.failure() == .sessionExpired(House.name))
         let recorded = house.facts.all.compactMap { fact -> EndProof.UnheardRequest? in
-            if case .sessionEnded(_, _, let unheard) = fact { unheard } else { nil }
+            if case .sessionEnded(_, _, let unheard, _) = fact { unheard } else { nil }
         }
         #expect(recorded == [unheard])
     }

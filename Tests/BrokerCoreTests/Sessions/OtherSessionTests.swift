@@ -117,7 +117,8 @@ import Testing
     }
 
     private let unexplained = BrokerError.provider(.unexplained(host: "id.example", status: 400))
-    private let refused = BrokerError.refreshRefused(House.name, host: "id.example", status: 400)
+    private let refused = BrokerError.refreshRefused(
+        House.name, host: "id.example", .unexplained(status: 400, message: nil))
 
     @Test func `becomes a state of its own at the fifth time, and a success ends it`() async throws {
         let house = try await House.expired()
@@ -143,6 +144,53 @@ import Testing
         house.clock.advance(by: 3_600)
         house.provider.script(.token, .status(400))
         #expect(await house.failure() == unexplained)
+    }
+
+    @Test(arguments: [
+        #"{"error":"invalid_request","error_description":"refresh_token is invalid"}"#,
+        #"{"error":"unsupported_token_type"}"#, #"{"error":"bad_request","message":"Token revoked"}"#,
+        #"{"message":"refresh token not found"}"#, #"{"errors":[{"message":"gone"}]}"#,
+    ])
+    func `with another code than invalid_grant offers a sign-in at the fifth time, and keeps the session`(
+        body: String
+    ) async throws {
+        let house = try await House.expired()
+        let held = await house.vault.sessions
+        for _ in 0..<5 { house.provider.script(.token, .status(400, body)) }
+        let errors = try await refusals(5, house)
+        for error in errors.dropLast() { if case .refreshRefused? = error { Issue.record("too early") } }
+        guard case .refreshRefused(House.name, "id.example", _)? = errors.last else {
+            Issue.record("\(errors)")
+            return
+        }
+        #expect(await house.vault.sessions == held)
+        #expect(try await house.view.state == .authenticated)
+        house.clock.advance(by: 300)
+        _ = try await house.token()
+        #expect(try await house.view.error == nil)
+    }
+
+    @Test(arguments: [401, 429, 408, 503])
+    func `for a reason that a sign-in does not mend offers none`(status: Int) async throws {
+        let house = try await House.expired()
+        let body = #"{"error":"\#(status == 401 ? "invalid_client" : "slow_down")"}"#
+        for _ in 0..<7 { house.provider.script(.token, .status(status, body)) }
+        for error in try await refusals(7, house) { if case .refreshRefused? = error { Issue.record("\(status)") } }
+    }
+
+    @Test func `says what the provider said when it ends the session, after a restart too`() async throws {
+        let house = try await House.expired()
+        let said = "AADSTS700082: The refresh token has expired. Ünë\\r\\nTrace ID: 1"
+        house.provider.script(
+            .token, .status(400, #"{"error":"invalid_grant","error_description":"\#(said)"}"#))
+        let ended = BrokerError.sessionExpired(
+            House.name, message: "AADSTS700082: The refresh token has expired. Ünë Trace ID: 1")
+        #expect(await house.failure() == ended)
+        #expect(try await house.view.error == ended)
+        let told = house.facts.all.compactMap { fact -> BrokerError? in
+            if case .sessionEnded(_, _, _, let error) = fact { error } else { nil }
+        }
+        #expect(told == [ended])
     }
 
     @Test func `is not counted where nobody answered, and counted anew after a word`() async throws {

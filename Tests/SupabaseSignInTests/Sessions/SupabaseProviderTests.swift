@@ -160,7 +160,7 @@ import Testing
     func `ends only by an error response of the server`(index: Int) async throws {
         let house = try await expired()
         house.project.script(refresh, `Renewing a project's session`.deaths[index])
-        guard case .sessionExpired(SupabaseHouse.name, let word?) = await failure(house) else {
+        guard case .sessionExpired(SupabaseHouse.name, let word?, _) = await failure(house) else {
             Issue.record("alive, or without a reason")
             return
         }
@@ -196,6 +196,15 @@ import Testing
         house.clock.advance(by: 86_400)
         _ = try await house.token()
         #expect(Set(house.project.presented).count == 1)
+    }
+
+    @Test func `fails with what a hook of the project said`() async throws {
+        let house = try await expired()
+        house.project.script(refresh, `Renewing a project's session`.no(500, "unexpected_failure"))
+        let said = BrokerError.provider(
+            .failing(status: 500, code: "unexpected_failure", message: "No.", retryAfter: nil))
+        #expect(await failure(house) == said)
+        #expect(try await house.view.error == said)
     }
 
     // MARK: What is kept beside

@@ -1,3 +1,5 @@
+internal import HTTPMessages
+
 /// When a failed refresh may be tried again. Measured in time since boot, so that setting the wall clock changes
 /// nothing.
 struct Backoff: Sendable {
@@ -96,23 +98,51 @@ struct Backoff: Sendable {
     }
 }
 
-/// Some providers respond to a dead refresh token with 400 and an empty body. That proves nothing: the session is kept,
-/// and the refresh is tried again at the longest interval. After five such errors in a row the account's error is
-/// `refresh_refused`, and a sign-in is offered.
+/// Some providers respond to a dead refresh token with 400 and an empty body, or with another error code than
+/// `invalid_grant`. That proves nothing: the session is kept, and the refresh is tried again at the longest interval.
+/// After five such errors in a row the account's error is `refresh_refused`, and a sign-in is offered.
 extension LaneState.Renewal {
     /// After this many such errors in a row the account's error is `refresh_refused`.
     static let refusalLimit = 5
 
-    mutating func countUnexplained(_ error: BrokerError) {
+    mutating func countRefusal(_ error: BrokerError) {
         switch error {
-        case .provider(.unexplained), .refreshRefused: unexplainedErrors += 1
+        case .refreshRefused: refusals += 1
         // No response of the provider itself: the count stays as it is.
         case .provider(.unreachable), .provider(.untrusted), .provider(.wrongScheme), .provider(.unavailable),
-            .provider(.rateLimited):
+            .provider(.failing), .provider(.rateLimited):
             break
-        default: unexplainedErrors = 0
+        default: refusals = error.refusal == nil ? 0 : refusals + 1
         }
     }
+}
+
+extension ProviderProblem {
+    /// The provider refused the request and did not ask to wait.
+    fileprivate var isDefinite: Bool { !isRateLimit && !isTrouble && retryAfter == nil && providerCode != nil }
+}
+
+extension BrokerError {
+    /// The refusal that is shown if the provider repeats this error; nil if it may end by itself, or if a sign-in would
+    /// fail with it as well.
+    fileprivate var refusal: (host: String?, RefreshRefusal)? {
+        switch self {
+        case .provider(.unexplained(let host, let status, let message)):
+            return (host, .unexplained(status: status, message: message))
+        case .provider(.refused(let code, let message)) where !BrokerError.codesOfClient.contains(code):
+            return (nil, .answered(code: code, message: message))
+        case .problem(let problem) where problem.isDefinite && problem.recovery != "fix_configuration":
+            return (nil, .answered(code: problem.providerCode ?? "", message: problem.providerMessage))
+        default: return nil
+        }
+    }
+
+    /// Error codes for what only a change of the account's settings, or of the registration, mends; see RFC 6749
+    /// section 5.2. The last two are GitHub's.
+    private static let codesOfClient: Set = [
+        "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
+        "incorrect_client_credentials", "deleted_client",
+    ]
 }
 
 extension LaneState {
@@ -120,10 +150,11 @@ extension LaneState {
     ///
     /// - Parameter isOfRequest: the refresh was for a downscoped token.
     func explaining(_ error: BrokerError, of name: AccountName, isOfRequest: Bool) -> BrokerError {
-        guard case .provider(.unexplained(let host, let status)) = error, !isOfRequest, session?.isConfigured == false,
-            renewal.unexplainedErrors + 1 >= Renewal.refusalLimit
+        guard !isOfRequest, let session, !session.isConfigured, renewal.refusals + 1 >= Renewal.refusalLimit,
+            let (host, refusal) = error.refusal
         else { return error }
-        return .refreshRefused(name, host: host, status: status)
+        let place = (try? WebURL(parsing: session.tokenEndpointOrigin))?.place
+        return .refreshRefused(name, host: host ?? place ?? session.issuer, refusal)
     }
 
     /// True if a session of a service account cannot be renewed because of an error that does not end by itself. A

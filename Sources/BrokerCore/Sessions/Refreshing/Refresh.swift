@@ -91,9 +91,9 @@ struct Refresh: Sendable {
         var error = lane.state.explaining(error, of: name, isOfRequest: key != .own)
         var isOfRequest = false
         switch meaning {
-        case .dead(let code) where key == .own:
+        case .dead(let code, let message) where key == .own:
             if let proof = await turn.proofOfEnd(by: manager) {
-                return await manager.end(lane, code, unheard: proof.unheard)
+                return await manager.end(lane, code, message: message, unheard: proof.unheard)
             }
             error = .vaultUnreachable(.session(.endUncertain(name)))
             await turn.settle(by: manager)
