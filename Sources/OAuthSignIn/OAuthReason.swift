@@ -92,6 +92,11 @@ public enum OAuthReason: KindReason, Equatable {
     case issuerNotHTTPS
     case clientRejected(host: String, hasSecret: Bool)
     case clientKnown(host: String)
+    /// The authorization endpoint shows an error. `message` is the provider's text, checked.
+    case pageRejectsClient(host: String, status: Int, message: String?)
+    /// The issuer does not know the client that was registered for the account, or the secret that it issued has
+    /// expired. The next sign-in registers another one.
+    case mcpClientForgotten(AccountName, host: String, hasExpiredSecret: Bool = false)
     case registersClients(host: String)
     case noTokenEndpoint(host: String)
     // The rest of a sentence that begins with the host.

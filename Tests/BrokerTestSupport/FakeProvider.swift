@@ -147,6 +147,8 @@ final class FakeProvider: Sendable {
 
     func answer(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {
         let path = String(request.url.dropFirst(origin.count))
+        // The page of a sign-in, which only a check asks for.
+        if path.hasPrefix("/authorize?") { return HTTPResponse(status: 200) }
         let endpoint: Endpoint =
             switch path {
             case let path where path.contains("/.well-known/"): .metadata

@@ -80,6 +80,14 @@ extension OAuthReason: Sentence {
             "\(host) rejects this client: "
                 + (hasSecret ? "client_id, client_authentication or the client's secret" : "client_id") + " is wrong."
         case .clientKnown(let host): "\(host) knows this client."
+        case .pageRejectsClient(let host, let status, let message):
+            "\(host) answers an authorization request of this client with an error (HTTP \(status)"
+                + (message.map { ": \($0)" } ?? "")
+                + "), so no callback would come: client_id or redirect_uri is not registered there."
+        case .mcpClientForgotten(let name, let host, hasExpiredSecret: true):
+            "The client secret that \(host) issued for \(name) has expired. The next sign-in registers another client."
+        case .mcpClientForgotten(let name, let host, hasExpiredSecret: false):
+            "\(host) does not know the client that was registered for \(name). The next sign-in registers another one."
         case .registersClients(let host): "\(host) registers clients that ask for it."
         case .noTokenEndpoint(let host): "\(host) has no token endpoint at this URL (HTTP 404)."
         case .respondsAtTokenEndpoint: "responds at its token endpoint"

@@ -8,6 +8,8 @@ internal import StrictJSON
 /// account's configuration.
 struct RegistrationRecord: Sendable, Equatable {
     static let version = 1
+    /// The setting of an account whose secret is in such a record.
+    static let setting = "client_secret_registered"
 
     let issuer: String
     /// Nil for registrations that cannot be used: the record only has the tokens that delete them.
@@ -87,7 +89,7 @@ extension Account.SecretSource {
             guard let record = entry.flatMap({ RegistrationRecord(decoding: $0.text) }), let secret = record.secret
             else {
                 throw .unusableSetting(
-                    UnusableSetting(.oauth(.noRegisteredSecret(name)), setting: "client_secret_registered"))
+                    UnusableSetting(.oauth(.noRegisteredSecret(name)), setting: RegistrationRecord.setting))
             }
             // Reported before the provider rejects the client with `invalid_client`, which does not say that the secret
             // expired.
@@ -107,7 +109,7 @@ extension RegistrationRecord {
     func hasExpired(at now: WallInstant) -> Bool { secretExpiresAt.map { $0 <= now } ?? false }
 
     static func expiry(of name: AccountName) -> BrokerError {
-        var setting = UnusableSetting(.oauth(.secretExpired(name)), setting: "client_secret_registered")
+        var setting = UnusableSetting(.oauth(.secretExpired(name)), setting: RegistrationRecord.setting)
         setting.hasExpired = true
         return .unusableSetting(setting)
     }

@@ -12,6 +12,49 @@ struct ClientDiagnosis: Sendable {
 
     private static let timeout: Duration = .seconds(6)
 
+    /// True if the authorization endpoint or the token endpoint says that it does not know the client.
+    func isRejected() async -> Bool {
+        if await authorizationRejection() != nil { return true }
+        return await finding()?.cause == .clientRefused
+    }
+
+    /// The finding if the authorization endpoint shows an error in place of its page. It shows errors of the client
+    /// and of the redirect URI itself (RFC 6749 section 4.1.2.1), so that a sign-in waits for a callback that never
+    /// comes.
+    func authorizationRejection() async -> Finding? {
+        let account = provider.account
+        // A server that requires pushed requests refuses all others.
+        guard !provider.requiresPushes(metadata),
+            let request = try? AuthorizationRequest(
+                endpoint: metadata.authorizationEndpoint, clientID: account.clientID,
+                redirectURI: (account.redirectURI ?? "http://127.0.0.1:{port}/callback/\(account.name)")
+                    .replacing("{port}", with: "49152"),
+                scopes: metadata.requestable(account.scopes), state: RandomToken.base64URL(bits: 256),
+                nonce: account.scopes.contains("openid") ? RandomToken.base64URL(bits: 256) : nil,
+                codeChallenge: PKCE().challenge, responseMode: provider.rules.responseMode,
+                resource: provider.rules.mcp?.resource, additionalParameters: account.authorizationParameters)
+        else { return nil }
+        var page = HTTPRequest(url: request.url(), fields: HTTPFields([("Accept", "text/html, application/json")]))
+        page.limits.timeout = ClientDiagnosis.timeout
+        guard let response = try? await account.send(page, toProvider: provider.http),
+            OAuthError.rejectsAuthorization(in: response)
+        else { return nil }
+        return Finding(
+            .client, .wrong,
+            .oauth(
+                .pageRejectsClient(
+                    host: HTTPRequest(url: metadata.authorizationEndpoint).host, status: response.status,
+                    message: OAuthError.statedText(in: response))),
+            .clientRefused, setting: "client_id", url: metadata.authorizationEndpoint)
+    }
+
+    /// The finding; of a configured account's client also what the authorization endpoint says.
+    func finding(of subject: DiagnosisSubject) async -> Finding? {
+        let atTokenEndpoint = await finding()
+        guard subject == .configured, atTokenEndpoint?.level != .wrong else { return atTokenEndpoint }
+        return await authorizationRejection() ?? atTokenEndpoint
+    }
+
     /// The finding; nil if the response tells nothing about the client.
     func finding() async -> Finding? {
         let account = provider.account

@@ -52,7 +52,7 @@ struct ProviderDiagnosis: Sendable {
         }
         let asksClient = subject == .configured || (rules.clientSecret == nil && rules.clientKey == nil)
         if asksClient, !findings.contains(where: { $0.level == .wrong }), let metadata,
-            let client = await ClientDiagnosis(provider: provider, metadata: metadata).finding()
+            let client = await ClientDiagnosis(provider: provider, metadata: metadata).finding(of: subject)
         {
             findings.append(client)
         }

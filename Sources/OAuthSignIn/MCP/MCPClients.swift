@@ -130,11 +130,44 @@ struct MCPClients: Sendable {
         return entry.flatMap { MCPClientRecord(decoding: $0.text) } ?? MCPClientRecord()
     }
 
-    /// The issuer does not know its client any more: the next sign-in there registers another one.
-    func replaceClient(at issuer: String) async throws(BrokerError) {
-        let turn = try await turns.wait(account.name)
+    /// True if the connection's client was registered automatically, and could be again.
+    func isRegistered(_ connection: MCPConnection) -> Bool {
+        account.clientID.isEmpty && connection.clientID != kind.clientMetadataURL
+    }
+
+    /// The issuer may not know the connection's client any more: the next sign-in there registers another one. Sessions
+    /// keep the client that they are sealed with.
+    func replaceClient(of connection: MCPConnection) async {
+        guard isRegistered(connection), let turn = try? await turns.wait(account.name) else { return }
         defer { turn() }
-        try await change { $0.replace(issuer) }
+        guard let record = try? await record(),
+            record.client(at: connection.issuer)?.clientID == connection.clientID
+        else { return }
+        try? await change { $0.replace(connection.issuer) }
+    }
+
+    /// The error of a request with the connection's client. If the issuer does not know the client, or the secret that
+    /// it issued has expired, the client is replaced, and the error says so.
+    func explaining(
+        _ error: BrokerError, of connection: MCPConnection, isRefresh: Bool = false
+    ) async -> BrokerError {
+        guard isRegistered(connection) else { return error }
+        let host = (try? WebURL(parsing: connection.issuer))?.place ?? connection.issuer
+        if case .unusableSetting(let setting) = error, setting.isOfRegistration, isRefresh {
+            await replaceClient(of: connection)
+            return .refreshRefused(account.name, host: host, .clientSecretExpired)
+        }
+        guard error.disownsClient else { return error }
+        await replaceClient(of: connection)
+        let (code, message): (String?, String?) =
+            switch error {
+            case .provider(.refused(let code, let message)): (code, message)
+            case .provider(.unexplained(_, _, let message)): (nil, message)
+            default: (nil, nil)
+            }
+        return isRefresh
+            ? .refreshRefused(account.name, host: host, .client(code: code, message: message))
+            : .clientForgotten(account.name, host: host, code: code, message: message)
     }
 
     /// Changes the record, in the account's turn of registrations.

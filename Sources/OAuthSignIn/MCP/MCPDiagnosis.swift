@@ -2,7 +2,8 @@ internal import BrokerCore
 internal import HTTPMessages
 internal import OAuth
 
-/// Reports what an MCP server announces now, and what has changed since the last sign-in. It changes nothing.
+/// Reports what an MCP server announces now, what has changed since the last sign-in, and whether the issuer knows the
+/// client. It changes nothing but the mark of a registered client that the issuer does not know.
 struct MCPDiagnosis: Sendable {
     let account: Account
     let kind: MCPAccount
@@ -49,7 +50,46 @@ struct MCPDiagnosis: Sendable {
                     .oauth(.mcpNeedsClient(account.name, issuer: issuer, isDocumentUnsafe: false)), .configuration,
                     setting: "client_id"))
         }
+        if let client = await client(at: announcement, clients) { findings.append(client) }
         return findings + (await changes(announcement, clients))
+    }
+
+    /// What the issuer says about the client of the session, or of the next sign-in. A registered client that the issuer
+    /// does not know is marked, so that the next sign-in registers another one.
+    private func client(at announcement: MCPAnnouncement, _ clients: MCPClients) async -> Finding? {
+        let issuer = announcement.connection.issuer
+        let record = (try? await clients.record()) ?? MCPClientRecord()
+        var connection = announcement.connection
+        if let held = session.flatMap({ MCPConnection(of: $0, at: kind.server) }), held.issuer == issuer {
+            connection = held
+        } else if !account.clientID.isEmpty {
+            connection.clientID = account.clientID
+        } else if let client = record.client(at: issuer) {
+            connection.clientID = client.clientID
+            connection.authentication = client.authentication
+            connection.hasRegisteredSecret = client.hasSecret
+            connection.scopes = client.scopes
+        }
+        guard !connection.clientID.isEmpty else { return nil }
+        var asked = account.at(connection, of: kind, with: tools)
+        let client = record.clients.last { $0.issuer == issuer && $0.clientID == connection.clientID }
+        asked.redirectURI = client?.redirectURI ?? account.redirectURI
+        if connection.clientID == kind.clientMetadataURL {
+            asked.redirectURI = account.redirectURI ?? ClientMetadataDocument.redirectURI
+        }
+        let provider = Provider(
+            account: asked, rules: asked.oauth, http: tools.http, directory: tools.memory(), clock: tools.clock)
+        let finding = await ClientDiagnosis(provider: provider, metadata: announcement.metadata)
+            .finding(of: .configured)
+        let hasExpiredSecret = finding?.setting == RegistrationRecord.setting
+        guard hasExpiredSecret || finding?.cause == .clientRefused, clients.isRegistered(connection) else {
+            return finding
+        }
+        await clients.replaceClient(of: connection)
+        let host = HTTPRequest(url: announcement.metadata.authorizationEndpoint).host
+        return Finding(
+            .client, .wrong, .oauth(.mcpClientForgotten(account.name, host: host, hasExpiredSecret: hasExpiredSecret)),
+            .signInNeeded, url: announcement.metadata.authorizationEndpoint)
     }
 
     /// What has changed since the last sign-in; without a session, since the last registration.

@@ -58,7 +58,14 @@ struct MCPProvider: SignInProvider {
     ) async throws(BrokerError) -> Beginning {
         let announcement = try await walk.announcement()
         let scopes = await scopes(of: request, announcement, in: context)
-        let choice = try await clients.choose(announcement, for: scopes, in: context)
+        var choice = try await clients.choose(announcement, for: scopes, in: context)
+        // The user may have left an error page of a server that does not know the client.
+        if choice.isRegistered, let left = await context.abandonedPage(of: account.name) as? AuthorizationFlow,
+            left.mcp?.clientID == choice.connection.clientID,
+            await ClientDiagnosis(provider: provider(choice).provider, metadata: announcement.metadata).isRejected()
+        {
+            choice = try await clients.choose(announcement, for: scopes, in: context, isRenewed: true)
+        }
         // The scopes of the connection are requested.
         var request = request
         request.scopes = nil
@@ -66,7 +73,8 @@ struct MCPProvider: SignInProvider {
         do throws(BrokerError) {
             beginning = try await provider(choice).begin(request, in: context)
         } catch {
-            // The port was taken since, or the secret has expired: another client is registered, once.
+            // The port was taken since, the secret has expired, or the issuer does not know the client: another client
+            // is registered, once.
             guard choice.isRegistered, error.isMendedByRegistering else { throw error }
             let fresh = try await clients.choose(announcement, for: scopes, in: context, isRenewed: true)
             beginning = try await provider(fresh).begin(request, in: context)
@@ -114,12 +122,16 @@ struct MCPProvider: SignInProvider {
         do throws(RedemptionFailure) {
             return try await provider.redeem(proof, of: flow, in: context)
         } catch {
-            // The issuer does not know the client any more: the next sign-in registers another one.
-            if case .provider(.refused("invalid_client", _)) = error.error, let issuer = provider.issuer {
-                try? await clients.replaceClient(at: issuer)
-            }
-            throw error
+            guard let connection = provider.connection else { throw error }
+            throw RedemptionFailure(
+                await clients.explaining(error.error, of: connection), endsFlow: error.endsFlow)
         }
+    }
+
+    /// A server that does not know the client shows an error page, and sends no callback.
+    func noteExpiry(of flow: Flow) async {
+        guard let connection = (flow.awaited as? AuthorizationFlow)?.mcp else { return }
+        await clients.replaceClient(of: connection)
     }
 
     func accompany(_ flow: Flow, in context: SignInContext) async {
@@ -144,11 +156,27 @@ struct MCPProvider: SignInProvider {
     func renewal(
         of session: Session, for key: TokenKey, because reason: RefreshReason
     ) async throws(BrokerError) -> Renewal {
-        try await provider(of: session).renewal(of: session, for: key, because: reason)
+        let provider = try provider(of: session)
+        guard let connection = provider.connection else { throw .signInRequired(account.name) }
+        let clients = clients
+        do throws(BrokerError) {
+            return try await provider.renewal(of: session, for: key, because: reason)
+                .explaining { await clients.explaining($0, of: connection, isRefresh: true) }
+        } catch {
+            throw await clients.explaining(error, of: connection, isRefresh: true)
+        }
     }
 
     func revoke(_ session: Session, endingAll: Bool) async throws(BrokerError) -> Bool {
-        try await provider(of: session).revoke(session, endingAll: endingAll)
+        let provider = try provider(of: session)
+        do throws(BrokerError) {
+            return try await provider.revoke(session, endingAll: endingAll)
+        } catch {
+            if error.disownsClient, let connection = provider.connection {
+                await clients.replaceClient(of: connection)
+            }
+            throw error
+        }
     }
 
     func endSessionPage(
@@ -167,8 +195,7 @@ struct MCPProvider: SignInProvider {
 }
 
 extension OAuthProvider {
-    /// The issuer of a connection.
-    fileprivate var issuer: String? { provider.rules.mcp?.issuer }
+    fileprivate var connection: MCPConnection? { provider.rules.mcp }
 }
 
 extension BrokerError {
@@ -177,14 +204,14 @@ extension BrokerError {
         switch self {
         case .portInUse: true
         case .unusableSetting(let setting): setting.isOfRegistration
-        default: false
+        default: disownsClient
         }
     }
 }
 
 extension UnusableSetting {
     /// The secret of a registered client is missing or has expired.
-    fileprivate var isOfRegistration: Bool {
+    var isOfRegistration: Bool {
         guard case .kind(let fact) = reason, let reason = fact.reason as? OAuthReason else { return false }
         switch reason {
         case .noRegisteredSecret, .secretExpired: return true

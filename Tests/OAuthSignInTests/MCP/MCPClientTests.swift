@@ -75,6 +75,100 @@ import Testing
     }
 }
 
+/// How a token endpoint says that it does not know the client: status and body.
+private let refusals = [
+    (401, #"{"error":"invalid_client"}"#), (401, ""), (400, #"{"error":"invalid_client"}"#),
+    (400, #"{"error":"unauthorized_client","error_description":"Invalid client_id"}"#),
+    (400, #"{"error":"invalid_request","error_description":"Client not found"}"#),
+    (404, #"{"detail":"client not found"}"#),
+]
+
+@Suite(.timeLimit(.minutes(1))) struct `A client that an MCP server's issuer has forgotten` {
+    @Test(arguments: refusals)
+    func `is replaced by the next sign-in after a refresh was refused, and the session is kept`(
+        status: Int, body: String
+    ) async throws {
+        let house = try await MCPHouse()
+        try await house.signIn()
+        let held = await house.vault.sessions
+        house.network.forget(["client-1"], saying: (status, body))
+        house.clock.advance(by: 3_600)
+        let failure = await error { () throws(BrokerError) in _ = try await house.token() }
+        guard case .refreshRefused(House.name, "id.example", .client)? = failure else {
+            Issue.record("\(String(describing: failure))")
+            return
+        }
+        #expect(await house.vault.sessions == held)
+        #expect(try await house.signIn()["client_id"] == "client-2")
+        house.clock.advance(by: 3_600)
+        _ = try await house.token()
+    }
+
+    @Test(arguments: refusals)
+    func `is replaced by the next sign-in after the code exchange was refused`(
+        status: Int, body: String
+    ) async throws {
+        let house = try await MCPHouse()
+        let (url, _) = try await house.begin()
+        house.network.forget(["client-1"], saying: (status, body))
+        let verdict = await house.broker.receive(try house.provider.consent(url))
+        guard case .failed(_, .clientForgotten(House.name, "id.example", _, _)) = verdict else {
+            Issue.record("\(verdict)")
+            return
+        }
+        #expect(try await house.signIn()["client_id"] == "client-2")
+    }
+
+    @Test func `still refreshes its session while the issuer honours it and a new client is registered`() async throws {
+        let house = try await MCPHouse()
+        try await house.signIn()
+        _ = try await house.begin()
+        house.clock.advance(by: 601)
+        #expect(await eventually { await house.broker.flows().last?.status != .pending })
+        #expect(try await house.begin().query["client_id"] == "client-2")
+        house.clock.advance(by: 3_600)
+        _ = try await house.token()
+        #expect(house.provider.requests.last { $0.form["refresh_token"] != nil }?.form["client_id"] == "client-1")
+    }
+
+    @Test(arguments: [true, false])
+    func `is replaced after the page was left, if the issuer's pages show an error for it`(
+        isForgotten: Bool
+    ) async throws {
+        let house = try await MCPHouse()
+        let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
+        if isForgotten { house.network.forget(["client-1"]) }
+        _ = try await house.broker.cancel(flow.id, isForAll: true)
+        #expect(try await house.begin().query["client_id"] == (isForgotten ? "client-2" : "client-1"))
+    }
+
+    @Test func `is found by the diagnosis, and replaced by the next sign-in`() async throws {
+        let house = try await MCPHouse()
+        try await house.signIn()
+        let finding = OAuthReason.mcpClientForgotten(House.name, host: "id.example")
+        func found() async throws -> Bool {
+            try await Diagnostics(of: house.broker).findings(of: House.name).contains {
+                $0.message.oauth == finding && $0.level == .wrong && $0.setting == nil
+            }
+        }
+        #expect(try await !found())
+        house.network.forget(["client-1"])
+        #expect(try await found())
+        #expect(try await house.begin().query["client_id"] == "client-2")
+    }
+
+    @Test func `whose secret has expired is replaced by the next sign-in, which the refresh says`() async throws {
+        let house = try await MCPHouse()
+        house.network.give(secret: "hush-hush-hush", expiringAt: house.clock.now + 1_800)
+        try await house.signIn()
+        house.clock.advance(by: 3_600)
+        house.network.give(secret: "hush-hush-hush")
+        let failure = await error { () throws(BrokerError) in _ = try await house.token() }
+        #expect(failure == .refreshRefused(House.name, host: "id.example", .clientSecretExpired))
+        #expect(try await house.signIn()["client_id"] == "client-2")
+    }
+}
+
 @Suite(.timeLimit(.minutes(1))) struct `The session of an MCP account that is not configured any more` {
     @Test func `is revoked at its issuer by its own client`() async throws {
         let house = try await MCPHouse()

@@ -45,7 +45,7 @@ import Testing
         let house = try await MCPHouse()
         try await house.signIn()
         let more = OAuthReason.mcpNamesMoreScopes(House.name, scopes: ["mcp:admin"])
-        #expect(try await findings(house).count == 2)
+        #expect(try await findings(house).count == 3)
         house.network.announce { $0.challenge = #"Bearer scope="mcp:read mcp:admin""# }
         #expect(try await findings(house).contains(more))
         let chosen = try await MCPHouse { account, _ in account.scopes = ["mcp:read"] }

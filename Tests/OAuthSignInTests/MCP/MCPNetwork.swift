@@ -30,8 +30,12 @@ final class MCPNetwork: HTTPClient {
         var requests: [HTTPRequest] = []
         var serial = 0
         var secret: String?
+        var secretEnd = 0
         var isManaged = false
         var hidesMetadata = false
+        /// Clients that the issuers do not know any more, and their response at the token endpoint.
+        var forgotten: Set<String> = []
+        var refusal: (status: Int, body: String) = (401, #"{"error":"invalid_client"}"#)
         /// How often a name was resolved.
         var resolutions = 0
     }
@@ -53,13 +57,23 @@ final class MCPNetwork: HTTPClient {
 
     func announce(_ change: @Sendable (inout Announced) -> Void) { state.withLock { change(&$0.announced) } }
     /// Registered clients get this secret.
-    func give(secret: String) { state.withLock { $0.secret = secret } }
+    func give(secret: String, expiringAt end: Int = 0) {
+        state.withLock { ($0.secret, $0.secretEnd) = (secret, end) }
+    }
 
     /// Registered clients can be deleted (RFC 7592).
     func manageClients() { state.withLock { $0.isManaged = true } }
 
     /// The metadata of every issuer are not found.
     func hideMetadata() { state.withLock { $0.hidesMetadata = true } }
+
+    /// The issuers do not know these clients any more.
+    func forget(_ clients: Set<String>, saying refusal: (status: Int, body: String)? = nil) {
+        state.withLock { state in
+            state.forgotten = clients
+            if let refusal { state.refusal = refusal }
+        }
+    }
 
     var requests: [HTTPRequest] { state.withLock { $0.requests } }
     var urls: [String] { requests.map { "\($0.method) \($0.url)" } }
@@ -99,6 +113,17 @@ final class MCPNetwork: HTTPClient {
         if isHidden, url.path.hasPrefix("/.well-known/") {
             return HTTPResponse(status: 404)
         }
+        if url.path == "/authorize" {
+            let pairs = (try? FormEncoding.parse(url.query ?? "")) ?? []
+            let id = pairs.first { $0.name == "client_id" }?.value ?? ""
+            return HTTPResponse(status: state.withLock { $0.forgotten.contains(id) } ? 400 : 200)
+        }
+        let form = (try? FormEncoding.parse(request.body?.revealedBytes() ?? [])) ?? []
+        if let id = form.first(where: { $0.name == "client_id" })?.value,
+            let refusal = state.withLock({ $0.forgotten.contains(id) ? $0.refusal : nil })
+        {
+            return HTTPResponse(status: refusal.status, fields: json, body: Secret(refusal.body))
+        }
         if url.path == "/register" { return register(request, at: url, json) }
         if request.method == "DELETE" { return HTTPResponse(status: 204) }
         return try await provider.answer(request)
@@ -116,6 +141,7 @@ final class MCPNetwork: HTTPClient {
             }
             if let secret = state.secret {
                 answer["client_secret"] = .string(secret)
+                answer["client_secret_expires_at"] = .integer(state.secretEnd)
                 if asked["token_endpoint_auth_method"] == "none" {
                     answer["token_endpoint_auth_method"] = "client_secret_post"
                 }
