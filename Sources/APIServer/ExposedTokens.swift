@@ -36,7 +36,7 @@ extension ExposedAPI {
         // Checked again, since the configuration may have changed during the request.
         try await refuseAnother(name)
         guard exposedSocket.permits(issuedToken.token) else { throw denied(whyNotServed(issuedToken.token, of: name)) }
-        let excess = wanted.key.excess(of: issuedToken.token)
+        let excess = wanted.key.scopes.map { self.excess(of: issuedToken.token, beyond: $0) } ?? []
         guard excess.isEmpty else {
             throw denied(
                 "the provider of \(name) issued a token with more scope than was requested "
@@ -71,7 +71,16 @@ extension ExposedAPI {
                 "the provider of \(name) did not state the token's scope. RFC 6749 allows that. Ringback then "
                 + "cannot check that the scope is within \(ceiling), so the token is not served"
         }
-        return "the provider of \(name) issued a token for more than \(ceiling), so it is not served"
+        let excess = self.excess(of: token, beyond: exposedSocket.ceiling ?? [])
+        return
+            "the provider of \(name) issued a token for more than \(ceiling): \(excess.joined(separator: " ")). Unless that "
+            + "is added to the socket's scope, the token is not served"
+    }
+
+    private func excess(of token: AccessToken, beyond permitted: [String]) -> [String] {
+        guard token.isScopeStated else { return [] }
+        return TokenDownscoping.excess(
+            of: (token.scope ?? "").split(separator: " ").map(String.init), beyond: permitted)
     }
 
     /// Without a ceiling the session's own token is the limit: a service's provider might give more scopes if asked for
@@ -83,8 +92,11 @@ extension ExposedAPI {
         own.minValid = nil
         let usual = own
         let issuedToken = try await ask(call) { () throws(BrokerError) in try await api.broker.session(name, usual) }
-        let scopes = Set((issuedToken.scope ?? "").split(separator: " ").map(String.init))
-        guard scopes.isSuperset(of: asked) else { throw denied("a scope beyond the session's own is not served") }
+        let scopes = (issuedToken.scope ?? "").split(separator: " ").map(String.init)
+        let beyond = asked.filter { !TokenDownscoping.isCovered($0, by: scopes) }
+        guard beyond.isEmpty else {
+            throw denied("a scope beyond the session's own (\(beyond.joined(separator: " "))) is not served")
+        }
     }
 
     /// Which token: with the scopes that were asked for, else with those of the ceiling. The session's own, if it is

@@ -41,7 +41,7 @@ extension TokenDownscoping {
     /// The scopes of a ceiling that can be requested: a refresh must not name scopes that were not granted (RFC 6749
     /// section 6). The whole ceiling if the granted scopes are unknown.
     public static func reachable(_ ceiling: [String], of granted: some Collection<String>) -> [String] {
-        granted.isEmpty ? ceiling : ceiling.filter(granted.contains)
+        granted.isEmpty ? ceiling : ceiling.filter { isCovered($0, by: granted) }
     }
 
     /// A remark for the user if an account's granted scopes do not cover its ceiling; nil if they do.
@@ -51,10 +51,53 @@ extension TokenDownscoping {
         let reachable = reachable(ceiling, of: granted)
         let notGranted = ceiling.filter { !reachable.contains($0) }
         // If all granted scopes are within the ceiling, the token is served as it is.
-        guard !notGranted.isEmpty, !granted.allSatisfy(ceiling.contains) else { return nil }
+        guard !notGranted.isEmpty, !granted.allSatisfy({ isCovered($0, by: ceiling) }) else { return nil }
         let words = "\(account) does not request the scope “\(notGranted.joined(separator: " "))”"
         return reachable.isEmpty
             ? "\(words): none of its tokens is within the scope, so none will be served."
             : "\(words): its tokens will have the scope “\(reachable.joined(separator: " "))” at most."
+    }
+}
+
+/// What a provider states of a token's scope, in other words than those of the request.
+extension TokenDownscoping {
+    /// True if one of `permitted` is this scope, or another name of it.
+    public static func isCovered(_ scope: String, by permitted: some Sequence<String>) -> Bool {
+        let name = usualName(scope)
+        return permitted.contains { permitted in
+            if usualName(permitted) == name { return true }
+            // At Microsoft, `RESOURCE/.default` stands for every scope of the resource.
+            guard permitted.contains("://"), permitted.hasSuffix("/.default") else { return false }
+            return scope.hasPrefix(permitted.dropLast(".default".count))
+        }
+    }
+
+    /// The scopes that a token has beyond the permitted ones, sorted.
+    ///
+    /// Some providers add scopes to every token. `openid` and `offline_access` give a bearer of an access token nothing
+    /// but the subject. `profile` and `email` are accepted in a token for a permitted scope of another kind: it tells
+    /// its bearer at most who the user is.
+    public static func excess(
+        of stated: some Collection<String>, beyond permitted: some Collection<String>
+    ) -> [String] {
+        let isForOther = stated.contains {
+            !identityScopes.contains(usualName($0)) && isCovered($0, by: permitted)
+        }
+        let accepted = isForOther ? identityScopes : ["openid", "offline_access"]
+        return Set(stated).filter { !isCovered($0, by: permitted) && !accepted.contains(usualName($0)) }.sorted()
+    }
+
+    private static let identityScopes: Set = ["openid", "offline_access", "profile", "email"]
+
+    /// The name by which a scope is requested, where a provider states another one for it: Google for `email` and
+    /// `profile`, Microsoft for the scopes of Graph, whose names need no resource.
+    private static func usualName(_ scope: String) -> String {
+        switch scope {
+        case "https://www.googleapis.com/auth/userinfo.email": return "email"
+        case "https://www.googleapis.com/auth/userinfo.profile": return "profile"
+        default:
+            let graph = "https://graph.microsoft.com/"
+            return scope.hasPrefix(graph) ? String(scope.dropFirst(graph.count)) : scope
+        }
     }
 }

@@ -144,7 +144,7 @@ import Testing
     @Test func `an answer without a scope, and one with too much, are told apart`() async throws {
         for (turn, words) in [
             (Self.turn("silent", nil), "did not state the token's scope"),
-            (Self.turn("wide", "openid email"), "a token for more than “openid”"),
+            (Self.turn("wide", "openid email"), "a token for more than “openid”: email."),
         ] {
             let exposed = try await ExposedHouse(["openid"])
             exposed.house.provider.answerNext(turn)

@@ -32,6 +32,42 @@ import Testing
         #expect(TokenDownscoping.reachable(["a", "b"], of: [String]()) == ["a", "b"])
     }
 
+    /// Scopes that were permitted, what the provider states, and what of it is too much.
+    @Test(arguments: [
+        // Google renames, and adds openid.
+        ("email", "https://www.googleapis.com/auth/userinfo.email openid", ""),
+        ("profile", "https://www.googleapis.com/auth/userinfo.profile openid", ""),
+        ("https://www.googleapis.com/auth/userinfo.email", "email", ""),
+        (
+            "email", "https://www.googleapis.com/auth/userinfo.profile",
+            "https://www.googleapis.com/auth/userinfo.profile"
+        ),
+        ("email", "https://www.googleapis.com/auth/gmail.readonly", "https://www.googleapis.com/auth/gmail.readonly"),
+        // Entra shortens the names of Graph, and adds what tells who the user is.
+        ("https://graph.microsoft.com/User.Read", "User.Read profile openid email", ""),
+        ("User.Read", "https://graph.microsoft.com/User.Read openid", ""),
+        ("api://app/read", "api://app/read openid profile email offline_access", ""),
+        ("api://app/read", "api://app/read api://app/write openid", "api://app/write"),
+        ("User.Read", "User.Read Mail.Read", "Mail.Read"),
+        ("https://vault.azure.net/.default", "https://vault.azure.net/user_impersonation", ""),
+        (
+            "https://vault.azure.net/.default", "https://vault.azure.net.evil/user_impersonation",
+            "https://vault.azure.net.evil/user_impersonation"
+        ),
+        (".default", "read", "read"), ("/.default", "/read", "/read"),
+        // A token for the user's data alone has no more of it than was permitted.
+        ("email", "email profile openid", "profile"), ("openid", "openid email", "email"),
+        ("calendar", "email openid", "email"),
+        // Names are compared byte for byte.
+        ("read", "Read", "Read"), ("read", "https://www.googleapis.com/read", "https://www.googleapis.com/read"),
+    ])
+    func `scopes beyond the permitted ones are found under any name, and identity beside another scope is accepted`(
+        permitted: String, stated: String, excess: String
+    ) {
+        func scopes(_ text: String) -> [String] { text.split(separator: " ").map(String.init) }
+        #expect(TokenDownscoping.excess(of: scopes(stated), beyond: scopes(permitted)) == scopes(excess))
+    }
+
     @Test func `a ceiling that does not fit an account is remarked on`() {
         func remark(_ ceiling: [String], _ granted: [String]) -> String? {
             TokenDownscoping.remark(on: "mail", below: ceiling, of: granted)

@@ -82,15 +82,15 @@ public struct ExposedSocket: Sendable, Equatable {
     func covers(_ key: TokenKey) -> Bool {
         guard key.audience == nil, key.resource == nil else { return false }
         guard let ceiling, let scopes = key.scopes else { return true }
-        return scopes.allSatisfy(ceiling.contains)
+        return scopes.allSatisfy { TokenDownscoping.isCovered($0, by: ceiling) }
     }
 
-    /// True if the provider stated the token's scope, and it is within the ceiling. A token without a stated scope may
-    /// have any scope.
+    /// True if the provider stated the token's scope, and it is within the ceiling, see
+    /// ``TokenDownscoping/excess(of:beyond:)``. A token without a stated scope may have any scope.
     public func permits(_ token: AccessToken) -> Bool {
         guard let ceiling else { return true }
         guard token.isScopeStated, let scope = token.scope, !scope.isEmpty else { return false }
-        return scope.split(separator: " ").allSatisfy { ceiling.contains(String($0)) }
+        return TokenDownscoping.excess(of: scope.split(separator: " ").map(String.init), beyond: ceiling).isEmpty
     }
 
     /// True once it has expired.
