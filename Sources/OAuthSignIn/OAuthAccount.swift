@@ -29,7 +29,8 @@ public struct OAuthAccount: Sendable {
 extension OAuthAccount: AccountKind {
     public func provider(of account: Account, with tools: ProviderTools) -> any SignInProvider {
         let provider = Provider(
-            account: account, rules: self, http: tools.http, directory: tools.memory(), clock: tools.clock)
+            account: account, rules: self, http: tools.http, directory: tools.memory(), vault: tools.vault,
+            clock: tools.clock)
         if let grant { return ServiceProvider(provider: provider, grant: grant) }
         return OAuthProvider(provider: provider)
     }

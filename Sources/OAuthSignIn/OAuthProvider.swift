@@ -143,9 +143,23 @@ struct OAuthProvider: SignInProvider {
         let metadata = try await provider.metadata()
         try session.refuseMove(of: account, to: metadata.tokenEndpoint)
         let registration = try await provider.registration(metadata)
+        let record = ScopeKeepingRecord(of: metadata, in: provider.vault)
+        let known = key.scopes == nil ? nil : await record.known
+        if key.scopes != nil, known == .narrows || known == nil && reason == .exposed {
+            // Only the owner may find out what the provider does: it may cost the session its scopes.
+            if reason == .exposed,
+                let exchange = ScopeExchange(at: provider, metadata, registration)?.renewal(of: session, for: key)
+            {
+                return exchange
+            }
+            let name = account.name
+            throw .methodUnsupported(
+                .session(known == .narrows ? .losesScopes(name) : .mayLoseScopes(name, exchange: nil)))
+        }
         return Renewal(
             // A downscoped request may fail because of its scopes. So only the newest refresh token is sent with it.
             presents: key == .own ? session.refreshTokens : Array(session.refreshTokens.prefix(1)),
+            downscopesTo: key.scopes?.joined(separator: " "),
             send: { token throws(BrokerError) in
                 guard let token else { throw .signInRequired(account.name) }
                 let restoration = key == .own ? session.restoration(of: token) : nil
@@ -156,7 +170,9 @@ struct OAuthProvider: SignInProvider {
                 }
                 return RenewalResponse(refreshToken: response.refreshToken) { held throws(BrokerError) in
                     var renewed = try await provider.validate(response, for: held, key: key, metadata: metadata)
-                    renewed.noteScopes(of: key, after: held, restoration, isRefused: isRefused)
+                    let shown = renewed.noteScopes(
+                        of: key, after: held, restoration, isRefused: isRefused, known: known)
+                    if let shown { await record.learn(shown) }
                     return renewed
                 }
             }, meaning: { $0.meaning(forRefreshOf: key) })

@@ -42,6 +42,7 @@ struct SealedFile: Sendable, Equatable {
         case session = 0x53
         case registration = 0x52
         case people = 0x50
+        case provider = 0x4F
         case hostsKey = 0x48
         case vaultKey = 0x4B
     }

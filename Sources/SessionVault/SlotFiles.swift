@@ -3,6 +3,7 @@
 //     ACCOUNT+HASH.sealed                     a session
 //     ACCOUNT+HASH.registration               a client registration
 //     ACCOUNT+HASH.people                     the known users who have signed in
+//     providers+HASH.provider                 what was learned of a provider
 //     ACCOUNT+HASH.hostskey                   the data key of rows that hosts share
 //     ACCOUNT+HASH.sealed.next                a change is announced; the file has reserved space for it
 //     ACCOUNT+HASH.sealed.tmp                 being written
@@ -22,7 +23,7 @@ struct SlotFiles: Equatable {
 
     private static let suffixes: [(kind: SealedFile.Kind, text: String)] = [
         (.session, sealedSuffix), (.registration, ".registration"), (.people, ".people"),
-        (.hostsKey, ".hostskey"),
+        (.provider, ".provider"), (.hostsKey, ".hostskey"),
     ]
     private static let sealedSuffix = ".sealed"
     private static let nextSuffix = ".next"
@@ -75,7 +76,7 @@ struct SlotFiles: Equatable {
 
     /// True if the content cannot be obtained again without the vault's key.
     static func isPrecious(_ name: String) -> Bool {
-        isRetired(name) || kind(ofLive: name).map { $0 != .people } ?? false
+        isRetired(name) || kind(ofLive: name).map { $0 != .people && $0 != .provider } ?? false
     }
 
     /// The kind of a live file; nil for other files.
@@ -125,6 +126,7 @@ extension SealedFile.Kind {
         case .session: self = .session
         case .registration: self = .registration
         case .people: self = .people
+        case .provider: self = .provider
         case .hostsKey: self = .hostsKey
         }
     }
@@ -137,6 +139,7 @@ extension VaultSlot.Kind {
         case .session: self = .session
         case .registration: self = .registration
         case .people: self = .people
+        case .provider: self = .provider
         case .hostsKey: self = .hostsKey
         case .vaultKey: return nil
         }

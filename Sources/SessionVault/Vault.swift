@@ -144,6 +144,9 @@ public struct VaultSlot: Hashable, Sendable {
         /// The known users who have signed in. They are never retired. If the vault's key is lost, they need not be
         /// recovered, because they are collected again.
         case people
+        /// What was learned of a provider, whichever account uses it. It is never retired, and is learned again if the
+        /// vault's key is lost.
+        case provider
         /// The data key of a vault that hosts share.
         case hostsKey
     }

@@ -15,7 +15,7 @@ struct RowSealing: Sendable {
             case .session: ["session", slot.account, slot.binding]
             case .registration: ["registration", slot.account, slot.binding]
             // One for all hosts, of which each has its record bound to its own role.
-            case .hostsKey, .people: [slot.account]
+            case .hostsKey, .people, .provider: [slot.account]
             }
         let parts = names.map { "\($0.utf8.count):\($0)" }
         do throws(CryptographyError) {

@@ -1,5 +1,7 @@
 import HTTPMessages
 import LocalHTTP
+import Secrets
+import SessionVault
 import StrictJSON
 import Testing
 
@@ -17,6 +19,10 @@ struct ExposedHouse {
         let hidden = try APIHouse.account("hidden")
         try await house.configure([try APIHouse.account("work"), hidden])
         if signsIn { try await house.signIn() }
+        // A token with fewer scopes costs the owner's session nothing at this provider, and that is known.
+        try await house.broker.vault.store(
+            Secret(#"{"downscoping":"keeps"}"#),
+            in: VaultSlot(account: "providers", binding: "https://id.example/token", kind: .provider))
         exposedSocket = try await house.exposedSockets.add(
             ExposedSocket.Order(
                 name: "ci", accounts: [try #require(AccountName("work"))], ceiling: ceiling,

@@ -237,7 +237,11 @@ final class FakeProvider: Sendable {
                 return state.serial
             }
             let answer: JSON = ["access_token": .string("access-\(serial)"), "token_type": "Bearer"]
-            return (200, answer.setting("expires_in", manners.lifetime.map { .integer($0) }))
+            return (
+                200,
+                answer.setting("expires_in", manners.lifetime.map { .integer($0) })
+                    .setting("scope", form["subject_token"] == nil ? nil : form["scope"].map { .string($0) })
+            )
         }
         let isRefresh = form["grant_type"] == "refresh_token"
         if isRefresh, let asked = form["scope"] {
@@ -259,7 +263,10 @@ final class FakeProvider: Sendable {
                     return isProven && form["redirect_uri"] == grant.redirectURI ? grant : nil
                 }
             }
-            if manners.downscopesRefreshTokens, let scope = form["scope"] { grant?.scope = scope }
+            if manners.downscopesRefreshTokens, let scope = form["scope"] {
+                grant?.scope = scope
+                if !manners.rotates { state.refreshTokens[form["refresh_token"] ?? ""] = grant }
+            }
             guard let grant else { return nil }
             state.subject = grant.subject
             state.serial += 1

@@ -128,8 +128,8 @@ actor RecordingVault: Vault {
     func store(_ text: Secret, in slot: VaultSlot) async throws(VaultError) {
         let session = try? SessionRecord.decode(text, by: .system)
         let tokens = session?.refreshTokens.reversed().map { $0.revealed() } ?? []
-        // What is known of people is no session: the log is of sessions.
-        if slot.kind != .people { log.append("store \(tokens.joined(separator: " > "))") }
+        // The log is of sessions.
+        if slot.kind != .people, slot.kind != .provider { log.append("store \(tokens.joined(separator: " > "))") }
         if let storeFailure { throw storeFailure }
         if !nextStoreFailures.isEmpty { throw nextStoreFailures.removeFirst() }
         try await enter()

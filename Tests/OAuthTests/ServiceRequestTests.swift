@@ -66,7 +66,7 @@ private func form(_ request: HTTPRequest) throws -> [String: String] {
     @Test func `TX-01: for an exchange names the subject token, its type, and an access token as what it wants`() throws
     {
         let request = TokenRequest.tokenExchange(
-            subjectToken: try Assertion(parsing: Secret("a.b.c")), type: .jwt, scope: ["read"],
+            subjectToken: Secret("a.b.c"), type: .jwt, scope: ["read"],
             audience: "//iam.example/pool", registration: ClientRegistration(clientID: ""), endpoint: Self.endpoint)
         #expect(
             try form(request) == [

@@ -80,6 +80,9 @@ struct SessionResource: Resource {
         }
         try include(extras, issuedToken, into: &object, call)
         if extras.contains(.profile) { object.members += try await profile(of: name, call) }
+        if query.key != .own, let lost = try? await broker.account(name).lostScopes, !lost.isEmpty {
+            object["lost_scope"] = .string(lost.joined(separator: " "))
+        }
         if extras.contains(.user) { object["user"] = issuedToken.user.map { .object($0) } }
         if let (expiresAt, remaining) = broker.expiry(of: issuedToken.token) {
             object["expires_at"] = .integer(expiresAt.seconds)

@@ -7,6 +7,7 @@ extension Component {
             .optional("expires_in", .integer), .optional("scope", .string), .required("issuer", .string),
             .optional("user", .anyObject), .optional("aal", .string), .optional("next_aal", .string),
             .optional("provider_token", .string), .optional("profile", .anyObject), .optional("migration", .migration),
+            .optional("lost_scope", .string),
             .optional("profile_status", .words(["active", "inactive", "missing", "unavailable"])),
         ])
 

@@ -44,6 +44,11 @@ extension SessionReason: Sentence {
         case .losesScopes(let name):
             "The provider of \(name) takes scopes away from the session when a token with fewer scopes is requested. "
                 + "Ringback does not request one again: use a token without a scope."
+        case .mayLoseScopes(let name, let exchange):
+            "It is not known whether the session of \(name) keeps its scopes at the provider when a token with fewer "
+                + "scopes is requested. A restricted socket does not risk them. "
+                + (exchange.map { "The provider refused to exchange a token instead (\($0)). " } ?? "")
+                + "Request a token with fewer scopes once without the restricted socket: its result is remembered."
         case .expiredToken: "The provider gave a token that has expired already."
         case .vaultLocked: "The vault is locked."
         case .vaultInMemory:

@@ -93,6 +93,7 @@ extension VaultSlot.Kind {
         case .session: "session"
         case .registration: "registration"
         case .people: "people"
+        case .provider: "provider"
         case .hostsKey: "hostskey"
         }
     }
@@ -103,6 +104,7 @@ extension VaultSlot.Kind {
         case .session: "sign in again"
         case .registration: "register again"
         case .people: "it is written again"
+        case .provider: "it is learned again"
         case .hostsKey: "get the key from another host again"
         }
     }

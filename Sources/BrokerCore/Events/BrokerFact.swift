@@ -7,6 +7,8 @@ public enum RefreshReason: String, Sendable, CaseIterable {
     case scheduled
     /// A caller needed a token that is valid for longer.
     case needed
+    /// The same for the program at an exposed socket: the request must not cost the session any scope.
+    case exposed
     /// A caller asked for it, perhaps because a server had refused the token.
     case requested
     /// Another request to the provider needs a newer access token first.

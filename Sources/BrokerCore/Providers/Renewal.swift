@@ -9,12 +9,16 @@ public struct Renewal: Sendable {
     let send: @Sendable (Secret?) async throws(BrokerError) -> RenewalResponse
     /// What an error of ``send`` or of the validation says about the session.
     let meaning: @Sendable (BrokerError) -> RenewalMeaning
+    /// See ``Session/downscopedTo``; nil if the request cannot change the scope of the refresh token.
+    let downscopesTo: String?
 
     public init(
-        presents: [Secret], send: @escaping @Sendable (Secret?) async throws(BrokerError) -> RenewalResponse,
+        presents: [Secret], downscopesTo: String? = nil,
+        send: @escaping @Sendable (Secret?) async throws(BrokerError) -> RenewalResponse,
         meaning: @escaping @Sendable (BrokerError) -> RenewalMeaning
     ) {
         self.presents = presents
+        self.downscopesTo = downscopesTo
         self.send = send
         self.meaning = meaning
     }

@@ -33,6 +33,10 @@ public enum SessionReason: Sendable, Equatable {
     case lostScopes(AccountName, [String])
     /// The provider takes scopes away from the session when a downscoped token is requested.
     case losesScopes(AccountName)
+    /// It is not known whether the provider does that, and the program at an exposed socket must not find it out.
+    /// `exchange` is the code of the provider's error when a token was to be exchanged instead; nil if it offers no
+    /// exchange.
+    case mayLoseScopes(AccountName, exchange: String?)
     /// The provider's token had expired when it came.
     case expiredToken
     /// The vault is locked, since the user locked it.

@@ -188,7 +188,7 @@ struct Replacement: Sendable {
         }
         var session = session
         let family = provider.family(of: former)
-        session.inherit(from: former, isSameFamily: family == provider.family(of: session))
+        session.keepRefreshToken(of: former, isSameFamily: family == provider.family(of: session))
         if let family, let other = provider.family(of: session), family != other {
             replaced = Closed(account: lane.account, session: former)
         }

@@ -56,7 +56,7 @@ extension SessionManager {
             if let error = renewal.backoff.refusal(at: clock.bootInstant) { throw error }
             if let wait = allowance?.take(at: clock.bootInstant) { throw .tooManyAttempts(retryAfter: wait) }
         }
-        try await startRefresh(of: name, key, for: .needed).get(atMost: bound)
+        try await startRefresh(of: name, key, for: allowance == nil ? .needed : .exposed).get(atMost: bound)
     }
 
     /// The session that readers may see; nil while it is being closed.
@@ -101,7 +101,8 @@ extension SessionManager {
         }
         if let error = renewal.backoff.refusalByProvider(at: now) { throw error }
         if let wait = query.allowance?.take(at: now) { throw .tooManyAttempts(retryAfter: wait) }
-        try await startRefresh(of: name, query.key, for: .requested).get(atMost: refreshWait)
+        let reason: RefreshReason = query.allowance == nil ? .requested : .exposed
+        try await startRefresh(of: name, query.key, for: reason).get(atMost: refreshWait)
     }
 
     /// The token that the last refresh brought has been refused. True if it may be refreshed already.

@@ -95,13 +95,10 @@ public struct Session: Sendable, Equatable {
         /// The refresh token that was presented when ``token`` came, if it is not ``Session/refreshToken``: no response
         /// to it was validated either.
         public var presented: Secret?
-        /// The scope of the downscoped token that ``token`` came with: it may cover no more than that.
-        public var downscopedTo: String?
 
-        public init(_ token: Secret, presented: Secret? = nil, downscopedTo: String? = nil) {
+        public init(_ token: Secret, presented: Secret? = nil) {
             self.token = token
             self.presented = presented
-            self.downscopedTo = downscopedTo
         }
     }
 
@@ -133,9 +130,9 @@ public struct Session: Sendable, Equatable {
     public var scope: String?
     /// The scopes that the session lost when a downscoped token was requested, sorted. A sign-in brings them back.
     public var lostScopes: [String] = []
-    /// A request for a downscoped token cost this session, or one before it, some of its scopes: the provider is not
-    /// asked for one again.
-    public var refusesDownscoping = false
+    /// The scope of the downscoped token that was requested last. The newest refresh token may cover no more than that,
+    /// until a refresh of the session's own token has shown its scopes; nil if that has been shown.
+    public var downscopedTo: String?
     /// The issuer, or the token endpoint's origin.
     public var issuer: String
     /// The only origin that the refresh token may be sent to.

@@ -13,7 +13,6 @@ struct TokenChoice: Sendable {
         if let held, held.satisfies(minValid: query.minValid ?? SessionManager.defaultMinValid, at: now) {
             return issued(held)
         }
-        if query.key.scopes != nil, session.refusesDownscoping { throw .downscopingRefused(account.name) }
         guard !session.isRefreshable else { return nil }
         if let held = enough { return issued(held) }
         if query.key != .own, let own = session.tokens[.own], own.isValid(at: now) {

@@ -19,9 +19,8 @@ enum SessionRecord {
         object["refresh_token"] = text(session.refreshToken)
         object["successor"] = text(session.unvalidated?.token)
         object["presented"] = text(session.unvalidated?.presented)
-        object["downscoped_to"] = session.unvalidated?.downscopedTo.map { .string($0) }
+        object["downscoped_to"] = session.downscopedTo.map { .string($0) }
         if !session.lostScopes.isEmpty { object["lost_scopes"] = .array(session.lostScopes.map { .string($0) }) }
-        if session.refusesDownscoping { object["refuses_downscoping"] = true }
         object["subject"] = session.subject.map { .string($0) }
         object["user"] = session.user.map { .object($0) }
         object["scope"] = session.scope.map { .string($0) }
@@ -129,9 +128,7 @@ enum SessionRecord {
         var session = Session(
             refreshToken: object["refresh_token"]?.string.map { Secret($0) },
             unvalidated: object["successor"]?.string.map { token in
-                Session.Unvalidated(
-                    Secret(token), presented: object["presented"]?.string.map { Secret($0) },
-                    downscopedTo: object["downscoped_to"]?.string)
+                Session.Unvalidated(Secret(token), presented: object["presented"]?.string.map { Secret($0) })
             },
             identity: object["identity"]?.object.flatMap { decodeIdentity($0, reader) },
             subject: object["subject"]?.string, user: object["user"]?.object, scope: object["scope"]?.string,
@@ -139,7 +136,7 @@ enum SessionRecord {
             end: reader.read(object["end"], lifetime: nil), rotation: rotation(object["rotates"]?.bool), tokens: tokens)
         session.attachments = attachments(in: object)
         session.lostScopes = object["lost_scopes"]?.array?.compactMap(\.string) ?? []
-        session.refusesDownscoping = object["refuses_downscoping"]?.bool == true
+        session.downscopedTo = object["downscoped_to"]?.string
         return session
     }
 
@@ -184,8 +181,7 @@ enum SessionRecord {
     private static let members: Set<String> = [
         "version", "issuer", "token_endpoint_origin", "signed_in_at", "refresh_token", "successor", "subject", "user",
         "scope", "boot_id", "rotates", "end", "identity", "tokens", "attachments", "ends_all", "ended", "word",
-        "message",
-        "presented", "downscoped_to", "lost_scopes", "refuses_downscoping",
+        "message", "presented", "downscoped_to", "lost_scopes",
     ]
 
     private static func decodeIdentity(_ object: JSONObject, _ reader: DeadlineReader) -> Session.Identity? {

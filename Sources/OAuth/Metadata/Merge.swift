@@ -37,6 +37,7 @@ extension ProviderMetadata {
         whole.idTokenSigningAlgorithms = idTokenSigningAlgorithms ?? other.idTokenSigningAlgorithms
         whole.userinfoSigningAlgorithms = userinfoSigningAlgorithms ?? other.userinfoSigningAlgorithms
         whole.scopesSupported = scopesSupported ?? other.scopesSupported
+        whole.grantTypes = grantTypes ?? other.grantTypes
         whole.supportsClientMetadataDocuments =
             supportsClientMetadataDocuments || other.supportsClientMetadataDocuments
         return whole

@@ -39,6 +39,8 @@ public struct ProviderMetadata: Sendable, Equatable {
     /// The algorithms of signed userinfo responses; nil if the metadata do not say.
     public internal(set) var userinfoSigningAlgorithms: [String]?
     public internal(set) var scopesSupported: [String]?
+    /// Nil if the metadata do not say.
+    public internal(set) var grantTypes: [String]?
     /// True if a client id may be the URL of a document that describes the client.
     public internal(set) var supportsClientMetadataDocuments = false
     /// Why members of the document are not usable, in words that begin with their names.
@@ -106,6 +108,7 @@ public struct ProviderMetadata: Sendable, Equatable {
         idTokenSigningAlgorithms = document.texts("id_token_signing_alg_values_supported")
         userinfoSigningAlgorithms = document.texts("userinfo_signing_alg_values_supported")
         scopesSupported = document.texts("scopes_supported")
+        grantTypes = document.texts("grant_types_supported")
         supportsClientMetadataDocuments = document.flag("client_id_metadata_document_supported")
         unusableMembers = document.unusable
     }

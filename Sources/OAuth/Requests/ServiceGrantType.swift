@@ -43,7 +43,7 @@ public enum ServiceGrantType: String, Sendable, Equatable, CaseIterable {
                 registration: registration, endpoint: endpoint)
         case (.tokenExchange, let assertion?):
             TokenRequest.tokenExchange(
-                subjectToken: assertion, type: subjectType, scope: scope, audience: audience, resource: resource,
+                subjectToken: assertion.text, type: subjectType, scope: scope, audience: audience, resource: resource,
                 registration: registration, endpoint: endpoint)
         case (_, nil): nil
         }

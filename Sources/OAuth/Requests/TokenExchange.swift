@@ -1,4 +1,5 @@
 public import HTTPMessages
+public import Secrets
 
 /// The token exchange grant (RFC 8693): a token of one security domain is exchanged for one of another.
 extension TokenRequest {
@@ -8,12 +9,12 @@ extension TokenRequest {
     /// Exchanges a token of the given type for an access token. The requested type is sent too, because without it some
     /// servers issue another type and others return an error.
     public static func tokenExchange(
-        subjectToken: Assertion, type: ExchangedTokenType, scope: [String]? = nil, audience: String? = nil,
+        subjectToken: Secret, type: ExchangedTokenType, scope: [String]? = nil, audience: String? = nil,
         resource: String? = nil, registration: ClientRegistration, endpoint: String
     ) -> HTTPRequest {
         var request = HTTPRequest.form(to: endpoint)
         request.appendParameter("grant_type", tokenExchangeGrant)
-        request.appendParameter("subject_token", subjectToken.text)
+        request.appendParameter("subject_token", subjectToken)
         request.appendParameter("subject_token_type", type.uri)
         request.appendParameter("requested_token_type", ExchangedTokenType.accessToken.uri)
         request.appendTarget(scope: scope, audience: audience, resource: resource)

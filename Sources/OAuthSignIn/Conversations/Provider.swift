@@ -3,6 +3,7 @@ internal import Cryptography
 internal import HTTPMessages
 internal import OAuth
 internal import Secrets
+internal import SessionVault
 internal import StrictJSON
 
 /// The requests to an account's provider. Each method is one exchange with a time limit. The value has no state of its
@@ -12,6 +13,7 @@ struct Provider: Sendable {
     let rules: OAuthAccount
     let http: any HTTPClient
     let directory: ProviderDirectory
+    let vault: any Vault
     let clock: BrokerClock
 
     /// Userinfo only adds claims to display, so a sign-in waits only briefly for it.

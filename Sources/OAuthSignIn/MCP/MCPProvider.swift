@@ -16,7 +16,7 @@ struct MCPProvider: SignInProvider {
         OAuthProvider(
             provider: Provider(
                 account: account, rules: account.oauth, http: tools.http, directory: tools.memory(),
-                clock: tools.clock))
+                vault: tools.vault, clock: tools.clock))
     }
 
     private func provider(at connection: MCPConnection) -> OAuthProvider {

@@ -45,16 +45,18 @@ extension Issuer {
             throw ErrorResponse("invalid_request", "requested_token_type is not that of an access token")
         }
         let subject: String
+        var whole: [String]?
         switch type {
         case accessToken:
             guard let grant = ledger.access(token, at: now) else {
                 throw ErrorResponse("invalid_request", "subject_token is no access token that is good now")
             }
             subject = grant.user.subject
+            if perturbations.take(.tokenWholeScope) { whole = grant.scopes }
         case Issuer.tokenType + "jwt": subject = try self.subject(of: token, at: now)
         default: throw ErrorResponse("invalid_request", "subject_token_type is not one that is traded here")
         }
-        return answer(parameters, client, subject: subject, at: now) {
+        return answer(parameters, client, subject: subject, whole: whole, at: now) {
             $0["issued_token_type"] = .string(accessToken)
         }
     }
@@ -96,11 +98,13 @@ extension Issuer {
     }
 
     /// A token without a refresh token: a client that can get this one can get the next.
+    ///
+    /// - Parameter whole: its scopes in place of the requested ones.
     private mutating func answer(
-        _ parameters: Parameters, _ client: SandboxClient, subject: String, at now: Int,
+        _ parameters: Parameters, _ client: SandboxClient, subject: String, whole: [String]? = nil, at now: Int,
         _ change: (inout JSONObject) -> Void = { _ in }
     ) -> ServerResponse {
-        let scopes = parameters["scope"]?.split(separator: " ").map(String.init) ?? []
+        let scopes = whole ?? parameters["scope"]?.split(separator: " ").map(String.init) ?? []
         let user = SandboxUser(name: subject)
         let family = ledger.open(
             Ledger.Family(

@@ -45,7 +45,9 @@ enum TokenVerb {
     /// Some providers give the whole scope whatever is requested, and say so.
     static func warn(of scope: String?, askedFor asked: String?) {
         guard let scope, let asked else { return }
-        let excess = Set(scope.split(separator: " ")).subtracting(asked.split(separator: " ")).sorted()
+        let permitted = asked.split(separator: " ").map(String.init)
+        let excess = Set(scope.split(separator: " ").map(String.init))
+            .filter { !TokenDownscoping.isCovered($0, by: permitted) }.sorted()
         guard !excess.isEmpty else { return }
         let scopes = Sanitizer.line(excess.joined(separator: " "), limit: 1_000)
         Output.note("Warning: the provider gave a token with more scope than was requested: \(scopes).")
@@ -56,7 +58,16 @@ enum TokenVerb {
         let answer = try session(options)
         warn(of: answer["scope"]?.string, askedFor: options.request.scope)
         warn(ofValidity: answer["expires_in"]?.integer, askedFor: options.request.minValid)
+        warn(ofLost: answer["lost_scope"]?.string, answer["account"]?.string)
         return answer
+    }
+
+    /// The provider took scopes away from the session when the downscoped token was requested.
+    private static func warn(ofLost scope: String?, _ account: String?) {
+        guard let scope, let account else { return }
+        Output.note(
+            "Warning: the session of \(account) lost the scope \(Sanitizer.line(scope, limit: 1_000)): its provider takes "
+                + "scopes away when a token with fewer scopes is requested. Run: ringback login \(account)")
     }
 
     /// A token never lasts longer than its provider lets it.

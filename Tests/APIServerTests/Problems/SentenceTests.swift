@@ -274,6 +274,12 @@ import Testing
             Reason.session(.lostScopes(Self.work, ["a", "b"])).sentence
                 == "The session of work lost scopes when a token with fewer scopes was requested: a b. Sign in again to "
                 + "get them back. Ringback does not request such tokens of this provider any more.")
+        #expect(
+            Reason.session(.mayLoseScopes(Self.work, exchange: "access_denied")).sentence
+                == "It is not known whether the session of work keeps its scopes at the provider when a token with fewer "
+                + "scopes is requested. A restricted socket does not risk them. The provider refused to exchange a token "
+                + "instead (access_denied). Request a token with fewer scopes once without the restricted socket: its "
+                + "result is remembered.")
     }
 
     @Test func `a second reason follows the first one with one full stop between them`() {

@@ -32,7 +32,7 @@ import Testing
                 "store refresh-2 > refresh-3 > refresh-4", "store refresh-4",
             ])
         let session = try await session(house)
-        #expect(session.lostScopes.isEmpty && !session.refusesDownscoping && session.unvalidated?.downscopedTo == nil)
+        #expect(session.lostScopes.isEmpty && session.downscopedTo == nil)
         // The downscoped token is kept, and the session's own is of the whole scope.
         #expect(try await house.broker.session(House.name, downscoped).token.value == token.value)
         #expect(try await house.token() == "access-4")
@@ -48,7 +48,7 @@ import Testing
         house.provider.script(.token, .setting("refresh_token", "smaller"), .status(503))
         _ = try await house.broker.session(House.name, downscoped)
         #expect(try await session(house).refreshTokens.map { $0.revealed() } == ["smaller", "refresh-2"])
-        #expect(try await session(house).unvalidated?.downscopedTo == "email")
+        #expect(try await session(house).downscopedTo == "email")
         house.clock.advance(by: 600)
         house.provider.script(.token, .invalidGrant)
         _ = await house.broker.sessionManager.runDueTasks()
@@ -79,7 +79,7 @@ import Testing
         _ = try await house.broker.session(House.name, downscoped)
         #expect(refreshes(house) == ["refresh-2 email", "refresh-3 email openid", "refresh-3 -"])
         let session = try await session(house)
-        #expect(session.lostScopes == ["openid"] && session.refusesDownscoping)
+        #expect(session.lostScopes == ["openid"])
         #expect(session.scope == "email" && session.refreshTokens.map { $0.revealed() } == ["refresh-4"])
         let view = try await house.view
         #expect(view.lostScopes == ["openid"] && view.notice == .session(.lostScopes(House.name, ["openid"])))
@@ -97,6 +97,95 @@ import Testing
         #expect(healed.lostScopes.isEmpty && healed.notice == nil)
         guard case .methodUnsupported = await house.failure(downscoped) else { throw Unexpected() }
         #expect(refreshes(house).count == before)
+    }
+
+    @Test func `that shrank the session is not risked again by another account, after a sign-out or a restart`()
+        async throws
+    {
+        let house = try await House()
+        house.provider.behave { $0.downscopesRefreshTokens = true }
+        let other = House.named("other")
+        await house.broker.configure([House.account(), House.account(other)])
+        try await house.signIn()
+        try await house.signIn(other)
+        _ = try await house.broker.session(House.name, downscoped)
+        #expect(try await house.view.lostScopes == ["openid"])
+        let before = refreshes(house).count
+        await #expect(throws: BrokerError.methodUnsupported(.session(.losesScopes(other)))) {
+            try await house.broker.session(other, downscoped)
+        }
+        _ = try await house.broker.signOut(House.name, endingAll: false)
+        try await house.broker.lockVault()
+        try await house.broker.unlockVault(passphrase: nil)
+        try await house.signIn()
+        #expect(await house.failure(downscoped) == .methodUnsupported(.session(.losesScopes(House.name))))
+        #expect(refreshes(house).count == before)
+    }
+
+    @Test(arguments: [true, false])
+    func `is not requested for an exposed socket before the provider is known to keep the scope`(rotates: Bool)
+        async throws
+    {
+        let house = try await House()
+        house.provider.behave { $0.rotates = rotates }
+        try await house.signIn()
+        var exposed = downscoped
+        exposed.allowance = Allowance()
+        #expect(
+            await house.failure(exposed)
+                == .methodUnsupported(.session(.mayLoseScopes(House.name, exchange: nil))))
+        #expect(refreshes(house).isEmpty)
+        _ = try await house.broker.session(House.name, downscoped)
+        exposed.key = TokenKey(scopes: ["openid"])
+        #expect(try await house.broker.session(House.name, exposed).token.scope == "openid")
+    }
+
+    @Test func `is not needed where a token for an exposed socket is exchanged`() async throws {
+        let house = try await House()
+        house.provider.behave {
+            $0.downscopesRefreshTokens = true
+            $0.metadata["grant_types_supported"] = ["urn:ietf:params:oauth:grant-type:token-exchange"]
+        }
+        try await house.signIn()
+        var exposed = downscoped
+        exposed.allowance = Allowance()
+        #expect(try await house.broker.session(House.name, exposed).token.scope == "email")
+        let exchange = try #require(house.provider.requests.last { $0.endpoint == .token }).form
+        #expect(exchange["subject_token"] == "access-2" && exchange["scope"] == "email")
+        // An expired token is refreshed before it is exchanged.
+        house.clock.advance(by: 4_000)
+        exposed.key = TokenKey(scopes: ["openid"])
+        #expect(try await house.broker.session(House.name, exposed).token.scope == "openid")
+        #expect(refreshes(house) == ["refresh-2 -"])
+        // More than the session has is not to be had by an exchange.
+        exposed.key = TokenKey(scopes: ["admin"])
+        guard case .methodUnsupported? = await house.failure(exposed) else { throw Unexpected() }
+        // A refusal of the exchange does not lead to a refresh.
+        exposed.key = TokenKey(scopes: ["email"])
+        house.clock.advance(by: 4_000)
+        _ = try await house.token()
+        house.provider.script(.token, .status(400, #"{"error":"unauthorized_client"}"#))
+        #expect(
+            await house.failure(exposed)
+                == .methodUnsupported(.session(.mayLoseScopes(House.name, exchange: "unauthorized_client"))))
+        #expect(try await house.view.error == nil)
+    }
+
+    @Test func `need not come with it for the session to shrink: the next refresh shows it, and it is told`()
+        async throws
+    {
+        let house = try await House()
+        house.provider.behave {
+            $0.rotates = false
+            $0.downscopesRefreshTokens = true
+        }
+        try await house.signIn()
+        _ = try await house.broker.session(House.name, downscoped)
+        house.clock.advance(by: 3_600)
+        _ = try await house.token()
+        #expect(refreshes(house) == ["refresh-2 email", "refresh-2 -"])
+        #expect(try await house.view.lostScopes == ["openid"])
+        #expect(await house.failure(downscoped) == .methodUnsupported(.session(.losesScopes(House.name))))
     }
 
     @Test func `is found to be smaller after a restart, too`() async throws {

@@ -22,6 +22,10 @@ import Testing
             try await stage.signIn()
             let downscoped = try await stage.ringback("token", "work", "--scope", "email")
             #expect(downscoped.status == 0, "\(downscoped)")
+            #expect(downscoped.err.contains("lost the scope openid profile"), "\(downscoped)")
+            #expect(downscoped.err.contains("ringback login work"), "\(downscoped)")
+            let printed = try await stage.ringback("token", "work", "--scope", "email", "--format", "json")
+            #expect(try JSON(parsing: Array(printed.out.utf8))["lost_scope"] == "openid profile", "\(printed)")
             #expect(try await scopes(stage) == ["email", "email offline_access openid profile", nil])
             for isRestarted in [false, true] {
                 if isRestarted {
@@ -52,6 +56,12 @@ import Testing
             #expect(try await stage.account()["lost_scope"] == nil)
             #expect(try await stage.ringback("session", "work").out.contains("openid"))
             #expect(try await stage.ringback("token", "work", "--scope", "profile").status == 1)
+            // A restricted socket exchanges a token instead.
+            let exposed = try await stage.run("ringback", ["expose", "ci", "--account", "work", "--scope", "profile"])
+            let exchanged = try await stage.run(
+                "ringback", ["token", "work"], environment: ["RINGBACK_SOCK": exposed.out.filter { $0 != "\n" }])
+            #expect(exchanged.status == 0, "\(exchanged)")
+            #expect(try await stage.account()["lost_scope"] == nil)
         }
     }
 

@@ -87,7 +87,8 @@ import Testing
         account.oauth.clientAuthentication = authentication
         let directory = ProviderDirectory(http: house.network, work: house.work, clock: house.clock.clock)
         let provider = Provider(
-            account: account, rules: account.oauth, http: house.network, directory: directory, clock: house.clock.clock)
+            account: account, rules: account.oauth, http: house.network, directory: directory,
+            vault: house.vault, clock: house.clock.clock)
         do throws(BrokerError) {
             return .success(try await provider.registration(try await provider.metadata()))
         } catch {

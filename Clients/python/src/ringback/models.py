@@ -17,6 +17,7 @@ class Session(TypedDict, total=False):
     aal: str
     next_aal: str
     provider_token: str
+    lost_scope: str
     profile: dict[str, Any]
     profile_status: str
     migration: dict[str, str]

@@ -19,10 +19,10 @@ struct Refresh: Sendable {
     private func run(
         by manager: isolated SessionManager, changesLeft: Int
     ) async -> Result<Void, BrokerError> {
-        if key != .own, manager.lane(id)?.state.visible?.unvalidated?.downscopedTo != nil {
-            // The newest refresh token may be for fewer scopes only. The session's own token is refreshed first to find
-            // out.
-            if case .failure(let error) = await refreshOwn(by: manager) { return .failure(error) }
+        if key != .own, let session = manager.lane(id)?.state.visible, needsOwnFirst(session, manager.clock),
+            case .failure(let error) = await refreshOwn(by: manager)
+        {
+            return .failure(error)
         }
         let name = id.account
         guard let lane = manager.lane(id), let session = lane.state.visible else {
@@ -51,18 +51,27 @@ struct Refresh: Sendable {
         manager.record(.refreshStarted(name, reason: reason))
         let result: Result<Void, BrokerError>
         do throws(BrokerError) {
-            var renewed = try await turn.present(tokens, renewal, of: session, by: manager)
+            var asking = session
+            asking.downscopedTo = renewal.downscopesTo ?? session.downscopedTo
+            var renewed = try await turn.present(tokens, renewal, of: asking, by: manager)
             renewed.dropTokens(at: manager.clock.bootInstant, butFor: key)
             result = await turn.serve(renewed, by: manager)
         } catch {
             return .failure(await failed(error, renewal.meaning(error), lane, by: manager))
         }
-        // A refresh token that came with a downscoped token may be of that scope. It is presented for the whole scope
-        // at once.
-        if key != .own, manager.lane(id)?.state.visible?.unvalidated?.downscopedTo != nil {
+        // A new refresh token may cover no more than the downscoped token. It is presented for the whole scope at once.
+        if key != .own, let session = manager.lane(id)?.state.visible, session.mayHoldDownscopedToken {
             _ = await refreshOwn(by: manager)
         }
         return result
+    }
+
+    /// True if the session's own token has to be refreshed before a downscoped one is requested: to see whether the
+    /// newest refresh token still has the whole scope, or because the own token would be exchanged and has expired.
+    private func needsOwnFirst(_ session: Session, _ clock: BrokerClock) -> Bool {
+        if session.mayHoldDownscopedToken { return true }
+        guard reason == .exposed, !session.refreshTokens.isEmpty else { return false }
+        return session.tokens[.own]?.isValid(at: clock.bootInstant) != true
     }
 
     private func refreshOwn(by manager: isolated SessionManager) async -> Result<Void, BrokerError> {
