@@ -75,6 +75,7 @@ public final class RecordKeeper: Sendable {
             write("scopes_lost", account) { $0["scope"] = .string(RecordKeeper.bounded(scopes.joined(separator: " "))) }
         case .revocationPostponed(let account, let error): write("revocation_postponed", account, error)
         case .revocationDelivered(let account): write("revocation_delivered", account)
+        case .revocationNotOffered(let account): write("revocation_not_offered", account)
         case .revocationAbandoned(let account): write("revocation_abandoned", account)
         case .vaultOpened(let source): write("vault_unlocked", nil) { $0["key_source"] = .string(source.word) }
         case .vaultLocked: write("vault_locked", nil)

@@ -152,20 +152,17 @@ public struct Broker: Sendable {
     /// An earlier sign-out of the account of which the provider has not been told is told now, too.
     public func signOut(_ name: AccountName, endingAll: Bool = false) async throws(BrokerError) -> SignedOut {
         // The provider is told even if the caller disconnects while this waits for a refresh.
-        let closing = work.attempt { () throws(BrokerError) -> (hadSession: Bool, delivery: Promise<Void>) in
+        let ending = work.attempt { () throws(BrokerError) -> (Closing, RevocationDelivery) in
             await flowRegistry.endChange(of: name)
             let closing = try await sessionManager.close(name, endingAll: endingAll)
-            let delivery = work.start {
-                if let closed = closing.closed { await revocations.deliver(closed) }
-                await revocations.retry(name, besides: closing.closed?.retirement)
-            }
-            return (closing.hadSession, delivery)
+            return (closing, RevocationDelivery(of: closing, name, by: revocations, in: work))
         }
-        let (hadSession, delivery) = try await closing.get()
-        _ = await delivery.wait(atMost: Broker.revocationWait)
+        let (closing, delivery) = try await ending.get()
+        let outcome = await delivery.outcome(atMost: Broker.revocationWait)
         return SignedOut(
-            account: try await account(name), hadSession: hadSession,
-            isRevocationPending: await revocations.counts()[name] != nil)
+            account: try await account(name), hadSession: closing.hadSession,
+            isRevocationPending: await revocations.counts()[name] != nil, revocation: outcome,
+            leftover: outcome == .revoked ? nil : closing.closed.map { SignedOut.Leftover($0.session, by: clock) })
     }
 
     /// Forgets which users have signed in to an account that is to be removed.

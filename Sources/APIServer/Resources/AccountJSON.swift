@@ -23,6 +23,7 @@ extension AccountView {
         object["expires_at"] = expiresAt.map { .integer($0.seconds) }
         object["flow"] = flow.map { ["id": .string($0.id), "method": .string($0.method.rawValue)] }
         if !lostScopes.isEmpty { object["lost_scope"] = .string(lostScopes.joined(separator: " ")) }
+        object["revocation"] = revocation.map { .string($0.word) }
         object["notice"] = notice.map { .string($0.sentence) }
         object["error"] = error.map { Problem($0, language: language).json }
         return .object(object)
@@ -42,7 +43,21 @@ extension Component {
         .optional("expires_at", .integer),
         .optional("flow", .object([.required("id", .string), .required("method", .string)])),
         .optional("error", .component(.problem)), .optional("notice", .string), .optional("lost_scope", .string),
+        .optional(
+            "revocation", .words(["revoked", "not_offered", "pending", "refused"]),
+            "pending or refused: the provider has not revoked a session that was signed out"),
     ]
+}
+
+extension RevocationState {
+    var word: String {
+        switch self {
+        case .revoked: "revoked"
+        case .notOffered: "not_offered"
+        case .pending: "pending"
+        case .refused: "refused"
+        }
+    }
 }
 
 extension Schema {

@@ -101,7 +101,8 @@ struct DiagnosticsResource: Resource {
             for name in names {
                 group.addTask {
                     let provider = (try? await Diagnostics(of: broker).findings(of: name)) ?? []
-                    return (name, provider + [await sessionFinding(name)].compactMap { $0 })
+                    let session = [await sessionFinding(name), await revocationFinding(name)].compactMap { $0 }
+                    return (name, provider + session)
                 }
             }
             for await (name, findings) in group { found[name] = findings }
@@ -126,6 +127,23 @@ struct DiagnosticsResource: Resource {
         return Finding(
             .session, .warning, .stated(problem.detail ?? problem.title),
             problem.recovery == Recovery.signIn.rawValue ? .signInNeeded : nil)
+    }
+
+    /// A session that was signed out here and may still be valid at the provider.
+    private func revocationFinding(_ name: AccountName) async -> Finding? {
+        switch (try? await broker.account(name))?.revocation {
+        case .pending:
+            let text = "The provider has not revoked a session that was signed out. It is asked again."
+            return Finding(.session, .warning, .stated(text))
+        case .refused(let error):
+            let problem = Problem(error, language: .english)
+            return Finding(
+                .session, .warning,
+                .stated(
+                    "The provider refused to revoke a session that was signed out; its tokens may be valid until they "
+                        + "expire. " + (problem.detail ?? problem.title)))
+        case .revoked, .notOffered, nil: return nil
+        }
     }
 
     private static func finding(_ closed: ClosedSocket) -> Finding {

@@ -181,6 +181,13 @@ struct SessionResource: Resource {
         var object = outcome.account.json(in: call.language).object ?? JSONObject()
         object["had_session"] = .bool(outcome.hadSession)
         object["revocation_pending"] = outcome.isRevocationPending ? true : nil
+        if let revocation = outcome.revocation {
+            object["revocation"] = .string(revocation.word)
+            if case .refused(let error) = revocation {
+                object["revocation_error"] = Problem(error, language: call.language).json
+            }
+        }
+        object["still_valid"] = outcome.leftover.map(SessionResource.stillValid)
         if forgets { try await call.ask { () throws(BrokerError) in try await broker.forgetUsers(of: name) } }
         object.members += try await endSession(call, ending, name)
         return ServerResponse(json: .object(object))
@@ -188,6 +195,21 @@ struct SessionResource: Resource {
 }
 
 extension SessionResource {
+    /// What stays valid at the provider after a sign-out that it was not told, or that it refused.
+    private static func stillValid(_ leftover: SignedOut.Leftover) -> JSON {
+        var object = JSONObject([
+            .init("access_token", .bool(leftover.hasAccessToken)),
+            .init("refresh_token", .bool(leftover.hasRefreshToken)),
+        ])
+        if leftover.hasAccessToken {
+            object["access_token_expires_at"] = leftover.accessTokenExpiry.map { .integer($0.seconds) }
+        }
+        if leftover.hasRefreshToken {
+            object["refresh_token_expires_at"] = leftover.refreshTokenExpiry.map { .integer($0.seconds) }
+        }
+        return .object(object)
+    }
+
     private static let issuer: [Member] = [.required("issuer", .string, "Whose token")]
     private static let parameters: [Member] = [
         .optional("min_valid", .integer, "Seconds that the token must still be valid; default 60"),

@@ -18,6 +18,13 @@ extension Component {
         .optional("had_session", .boolean, "False if there was nothing to sign out of; not with scope=others"),
         .optional(
             "revocation_pending", .boolean, "true if the provider has not been told of this sign-out or an earlier one"),
+        .optional("revocation_error", .component(.problem)),
+        .optional(
+            "still_valid",
+            .object([
+                .required("access_token", .boolean), .optional("access_token_expires_at", .integer),
+                .required("refresh_token", .boolean), .optional("refresh_token_expires_at", .integer),
+            ]), "What the provider has not revoked"),
         .optional("end_session_url", .string, "To be shown to the user"),
         .optional("end_session_open_url", .string, "For a program to open, once and within a minute"),
         .optional("end_session_open_url_error", .component(.problem)),

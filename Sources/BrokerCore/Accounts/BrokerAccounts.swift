@@ -3,13 +3,14 @@ extension Broker {
     /// Every account, sorted by name.
     public func accounts() async -> [AccountView] {
         for name in await sessionManager.namesWithUnusableSetting { await lookAgain(name) }
-        return await sessionManager.views(with: await flowRegistry.pending())
+        return await sessionManager.views(with: await flowRegistry.pending(), await revocations.undelivered())
     }
 
     /// One account. A problem with a file of its settings is not shown any more once the file can be used.
     public func account(_ name: AccountName) async throws(BrokerError) -> AccountView {
         await lookAgain(name)
-        return try await sessionManager.view(name, flow: await flowRegistry.pending(name))
+        let revocation = await revocations.undelivered()[name]
+        return try await sessionManager.view(name, flow: await flowRegistry.pending(name), revocation)
     }
 
     /// Checks a setting again that could not be used. If it can be used now, the account's problem is cleared.

@@ -174,7 +174,11 @@ public struct SealedSessions: Sendable {
             await broker.revocations.drop(retirement)
             try await BrokerError.mapping { () throws(VaultError) in try await broker.vault.discard(retirement) }
         }
-        broker.record(revocation == .revoked ? .revocationDelivered(name) : .revocationAbandoned(name))
+        switch revocation {
+        case .revoked: broker.record(.revocationDelivered(name))
+        case .notOffered: broker.record(.revocationNotOffered(name))
+        default: broker.record(.revocationAbandoned(name))
+        }
         return RemovedSession(session: entry.shown, revocation: revocation, error: error)
     }
 

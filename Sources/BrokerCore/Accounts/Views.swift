@@ -33,6 +33,9 @@ public struct AccountView: Sendable {
     /// A note for the user about a session that works, such as that it has no refresh token, and what to do. One or two
     /// sentences.
     public let notice: Reason?
+    /// A session that was signed out and that the provider has not revoked: ``RevocationState/pending`` or
+    /// ``RevocationState/refused(_:)``.
+    public let revocation: RevocationState?
 }
 
 /// Which token of a session a caller requests.
@@ -65,7 +68,10 @@ public struct SessionQuery: Sendable {
 
 extension AccountView {
     /// - Parameter lockError: why no session can be read, if the vault is locked.
-    init(_ lane: SessionManager.Lane, lockError: BrokerError?, flow: FlowView?, by clock: BrokerClock) {
+    init(
+        _ lane: SessionManager.Lane, lockError: BrokerError?, flow: FlowView?, _ revocation: RevocationState?,
+        by clock: BrokerClock
+    ) {
         let account = lane.account
         let shown = account.kind.needsSignIn ? lane.state.visible : lane.state.session
         let session = lockError == nil ? shown : nil
@@ -84,7 +90,8 @@ extension AccountView {
             shown: session.flatMap { account.kind.shown(of: $0) }, kind: account.kind, flow: flow,
             error: lane.state.error(of: account.name) ?? lockError
                 ?? (ranOut ? .sessionRanOut(account.name, advice: account.renewalAdvice) : nil),
-            lostScopes: session?.lostScopes ?? [], notice: session.flatMap { AccountView.notice(of: $0, account) })
+            lostScopes: session?.lostScopes ?? [], notice: session.flatMap { AccountView.notice(of: $0, account) },
+            revocation: revocation)
     }
 
     /// If scopes were lost, the notice is about them. Otherwise it says that a session without a refresh token ends
@@ -98,15 +105,21 @@ extension AccountView {
 
 extension SessionManager {
     /// The account as it is.
-    func view(_ name: AccountName, flow: FlowView?) throws(BrokerError) -> AccountView {
+    func view(
+        _ name: AccountName, flow: FlowView?, _ revocation: RevocationState? = nil
+    ) throws(BrokerError) -> AccountView {
         guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
-        return AccountView(lane, lockError: lockError, flow: flow, by: clock)
+        return AccountView(lane, lockError: lockError, flow: flow, revocation, by: clock)
     }
 
     /// Every account as it is, sorted by name.
-    func views(with flows: [AccountName: FlowView]) -> [AccountView] {
+    func views(
+        with flows: [AccountName: FlowView], _ revocations: [AccountName: RevocationState] = [:]
+    ) -> [AccountView] {
         names.compactMap { name in
-            lanes[name].map { AccountView($0, lockError: lockError, flow: flows[name], by: clock) }
+            lanes[name].map {
+                AccountView($0, lockError: lockError, flow: flows[name], revocations[name], by: clock)
+            }
         }
     }
 

@@ -68,6 +68,8 @@ public enum BrokerFact: Sendable {
     /// A revocation could not be sent to the provider. It is tried again.
     case revocationPostponed(AccountName, BrokerError)
     case revocationDelivered(AccountName)
+    /// The provider has no endpoint for revocations: the session's tokens stay valid until they expire.
+    case revocationNotOffered(AccountName)
     /// A revocation is not tried again: the provider sent too many error responses, or nothing of the session may be
     /// kept.
     case revocationAbandoned(AccountName)

@@ -7,6 +7,8 @@ actor Revocations {
         let account: AccountName
         var closed: Closed
         var failures = 0
+        /// Of the last attempt.
+        var error: BrokerError?
         /// How many error responses the provider has sent.
         var refusals = 0
         var dueAt = BootInstant(milliseconds: 0)
@@ -16,6 +18,8 @@ actor Revocations {
     }
 
     private(set) var entries: [String: Entry] = [:]
+    /// The last error of revocations that are not tried again.
+    private var abandoned: [AccountName: BrokerError] = [:]
     /// The revocations that this run of the daemon has finished. The vault may be slow to delete their entries.
     private var heard: Set<String> = []
     private var unsealedCount = 0
@@ -44,6 +48,19 @@ actor Revocations {
         entries.values.reduce(into: [:]) { $0[$1.account, default: 0] += 1 }
     }
 
+    /// Revocations that are still to be sent, or that the provider has refused, by account.
+    func undelivered() -> [AccountName: RevocationState] {
+        var outcomes: [AccountName: RevocationState] = abandoned.mapValues { .refused($0) }
+        for entry in entries.values {
+            if let error = entry.error, error.refusesRevocation {
+                outcomes[entry.account] = .refused(error)
+            } else if outcomes[entry.account] == nil {
+                outcomes[entry.account] = .pending
+            }
+        }
+        return outcomes
+    }
+
     /// Accounts were added or removed: the vault may keep revocations of an account that is back.
     func lookAgain() { hasLoaded = false }
 
@@ -54,14 +71,16 @@ actor Revocations {
     }
 
     /// Tells the provider of a sign-out. If that fails, it is tried again later.
-    func deliver(_ closed: Closed) async {
+    @discardableResult
+    func deliver(_ closed: Closed) async -> RevocationState {
         if closed.retirement == nil { unsealedCount += 1 }
         let id = closed.retirement ?? "unsealed \(unsealedCount)"
         // The search for what is due may have found it in the vault first.
-        guard !heard.contains(id), entries[id]?.isRunning != true else { return }
+        guard !heard.contains(id) else { return .revoked }
+        guard entries[id]?.isRunning != true else { return .pending }
         entries[id] = Entry(
             account: closed.account.name, closed: closed, isRunning: true, isUnsealed: closed.retirement == nil)
-        await tell(id, closed)
+        return await tell(id, closed)
     }
 
     /// Tells the providers of sessions that others replaced.
@@ -73,24 +92,27 @@ actor Revocations {
     func tellOnce(_ closed: Closed) async {
         let provider = closed.account.provider(with: tools)
         do throws(BrokerError) {
-            if try await provider.revoke(closed.session, endingAll: closed.endsAll) {
-                record(.revocationDelivered(closed.account.name))
-            }
+            let isOffered = try await provider.revoke(closed.session, endingAll: closed.endsAll)
+            record(isOffered ? .revocationDelivered(closed.account.name) : .revocationNotOffered(closed.account.name))
         } catch {
             record(.revocationAbandoned(closed.account.name))
         }
     }
 
-    private func tell(_ id: String, _ closed: Closed) async {
-        let provider = closed.account.provider(with: tools)
+    @discardableResult
+    private func tell(_ id: String, _ closed: Closed) async -> RevocationState {
+        let (provider, name) = (closed.account.provider(with: tools), closed.account.name)
+        let isOffered: Bool
         do throws(BrokerError) {
-            if try await provider.revoke(closed.session, endingAll: closed.endsAll) {
-                record(.revocationDelivered(closed.account.name))
-            }
+            isOffered = try await provider.revoke(closed.session, endingAll: closed.endsAll)
         } catch {
-            return postpone(await sealed(id), closed.account.name, error)
+            postpone(await sealed(id), name, error)
+            return error.refusesRevocation ? .refused(error) : .pending
         }
+        record(isOffered ? .revocationDelivered(name) : .revocationNotOffered(name))
+        abandoned[name] = nil
         await finish(id)
+        return isOffered ? .revoked : .notOffered
     }
 
     /// Stores an ended session in the vault if that was not possible when it ended, unless the session must not be
@@ -111,6 +133,7 @@ actor Revocations {
         guard var entry = entries[id] else { return }
         entry.isRunning = false
         entry.failures += 1
+        entry.error = error
         if error.refusesRevocation { entry.refusals += 1 }
         let half = min(Revocations.shortest * (1 << min(entry.failures - 1, 10)), Revocations.longest) / 2
         entry.dueAt = clock.bootInstant + half + half * Double.random(in: 0...1)
@@ -168,6 +191,7 @@ actor Revocations {
         }
         if entry.refusals >= Revocations.patience {
             record(.revocationAbandoned(entry.account))
+            abandoned[entry.account] = entry.error
             await finish(id)
             return nil
         }

@@ -147,7 +147,7 @@ struct Provider: Sendable {
     }
 
     /// Revokes the session at the provider: its refresh tokens, newest first, then its access tokens. False if the
-    /// provider has no revocation endpoint.
+    /// provider has no revocation endpoint, or does not support such tokens there.
     func revoke(_ session: Session) async throws(BrokerError) -> Bool {
         let metadata = try await metadata()
         guard let endpoint = metadata.revocationEndpoint else { return false }
@@ -163,6 +163,7 @@ struct Provider: Sendable {
         let told = session.tokens.filter { $0.key == .own || session.isConfigured }
         tokens += told.values.map { ($0.value, .accessToken) }
         var failure: BrokerError?
+        var isRevoked = true
         for (token, hint) in tokens {
             // If revoking one token fails, the others are still revoked.
             do throws(BrokerError) {
@@ -172,18 +173,21 @@ struct Provider: Sendable {
                     request.limits.timeout = Provider.revocationTimeout
                     return request
                 }
-                try check(revocation: response, from: endpoint)
+                // Without its refresh token a session ends with its access token.
+                if try outcome(response, from: endpoint) == .unsupported, hint == tokens.first?.1 { isRevoked = false }
             } catch {
                 failure = failure ?? error.unquoting(token, registration.secret)
             }
         }
         if let failure { throw failure }
-        return true
+        return isRevoked
     }
 
-    private func check(revocation response: HTTPResponse, from endpoint: String) throws(BrokerError) {
+    private func outcome(
+        _ response: HTTPResponse, from endpoint: String
+    ) throws(BrokerError) -> RevocationOutcome {
         do throws(OAuthError) {
-            _ = try RevocationOutcome(parsing: response)
+            return try RevocationOutcome(parsing: response)
         } catch {
             throw BrokerError(error, host: HTTPRequest(url: endpoint).host)
         }

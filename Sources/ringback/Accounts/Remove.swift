@@ -203,7 +203,9 @@ struct AccountRemove: ParsableCommand {
     private func signOut(_ calls: BrokerCalls) throws(RingbackError) -> Bool {
         do throws(RingbackError) {
             let answer = try calls.call(.signOut, [name], query: [("forget", "true")])
-            guard answer["revocation_pending"]?.bool == true else { return false }
+            guard answer["revocation_pending"]?.bool == true else {
+                return answer["revocation"]?.string == "not_offered"
+            }
         } catch {
             switch error.kind {
             // The daemon has not read the account yet, so it holds no session of it.

@@ -41,7 +41,13 @@ struct ShowAccounts: ParsableCommand {
 
     /// What the user should know of a session that works. Lost scopes are short here: each account is one line.
     static func notice(_ document: JSON, _ account: Account) -> String? {
-        guard let scope = document["lost_scope"]?.string else { return document["notice"]?.string }
+        guard let scope = document["lost_scope"]?.string else {
+            switch document["revocation"]?.string {
+            case "pending": return "The provider has not revoked a session that was signed out; it is asked again."
+            case "refused": return "The provider refused to revoke a session that was signed out."
+            default: return document["notice"]?.string
+            }
+        }
         return "The session lost the scope \(scope). Run: \(shown: "ringback login \(account.name)")"
     }
 

@@ -2,6 +2,7 @@ import ArgumentParser
 import RingbackAPI
 import RingbackClient
 import StrictJSON
+import Terminal
 
 struct Logout: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -63,6 +64,7 @@ struct Logout: ParsableCommand {
                     case _ where answer["had_session"] == false: Output.note("\(name) was not signed in.")
                     default: Output.line("Signed out of \(name)")
                     }
+                    if let text = Logout.leftover(answer, name) { Output.note(text) }
                 }
                 if wantsPage { EndSessionPage(answer, opensBrowser: !noBrowser && !json.isWanted).show(json.isWanted) }
             } catch {
@@ -81,6 +83,27 @@ struct Logout: ParsableCommand {
             Output.note("No account is signed in.")
         }
         if worst != 0 { throw ExitCode(worst) }
+    }
+
+    /// What the provider has not revoked, and until when it is valid; nil if nothing is left.
+    static func leftover(_ answer: JSON, _ name: String) -> String? {
+        let cause: String
+        switch answer["revocation"]?.string {
+        case "not_offered": cause = "The provider of \(name) offers no revocation."
+        case "refused":
+            let reason =
+                answer["revocation_error"]?["detail"]?.string.map { ": \(Sanitizer.line($0, limit: 600))" } ?? "."
+            cause = "The provider of \(name) refused to revoke the session\(reason)"
+        case "pending": cause = "The provider of \(name) has not revoked the session yet. It is asked again."
+        default: return nil
+        }
+        guard let left = answer["still_valid"] else { return cause }
+        let tokens = ["access", "refresh"].compactMap { kind -> String? in
+            guard left["\(kind)_token"]?.bool == true else { return nil }
+            let end = left["\(kind)_token_expires_at"]?.integer.map { "until \(TimeText.dateAndTime($0))" }
+            return "the \(kind) token \(end ?? "until the provider ends it")"
+        }
+        return tokens.isEmpty ? cause : "\(cause) Still valid there: \(tokens.joined(separator: ", "))."
     }
 
     private var wantsPage: Bool { browser || noBrowser }

@@ -87,6 +87,47 @@ import Testing
         #expect(await pending(house.broker) == 0)
     }
 
+    @Test func `a sign-out says what the provider did with the revocation, and what stays valid there`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        let revoked = try await house.broker.signOut(House.name)
+        #expect(revoked.revocation == .revoked && revoked.leftover == nil)
+        #expect(try await house.broker.signOut(House.name).revocation == nil)
+
+        try await house.signIn()
+        for _ in 0..<4 { house.provider.script(.revocation, .status(400, #"{"error":"invalid_client"}"#)) }
+        let refused = try await house.broker.signOut(House.name)
+        let error = BrokerError.provider(.refused(code: "invalid_client", message: nil))
+        #expect(refused.revocation == .refused(error) && refused.account.revocation == .refused(error))
+        #expect(refused.leftover?.hasRefreshToken == true && refused.leftover?.refreshTokenExpiry == nil)
+        #expect(refused.leftover?.accessTokenExpiry?.seconds == house.clock.now + 3_600)
+
+        mend(house)
+        await deliver(house, house.broker, for: 60)
+        #expect(try await house.view.revocation == nil)
+        try await house.signIn()
+        cut(house, 4)
+        let pending = try await house.broker.signOut(House.name)
+        #expect(pending.revocation == .pending && pending.account.revocation == .pending)
+    }
+
+    @Test(arguments: [true, false])
+    func `a sign-out at a provider without revocation says so once, and leaves nothing to do`(hasEndpoint: Bool)
+        async throws
+    {
+        let house = try await House()
+        if hasEndpoint {
+            house.provider.script(.revocation, .status(400, #"{"error":"unsupported_token_type"}"#))
+        } else {
+            house.provider.behave { $0.metadata["revocation_endpoint"] = .some(nil) }
+        }
+        try await house.signIn()
+        let ended = try await house.broker.signOut(House.name)
+        #expect(ended.revocation == .notOffered && ended.leftover?.hasAccessToken == true)
+        #expect(!ended.isRevocationPending && ended.account.revocation == nil)
+        #expect(house.facts.names.contains("revocationNotOffered"))
+    }
+
     @Test func `a provider that says no again and again is left alone at last`() async throws {
         let house = try await House()
         try await house.signIn()
@@ -97,6 +138,7 @@ import Testing
         #expect(await pending(house.broker) == 0)
         #expect(await house.vault.leavingCount == 0)
         #expect(house.provider.count(.revocation) <= 2 * 51)
+        guard case .refused? = try await house.view.revocation else { throw Unexpected() }
     }
 
     @Test func `REV-04: a restart does not forget it`() async throws {

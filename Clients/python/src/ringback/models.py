@@ -30,6 +30,7 @@ class Account(TypedDict, total=False):
     source: str
     notice: str
     lost_scope: str
+    revocation: str
     default: bool
     stale: bool
     grant: str
