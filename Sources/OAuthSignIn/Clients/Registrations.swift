@@ -11,7 +11,8 @@ public struct RegistrationOrder: Sendable {
     public var account: AccountName
     public var issuer: String
     public var scopes: [String]
-    /// The redirect URI of the account; nil for the default, a free port of 127.0.0.1.
+    /// The redirect URI of the account; nil for the default path at a port of 127.0.0.1 that is free now. `{port}`: any
+    /// port, for a provider that ignores the port.
     public var redirectURI: String?
     /// One of ``authentications``; nil: chosen from what the provider offers.
     public var authentication: String?
@@ -117,13 +118,23 @@ public struct Registrations: Sendable {
         guard tools.vault.status.kind != .memory else {
             throw .conflict(.oauth(.vaultInMemory))
         }
+        var order = order
+        if order.redirectURI == nil {
+            // Some providers compare a redirect URI with its port, unlike RFC 8252 section 7.3. So a port that is free
+            // now is registered.
+            let context = broker.signInContext
+            let redirectURI = try await context.openRedirect(nil, of: order.account)
+            await context.closeRedirect(redirectURI, of: order.account)
+            order.redirectURI = redirectURI
+        }
         let registrar = registrar
+        let sent = order
         guard let turn = turns.take(order.account) else {
             throw .conflict(.oauth(.registrationInProgress(order.account, isNew: true)))
         }
         return try await tools.work.attempt { () throws(BrokerError) in
             defer { turn() }
-            return try await registrar.register(order)
+            return try await registrar.register(sent)
         }.get()
     }
 

@@ -43,6 +43,10 @@ struct AccountDescription: ParsableArguments {
 
     /// The secret that was read.
     var clientSecret: String?
+    var hasSecret: Bool { clientSecret != nil || clientSecretFile != nil }
+
+    /// The provider lists its scopes without `offline_access`, and the user has named none.
+    var leavesOutOfflineAccess = false
 
     @Option(
         help: ArgumentHelp(
@@ -152,7 +156,8 @@ struct AccountDescription: ParsableArguments {
 
     /// The scopes that give an ID token and a refresh token at an OpenID provider, unless others were named.
     var usualScopes: [String] {
-        scopes.isEmpty && issuer != nil && mcp == nil ? ["openid", "email", "offline_access"] : scopes
+        guard scopes.isEmpty, issuer != nil, mcp == nil else { return scopes }
+        return ["openid", "email"] + (leavesOutOfflineAccess ? [] : ["offline_access"])
     }
 
     var absoluteCAFile: String? { caFile.map(AccountDescription.absolute) }
@@ -175,7 +180,8 @@ struct AccountDescription: ParsableArguments {
         text.add("client_authentication", registered?.authentication ?? clientAuthentication)
         // The user did not choose the usual scopes. Those that the provider did not register are left out.
         text.add("scopes", scopes.isEmpty ? registered?.scopes ?? usualScopes : scopes)
-        text.add("redirect_uri", redirectURI)
+        // Registered with its port.
+        text.add("redirect_uri", redirectURI ?? registered?.requestedRedirectURIs.first)
         text.add("response_mode", responseMode)
         text.add("ca_file", absoluteCAFile)
         text.addTable(

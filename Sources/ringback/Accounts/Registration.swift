@@ -147,10 +147,10 @@ struct AccountRegistration: ParsableArguments {
             Output.note(
                 "The provider registered no client with: \(Sanitizer.line(left.joined(separator: " "), limit: 600))")
         }
-        if description.redirectURI?.contains("{port}") ?? true {
+        if description.redirectURI?.contains("{port}") == true {
             Output.note(
                 "(Sign-ins use it with a free port, see RFC 8252 section 7.3. If the provider rejects that, "
-                    + "register again with a fixed one: --redirect-uri.)")
+                    + "register again with a fixed one: leave --redirect-uri out.)")
         }
         if let end = registered.document["client_secret_expires_at"]?.integer {
             Output.note(

@@ -24,8 +24,8 @@ import Testing
             answer.json == [
                 "account": "play", "issuer": "https://id.example", "client_id": "c1",
                 "token_endpoint_auth_method": "client_secret_basic", "client_secret_registered": true,
-                "client_secret_expires_at": 1_900_000_000, "redirect_uris": ["http://127.0.0.1/callback/play"],
-                "redirect_uris_requested": ["http://127.0.0.1/callback/play"], "scopes": "openid email",
+                "client_secret_expires_at": 1_900_000_000, "redirect_uris": ["http://127.0.0.1:4711/callback/play"],
+                "redirect_uris_requested": ["http://127.0.0.1:4711/callback/play"], "scopes": "openid email",
                 "managed": true,
             ])
         let audit = await house.ask("GET", "/v1/audit")

@@ -14,7 +14,7 @@ import Testing
         let office = await Office()
         let view = try await office.register()
         #expect(view.clientID == "c1" && view.authentication == "client_secret_basic" && view.hasSecret)
-        #expect(view.isManaged && view.redirectURIs == ["http://127.0.0.1/callback/work"])
+        #expect(view.isManaged && view.redirectURIs == ["http://127.0.0.1:4711/callback/work"])
         let request = try #require(office.server.registrations.first)
         #expect(office.server.registrations.count == 1 && request.url == "https://id.example/register")
         let asked = try JSON(parsing: request.body?.revealedBytes() ?? [])
