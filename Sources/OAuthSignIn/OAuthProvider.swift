@@ -114,7 +114,7 @@ struct OAuthProvider: SignInProvider {
     }
 
     func diagnose(_ subject: DiagnosisSubject, of session: Session?) async -> Diagnosis {
-        await ProviderDiagnosis(provider: provider).diagnosis(isOfService: false, of: subject)
+        await ProviderDiagnosis(provider: provider).diagnosis(isOfService: false, of: subject, session)
     }
 
     // MARK: Sessions

@@ -97,6 +97,14 @@ public enum OAuthReason: KindReason, Equatable {
     /// The issuer does not know the client that was registered for the account, or the secret that it issued has
     /// expired. The next sign-in registers another one.
     case mcpClientForgotten(AccountName, host: String, hasExpiredSecret: Bool = false)
+    /// The token endpoint authenticated the client, and does not let it redeem codes.
+    case clientNotAllowed(host: String)
+    /// The token endpoint does not tell a wrong client secret from a right one.
+    case secretNotChecked(host: String)
+    /// The client is registered with a redirect URI without a port, and the provider compares the port.
+    case portCompared(host: String)
+    /// The scopes that the metadata list do not have `offline_access`, which the account requests.
+    case offlineAccessNotListed(host: String)
     case registersClients(host: String)
     case noTokenEndpoint(host: String)
     // The rest of a sentence that begins with the host.

@@ -12,22 +12,55 @@ import Testing
         }
     }
 
-    @Test func `offline_access is left out where the provider does not list it, and the sign-in says what that means`()
+    @Test func `offline_access that the configuration names is requested where the provider does not list it`()
         async throws
     {
         try await Stage.play { stage in
             try await stage.sandbox.control([
                 "refresh_tokens": "offline_consent", "perturb": ["metadata_no_offline_access"],
             ])
-            let login = try stage.start("ringback", ["login", "work", "--no-browser"])
-            let url = try await login.line()
-            #expect(!url.contains("offline_access") && !url.contains("prompt=consent"), "\(url)")
-            _ = try await Browser.deliver(Browser.signIn(at: url))
-            let ended = try await login.end()
-            #expect(ended.status == 0, "\(ended)")
-            #expect(ended.err.contains("no refresh token"), "\(ended)")
-            let accounts = try await stage.ringback("accounts", "work")
-            #expect(accounts.out.contains("no refresh token"), "\(accounts)")
+            let flow = try await stage.signIn()
+            #expect(
+                flow.authorizationURL.contains("offline_access") && flow.authorizationURL.contains("prompt=consent"))
+            #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 200)
+            // Nobody has named it: the usual scopes are those that the provider lists.
+            let added = try await stage.run(
+                "ringback",
+                ["account", "add", "play", "--issuer", stage.sandbox.origin, "--client-id", "ringback-demo"])
+            #expect(added.status == 0 && added.err.contains("--scopes"), "\(added)")
+            let file = try #require(FileTree.text(of: "\(stage.dropIns)/play.toml"))
+            #expect(file.contains("scopes = [\"openid\", \"email\"]"), "\(file)")
+        }
+    }
+
+    @Test func `logout says what the provider has not revoked, and until when it is valid`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            try await stage.sandbox.control([
+                "faults": [
+                    [
+                        "endpoint": "revocation", "kind": "error", "error": "invalid_client", "status": 400,
+                        "count": 2,
+                    ]
+                ]
+            ])
+            let refused = try await stage.ringback("logout", "work")
+            #expect(refused.status == 0 && refused.out == "Signed out of work\n", "\(refused)")
+            #expect(refused.err.contains("refused to revoke") && refused.err.contains("the access token until 20"))
+            #expect(refused.err.contains("the refresh token until the provider ends it"), "\(refused)")
+            #expect(try await stage.account()["revocation"] == "refused")
+            #expect(try await stage.ringback("accounts").out.contains("refused to revoke"))
+            #expect(try await stage.ringback("doctor", "work").out.contains("refused to revoke"))
+
+            try await stage.sandbox.control(["clear": true])
+            try await stage.sandbox.control(["perturb": ["metadata_no_revocation"]])
+            #expect(try await stage.ringback("reload").status == 0)
+            try await stage.signIn()
+            let silent = try await stage.ringback("logout", "work", "--json")
+            let answer = try JSON(parsing: Array(silent.out.utf8))
+            #expect(answer["revocation"] == "not_offered", "\(silent)")
+            #expect(answer["still_valid"]?["refresh_token"] == true, "\(silent)")
+            #expect((answer["still_valid"]?["access_token_expires_at"]?.integer ?? 0) > 0, "\(silent)")
         }
     }
 

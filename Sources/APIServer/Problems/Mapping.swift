@@ -252,7 +252,7 @@ extension Problem {
         case "invalid_client", "incorrect_client_credentials":
             "Look at client_id, client_authentication and the client's secret of the account."
         case "unauthorized_client":
-            "Look at client_id of the account, and at what the provider allows this client to do."
+            "Look at what the provider allows this client to do, and at client_id of the account."
         case "redirect_uri_mismatch":
             "Look at redirect_uri of the account: the provider must know the same one."
         case "invalid_scope": "Look at scopes of the account."
@@ -263,7 +263,7 @@ extension Problem {
     /// The same for programs: the first setting to check.
     static func setting(behind code: String) -> String? {
         switch code {
-        case "invalid_client", "incorrect_client_credentials", "unauthorized_client": "client_id"
+        case "invalid_client", "incorrect_client_credentials": "client_id"
         case "redirect_uri_mismatch": "redirect_uri"
         case "invalid_scope": "scopes"
         default: nil

@@ -88,6 +88,17 @@ extension OAuthReason: Sentence {
             "The client secret that \(host) issued for \(name) has expired. The next sign-in registers another client."
         case .mcpClientForgotten(let name, let host, hasExpiredSecret: false):
             "\(host) does not know the client that was registered for \(name). The next sign-in registers another one."
+        case .clientNotAllowed(let host):
+            "\(host) knows this client, but may not let it sign users in (unauthorized_client): allow the client the "
+                + "authorization code grant there."
+        case .secretNotChecked(let host):
+            "The client's secret could not be checked: \(host) rejects a made-up code before it looks at the secret."
+        case .portCompared(let host):
+            "\(host) compares the port of the redirect URI, and the client is registered without one: no sign-in can "
+                + "succeed. Register the client again with a fixed port."
+        case .offlineAccessNotListed(let host):
+            "\(host) does not list offline_access among its scopes. It may reject a sign-in that requests it, or give a "
+                + "refresh token all the same."
         case .registersClients(let host): "\(host) registers clients that ask for it."
         case .noTokenEndpoint(let host): "\(host) has no token endpoint at this URL (HTTP 404)."
         case .respondsAtTokenEndpoint: "responds at its token endpoint"

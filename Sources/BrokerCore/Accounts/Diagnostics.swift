@@ -41,7 +41,8 @@ public struct Diagnostics: Sendable {
             + (await diagnosis.awaitsCallbacks ? [redirect] : [])
     }
 
-    /// The findings for the provider of an account that is not configured yet. Its secret is not used.
+    /// The findings for the provider of an account that is not configured yet. Its secret is used only for
+    /// the client.
     ///
     /// - Parameter isClientOnly: true if the provider was checked a moment ago, so that only the client is checked now.
     public func findings(ofCandidate account: Account, isClientOnly: Bool = false) async -> [Finding] {

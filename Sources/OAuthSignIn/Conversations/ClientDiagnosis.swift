@@ -3,12 +3,16 @@ internal import Cryptography
 internal import HTTPMessages
 internal import OAuth
 internal import Secrets
+internal import SessionVault
 
 /// Checks whether the token endpoint accepts the client: it sends a random authorization code. A server authenticates
 /// the client first (RFC 6749 section 3.2.1), so `invalid_grant` means that id and secret are right.
 struct ClientDiagnosis: Sendable {
     let provider: Provider
     let metadata: ProviderMetadata
+
+    /// The account is to be added, and no sign-in has shown yet that its client is right.
+    var isCandidate = false
 
     private static let timeout: Duration = .seconds(6)
 
@@ -29,7 +33,7 @@ struct ClientDiagnosis: Sendable {
                 endpoint: metadata.authorizationEndpoint, clientID: account.clientID,
                 redirectURI: (account.redirectURI ?? "http://127.0.0.1:{port}/callback/\(account.name)")
                     .replacing("{port}", with: "49152"),
-                scopes: metadata.requestable(account.scopes), state: RandomToken.base64URL(bits: 256),
+                scopes: account.scopes, state: RandomToken.base64URL(bits: 256),
                 nonce: account.scopes.contains("openid") ? RandomToken.base64URL(bits: 256) : nil,
                 codeChallenge: PKCE().challenge, responseMode: provider.rules.responseMode,
                 resource: provider.rules.mcp?.resource, additionalParameters: account.authorizationParameters)
@@ -59,21 +63,11 @@ struct ClientDiagnosis: Sendable {
     func finding() async -> Finding? {
         let account = provider.account
         let check = Finding.Check.client
+        let (endpoint, host) = (metadata.tokenEndpoint, HTTPRequest(url: metadata.tokenEndpoint).host)
         do throws(BrokerError) {
             let registration = try await provider.registration(metadata)
-            let endpoint = metadata.tokenEndpoint
-            let redirectURI = account.redirectURI ?? "http://127.0.0.1/callback/\(account.name)"
-            let response = try await provider.send(as: registration, at: metadata) { registration in
-                var request = TokenRequest.authorizationCode(
-                    code: RandomToken.base64URL(bits: 256), verifier: RandomToken.base64URL(bits: 256),
-                    redirectURI: redirectURI, registration: registration, endpoint: endpoint)
-                request.limits.timeout = ClientDiagnosis.timeout
-                return request
-            }
-            let host = HTTPRequest(url: endpoint).host
-            if OAuthError.rejectsClient(
-                in: response, codes: ["invalid_client", "unauthorized_client", "incorrect_client_credentials"])
-            {
+            let response = try await provider.send(as: registration, at: metadata, request)
+            if response.rejectsClient {
                 return Finding(
                     check, .wrong,
                     .oauth(.clientRejected(host: host, hasSecret: registration.authentication != .none)),
@@ -87,15 +81,91 @@ struct ClientDiagnosis: Sendable {
             do throws(OAuthError) {
                 _ = try TokenResponse(reading: response)
             } catch {
-                guard case .refused(let errorResponse) = error,
-                    ["invalid_grant", "bad_verification_code"].contains(errorResponse.code)
-                else { return nil }
-                return Finding(check, .ok, .oauth(.clientKnown(host: host)))
+                guard case .refused(let errorResponse) = error else { return nil }
+                switch errorResponse.code {
+                case "unauthorized_client": return Finding(check, .warning, .oauth(.clientNotAllowed(host: host)))
+                case "invalid_grant", "bad_verification_code":
+                    guard try await isSecretChecked(of: registration) else {
+                        return Finding(check, .warning, .oauth(.secretNotChecked(host: host)))
+                    }
+                    return Finding(check, .ok, .oauth(.clientKnown(host: host)))
+                default: return nil
+                }
             }
             return nil
         } catch {
             // Other findings report errors of the provider itself.
             return Finding(check, mistake: error)
+        }
+    }
+
+    private func request(_ registration: ClientRegistration) -> HTTPRequest {
+        let account = provider.account
+        var request = TokenRequest.authorizationCode(
+            code: RandomToken.base64URL(bits: 256), verifier: RandomToken.base64URL(bits: 256),
+            redirectURI: account.redirectURI ?? "http://127.0.0.1/callback/\(account.name)",
+            registration: registration, endpoint: metadata.tokenEndpoint)
+        request.limits.timeout = ClientDiagnosis.timeout
+        return request
+    }
+
+    /// Some servers check the code before the client: they answer a wrong secret as a right one. True if this one
+    /// rejects a secret that is certainly wrong, the client has none, or sign-ins show that it is right.
+    private func isSecretChecked(of registration: ClientRegistration) async throws(BrokerError) -> Bool {
+        guard isCandidate, registration.secret != nil else { return true }
+        let adapted = await provider.adapted(registration, to: metadata)
+        let wrong = ClientRegistration(
+            clientID: adapted.clientID, authentication: adapted.authentication, secret: RandomToken.base64URL(bits: 256)
+        )
+        return try await provider.account.send(request(wrong), toProvider: provider.http).rejectsClient
+    }
+}
+
+/// A client that was registered for an account with a loopback redirect URI without a port (RFC 8252 section 7.3).
+extension ClientDiagnosis {
+    /// The finding if the provider's page accepts that redirect URI, and rejects it with a port; nil otherwise.
+    func portFinding() async -> Finding? {
+        let account = provider.account
+        let template = account.redirectURI ?? "http://127.0.0.1:{port}/callback/\(account.name)"
+        let slot = VaultSlot(account: account.name.rawValue, binding: account.binding.text, kind: .registration)
+        guard template.contains(":{port}"), (try? await provider.vault.load(slot)) != nil,
+            let free = await status(of: template.replacing(":{port}", with: ":49152")), (400..<500).contains(free),
+            let fixed = await status(of: template.replacing(":{port}", with: "")), fixed < 400
+        else { return nil }
+        let host = HTTPRequest(url: metadata.authorizationEndpoint).host
+        return Finding(.redirect, .wrong, .oauth(.portCompared(host: host)), .configuration, setting: "redirect_uri")
+    }
+
+    /// The status of the provider's page for a sign-in with this redirect URI; nil without a response.
+    private func status(of redirectURI: String) async -> Int? {
+        let request = try? AuthorizationRequest(
+            endpoint: metadata.authorizationEndpoint, clientID: provider.account.clientID, redirectURI: redirectURI,
+            scopes: provider.account.scopes, state: RandomToken.base64URL(bits: 256),
+            nonce: RandomToken.base64URL(bits: 256), codeChallenge: PKCE().challenge)
+        guard var page = request.map({ HTTPRequest(url: $0.url()) }) else { return nil }
+        page.limits.timeout = ClientDiagnosis.timeout
+        return try? await provider.account.send(page, toProvider: provider.http).status
+    }
+}
+
+extension HTTPResponse {
+    /// True if the token endpoint did not authenticate the client. `unauthorized_client` means that it did (RFC 6749
+    /// section 5.2), but Keycloak and Entra also answer so if the id or the secret is wrong, and say that in their text.
+    fileprivate var rejectsClient: Bool {
+        if OAuthError.rejectsClient(in: self) { return true }
+        guard case .refused(let errorResponse)? = failure, errorResponse.code == "unauthorized_client" else {
+            return false
+        }
+        let text = (errorResponse.message ?? "").lowercased()
+        return ["secret", "credential", "not found", "unknown client", "invalid client"].contains { text.contains($0) }
+    }
+
+    private var failure: OAuthError? {
+        do throws(OAuthError) {
+            _ = try TokenResponse(reading: self)
+            return nil
+        } catch {
+            return error
         }
     }
 }

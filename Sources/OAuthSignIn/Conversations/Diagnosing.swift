@@ -23,8 +23,12 @@ struct ProviderDiagnosis: Sendable {
         }
     }
 
-    /// - Parameter isOfService: the account awaits no callback and redeems no code.
-    func diagnosis(isOfService: Bool, of subject: DiagnosisSubject) async -> Diagnosis {
+    /// - Parameters:
+    ///   - isOfService: the account awaits no callback and redeems no code.
+    ///   - session: the account's session, if there is one.
+    func diagnosis(
+        isOfService: Bool, of subject: DiagnosisSubject, _ session: Session? = nil
+    ) async -> Diagnosis {
         var findings: [Finding]
         // The client is checked with the metadata that were found here, so that they are requested once.
         let metadata: ProviderMetadata?
@@ -50,11 +54,27 @@ struct ProviderDiagnosis: Sendable {
             let host = HTTPRequest(url: endpoint).host
             findings.append(Finding(.client, .ok, .oauth(.registersClients(host: host)), .registrationOffered))
         }
-        let asksClient = subject == .configured || (rules.clientSecret == nil && rules.clientKey == nil)
-        if asksClient, !findings.contains(where: { $0.level == .wrong }), let metadata,
-            let client = await ClientDiagnosis(provider: provider, metadata: metadata).finding(of: subject)
+        if account.scopes.contains("offline_access"), session?.isRefreshable != true, let metadata,
+            metadata.scopesSupported?.contains("offline_access") == false
         {
-            findings.append(client)
+            let host = HTTPRequest(url: metadata.tokenEndpoint).host
+            findings.append(
+                Finding(.metadata, .warning, .oauth(.offlineAccessNotListed(host: host)), setting: "scopes"))
+        }
+        let asksClient = subject != .candidate || (rules.clientSecret == nil && rules.clientKey == nil)
+        let client = metadata.map {
+            ClientDiagnosis(provider: provider, metadata: $0, isCandidate: subject != .configured)
+        }
+        // The page of a provider that compares the port rejects the client too. The port is the more exact finding.
+        if subject == .configured, !findings.contains(where: { $0.level == .wrong }),
+            let finding = await client?.portFinding()
+        {
+            findings.append(finding)
+        }
+        if asksClient, !findings.contains(where: { $0.level == .wrong }),
+            let finding = await client?.finding(of: subject)
+        {
+            findings.append(finding)
         }
         return Diagnosis(findings)
     }

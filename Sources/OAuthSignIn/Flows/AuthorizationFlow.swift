@@ -32,7 +32,7 @@ struct AuthorizationFlow: Sendable {
     ) throws(BrokerError) {
         let (account, rules) = (provider.account, provider.rules)
         let pkce = PKCE()
-        let scopes = metadata.requestable(request.scopes ?? account.scopes)
+        let scopes = request.scopes ?? account.scopes
         let source = scopes.contains("openid") ? RandomToken.base64URL(bits: 256) : nil
         do throws(OAuthError) {
             authorization = try AuthorizationRequest(
@@ -104,14 +104,5 @@ extension OAuthAccount {
             !parameters.contains(where: { $0.0 == "prompt" })
         else { return parameters }
         return parameters + [("prompt", "consent")]
-    }
-}
-
-extension ProviderMetadata {
-    /// The scopes without `offline_access` if the provider lists its scopes and this one is not among them: some
-    /// providers then reject the whole request and show an error page.
-    func requestable(_ scopes: [String]) -> [String] {
-        guard let scopesSupported, !scopesSupported.contains("offline_access") else { return scopes }
-        return scopes.filter { $0 != "offline_access" }
     }
 }

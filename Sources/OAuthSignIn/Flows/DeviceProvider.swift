@@ -13,7 +13,7 @@ extension Provider {
         guard let endpoint = metadata.deviceAuthorizationEndpoint else {
             throw .methodUnsupported(noDevices, method: "device")
         }
-        let scopes = metadata.requestable(request.scopes ?? account.scopes)
+        let scopes = request.scopes ?? account.scopes
         try check(metadata, for: scopes, by: .device)
         let parameters = account.authorizationParameters + request.parameters
         let fetched = try await self.registration(metadata)

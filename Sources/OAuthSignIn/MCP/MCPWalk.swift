@@ -13,10 +13,11 @@ struct MCPAnnouncement: Sendable {
     let scopesSupported: [String]
 
     /// The scopes of a sign-in that states none. `offline_access` is added if the issuer supports it: without it there
-    /// would be no refresh token.
+    /// would be no refresh token. It is left out if the issuer lists its scopes without it: some issuers reject it then.
     var usualScopes: [String] {
-        guard metadata.scopesSupported?.contains("offline_access") == true else { return scopes }
-        return ScopeList.union(scopes, ["offline_access"])
+        guard let listed = metadata.scopesSupported else { return scopes }
+        return listed.contains("offline_access")
+            ? ScopeList.union(scopes, ["offline_access"]) : scopes.filter { $0 != "offline_access" }
     }
 }
 

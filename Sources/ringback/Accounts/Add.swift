@@ -146,7 +146,15 @@ struct AccountAdd: ParsableCommand {
         do throws(RingbackError) {
             // A provider that has just registered the client was contacted already.
             if !offline, registered == nil {
-                provider = try ProviderCheck.run(name, description, daemon.calls()).checks
+                let found = try ProviderCheck.run(name, description, daemon.calls())
+                provider = found.checks
+                if found.checks != nil, description.hasSecret {
+                    let client = try ProviderCheck.look(name, description, daemon.calls(), isClientOnly: true)
+                    if let error = client.error { throw error }
+                }
+                var usual = description
+                usual.leaveOutOfflineAccess(found)
+                if usual.leavesOutOfflineAccess { try file.writeCandidate(usual.text(for: name)) }
             }
             try file.keep(replacing: replace)
         } catch {

@@ -139,6 +139,7 @@ struct AccountConversation {
             do throws(RingbackError) {
                 let draft = draft(choice)
                 let found = try ProviderCheck.look(name ?? "", draft, calls)
+                description.leaveOutOfflineAccess(found)
                 guard found.checks != nil else {
                     offline = true
                     return
@@ -242,7 +243,8 @@ struct AccountConversation {
             var isRefused = false
             if !isGiven {
                 description.clientID = try questions.text("Client ID", default: former)
-                if description.scopes.isEmpty, let usual = choice?.scopes {
+                if description.scopes.isEmpty, var usual = choice?.scopes {
+                    if description.leavesOutOfflineAccess { usual = description.usualScopes.joined(separator: " ") }
                     let answer = try questions.text("Scopes, separated by spaces", default: usual)
                     description.scopes = answer.split(separator: " ").map(String.init)
                 }

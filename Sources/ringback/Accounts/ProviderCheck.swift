@@ -66,6 +66,9 @@ struct ProviderCheck {
     /// The project has refused its key.
     private(set) var refusesKey = false
 
+    /// The provider lists its scopes without `offline_access`.
+    private(set) var lacksOfflineAccess = false
+
     /// The provider registers clients that ask for it.
     var offersRegistration: Bool {
         checks?.array?.contains { $0.object?.cause == .registrationOffered } ?? false
@@ -111,6 +114,7 @@ struct ProviderCheck {
             Output.note(Sanitizer.line(finding.message, limit: 600))
         }
         var check = ProviderCheck(checks: answer["checks"] ?? .array([]))
+        check.lacksOfflineAccess = found.contains { $0.level == "warning" && $0.setting == "scopes" }
         guard let first = wrong.first else { return check }
         var error = RingbackError(kind(of: first), first.message, recovery: .fixConfiguration)
         error.advice =
@@ -128,5 +132,14 @@ struct ProviderCheck {
         case .badResponse where finding.setting == nil: .invalidProviderResponse
         default: .invalidConfiguration
         }
+    }
+}
+
+extension AccountDescription {
+    /// Scopes that the user names are requested always; the usual ones only as far as the provider lists them.
+    mutating func leaveOutOfflineAccess(_ found: ProviderCheck) {
+        guard found.lacksOfflineAccess, scopes.isEmpty else { return }
+        leavesOutOfflineAccess = true
+        Output.note("The account does not request offline_access. To request it all the same, name it in --scopes.")
     }
 }

@@ -1,6 +1,8 @@
 import HTTPMessages
 import OAuth
 import Secrets
+import SessionVault
+import StrictJSON
 import Testing
 
 @testable import BrokerCore
@@ -123,7 +125,14 @@ import Testing
         arguments: [
             (FakeProvider.Turn.status(401), Finding.Level.wrong),
             (.status(400, #"{"error":"invalid_client"}"#), .wrong),
-            (.status(400, #"{"error":"unauthorized_client"}"#), .wrong),
+            // RFC 6749 section 5.2: the client was authenticated. Keycloak and Entra say in the text that it was not.
+            (.status(400, #"{"error":"unauthorized_client"}"#), .warning),
+            (.status(401, #"{"error":"unauthorized_client"}"#), .wrong),
+            (.status(400, #"{"error":"unauthorized_client","error_description":"Invalid client secret"}"#), .wrong),
+            (
+                .status(400, #"{"error":"unauthorized_client","error_description":"AADSTS700016: was not found in"}"#),
+                .wrong
+            ),
             (.status(400, #"{"error":"invalid_grant"}"#), .ok), (.status(400, #"{"error":"invalid_request"}"#), nil),
             (.status(503), nil),
         ] as [(FakeProvider.Turn, Finding.Level?)])
@@ -133,6 +142,57 @@ import Testing
         let house = try await House()
         house.provider.script(.token, turn)
         #expect(try await found(house, .client)?.level == level)
+    }
+
+    /// The answers to the account's secret, and to one that is certainly wrong.
+    @Test(
+        arguments: [
+            ("invalid_grant", "invalid_client", OAuthReason.clientKnown(host: "id.example"), Finding.Level.ok),
+            ("invalid_grant", "invalid_grant", .secretNotChecked(host: "id.example"), .warning),
+            ("invalid_client", "", .clientRejected(host: "id.example", hasSecret: true), .wrong),
+        ] as [(String, String, OAuthReason, Finding.Level)])
+    func `the secret of a client that is to be added is checked, and a provider that looks at the code first is named`(
+        right: String, wrong: String, reason: OAuthReason, level: Finding.Level
+    ) async throws {
+        let house = try await House()
+        var account = House.account()
+        account.oauth.clientAuthentication = .clientSecretPost
+        account.oauth.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("the-secret") }
+        for code in [right, wrong] { house.provider.script(.token, .status(400, #"{"error":"\#(code)"}"#)) }
+        let finding = await Diagnostics(of: house.broker).findings(ofCandidate: account).first { $0.check == .client }
+        #expect(
+            finding?.message == .kind(KindFact(reason)) && finding?.level == level, "\(String(describing: finding))")
+        let secrets = house.provider.requests.compactMap { $0.form["client_secret"] }
+        #expect(secrets.first == "the-secret" && secrets.count { $0 == "the-secret" } == 1)
+    }
+
+    /// The statuses of the provider's page for a redirect URI with a port, and without one.
+    @Test(arguments: [(400, 200, Finding.Level.wrong), (400, 400, .ok), (302, 200, .ok)])
+    func `a client that was registered without a port is found where the provider compares the port`(
+        free: Int, fixed: Int, level: Finding.Level
+    ) async throws {
+        let house = try await House()
+        let record = RegistrationRecord(
+            issuer: "https://id.example", clientID: "ringback", managements: [],
+            registeredAt: house.clock.clock.wallInstant)
+        let slot = VaultSlot(
+            account: House.name.rawValue, binding: House.account().binding.text, kind: .registration)
+        try await house.signIn()
+        try await house.vault.store(record.encoded(), in: slot)
+        house.provider.script(.token, .invalidGrant, .status(free), .status(fixed))
+        let findings = try await Diagnostics(of: house.broker).findings(of: House.name)
+        #expect(findings.contains { $0.check == .redirect && $0.level == .wrong } == (level == .wrong), "\(findings)")
+    }
+
+    @Test func `a scope offline_access that the provider does not list is named until it gives a refresh token`()
+        async throws
+    {
+        let house = try await House()
+        house.provider.behave { $0.metadata["scopes_supported"] = ["openid", "email"] }
+        await house.broker.configure([House.account(scopes: ["openid", "offline_access"])])
+        #expect(try await found(house, .metadata)?.setting == "scopes")
+        try await house.signIn()
+        #expect(try await found(house, .metadata) == nil)
     }
 
     @Test func `endpoints by hand are looked at, and where they do not answer no secret is sent to them`() async throws

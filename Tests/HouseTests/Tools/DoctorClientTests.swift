@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test func `is judged by account add by the same two requests, and without its secret by one`() async throws {
+    @Test func `is judged by account add by the same two requests, and its secret by two more`() async throws {
         try await Stage.play(sandboxArguments: ["--client", "web client:\(Client.right)"]) { stage in
             let add = ["account", "add", "play", "--issuer", stage.sandbox.origin, "--client-id"]
             let wrong = try await stage.run("ringback", add + ["mistyped"])
@@ -74,11 +74,17 @@ import Testing
             let added = try await stage.run("ringback", add + ["web client"] + secret)
             #expect(added.status == 0, "\(added)")
             counters = try await stage.sandbox.counters()
-            #expect(counters.requests("discovery") == 2 && counters.requests("token") == 1, "\(counters)")
+            // The secret, and one that is certainly wrong: else a provider that does not look at it would be believed.
+            #expect(counters.requests("discovery") == 2 && counters.requests("token") == 3, "\(counters)")
+            try stage.write("canary-of-a-wrong-secret\n", to: "\(stage.directory)/secret")
+            let refused = try await stage.run(
+                "ringback", ["account", "add", "other"] + add.dropFirst(3) + ["web client"] + secret)
+            #expect(refused.status == 78 && refused.err.contains("the client's secret is wrong"), "\(refused)")
+            #expect(FileTree.names(in: stage.dropIns) == ["play.toml"])
             let known = try await stage.ringback(
                 "account", "add", "known", "--issuer", stage.sandbox.origin, "--client-id", "ringback-demo")
             #expect(known.status == 0, "\(known)")
-            #expect(try await stage.sandbox.counters().requests("token") == 2)
+            #expect(try await stage.sandbox.counters().requests("token") == 5)
         }
     }
 }
