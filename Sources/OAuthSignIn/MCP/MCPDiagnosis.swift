@@ -78,7 +78,8 @@ struct MCPDiagnosis: Sendable {
             asked.redirectURI = account.redirectURI ?? ClientMetadataDocument.redirectURI
         }
         let provider = Provider(
-            account: asked, rules: asked.oauth, http: tools.http, directory: tools.memory(), clock: tools.clock)
+            account: asked, rules: asked.oauth, http: tools.http, directory: tools.memory(), vault: tools.vault,
+            clock: tools.clock)
         let finding = await ClientDiagnosis(provider: provider, metadata: announcement.metadata)
             .finding(of: .configured)
         let hasExpiredSecret = finding?.setting == RegistrationRecord.setting
