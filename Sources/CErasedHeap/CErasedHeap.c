@@ -3,7 +3,10 @@
 #include <dlfcn.h>
 #include <malloc.h>
 #include <stdlib.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
@@ -24,10 +27,26 @@ bool cerasedheap_is_active(void) { return dlsym(RTLD_DEFAULT, "free") == (void *
 extern void *__libc_malloc(size_t);
 extern void __libc_free(void *);
 
+// The whole pages of a large block go back to the kernel: a block may be much larger than what was ever written to it,
+// and would take all of its memory if it were overwritten.
+static void erase(char *block, size_t size) {
+    static const size_t large = 1 << 20;
+    if (size < large) {
+        explicit_bzero(block, size);
+        return;
+    }
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    char *first = (char *)(((uintptr_t)block + page - 1) & ~(page - 1));
+    char *last = (char *)((uintptr_t)(block + size) & ~(page - 1));
+    if (madvise(first, (size_t)(last - first), MADV_DONTNEED) != 0) explicit_bzero(first, (size_t)(last - first));
+    explicit_bzero(block, (size_t)(first - block));
+    explicit_bzero(last, (size_t)(block + size - last));
+}
+
 // All that the block's owner may have written to, which may be more than was asked for (Swift's arrays use it).
 static void release(void *block) {
     if (block == NULL) return;
-    explicit_bzero(block, malloc_usable_size(block));
+    erase(block, malloc_usable_size(block));
     __libc_free(block);
 }
 
@@ -41,7 +60,7 @@ static void *resize(void *block, size_t size) {
     size_t held = malloc_usable_size(block);
     // A block that fits well enough stays. What it held behind its new end is of no use to anybody.
     if (size <= held && held - size <= held / 2) {
-        explicit_bzero((char *)block + size, held - size);
+        erase((char *)block + size, held - size);
         return block;
     }
     void *moved = __libc_malloc(size);

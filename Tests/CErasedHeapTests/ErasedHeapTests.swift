@@ -63,12 +63,28 @@ struct `Memory that is given back` {
         #expect(found.same > 0 && found.marked == 0)
     }
 
-    @Test func `holds nothing behind the end of a block that has become a little shorter`() throws {
-        let block = try Block(1_000)
-        block.fill(1_000)
-        #expect(block.resize(700) == block.address)
-        #expect(block.bytes(1_000) == [UInt8](repeating: mark, count: 700) + [UInt8](repeating: 0, count: 300))
+    @Test(arguments: [(1_000, 700), (4 << 20, 3 << 20 + 5)])
+    func `holds nothing behind the end of a block that has become a little shorter`(size: Int, next: Int) throws {
+        let block = try Block(size)
+        block.fill(size)
+        #expect(block.resize(next) == block.address)
+        let bytes = block.bytes(size)
+        #expect(bytes[..<next].allSatisfy { $0 == mark } && bytes[next...].allSatisfy { $0 == 0 })
         block.free()
+    }
+
+    /// libpq makes room for a message when its length arrives.
+    @Test func `a block of a gigabyte that was hardly written to takes no gigabyte when it is freed`() throws {
+        func most() -> Int {
+            var usage = rusage()
+            unsafe getrusage(Int32(RUSAGE_SELF.rawValue), &usage)
+            return usage.ru_maxrss
+        }
+        let before = most()
+        let block = try Block(1 << 30)
+        block.fill(1)
+        block.free()
+        #expect(most() - before < 100 << 10)
     }
 
     @Test func `no block and no bytes are as the C library has them`() throws {
