@@ -1,11 +1,15 @@
 #define _GNU_SOURCE
 #include "CPostgres.h"
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 // From libpq-fe.h of version 5.
-enum { RESULT_COMMAND_OK = 1, RESULT_TUPLES_OK = 2, ERRORS_VERBOSE = 2 };
+enum { RESULT_COMMAND_OK = 1, RESULT_TUPLES_OK = 2, RESULT_SINGLE_TUPLE = 9, ERRORS_VERBOSE = 2 };
+// From ssl.h.
+enum { SSL_WANTS_READ = 2 };
 enum { FIELD_STATE = 'C', FIELD_DETAIL = 'D' };
 struct notification {
     char *channel;
@@ -26,6 +30,8 @@ typedef void (*notice_receiver)(void *context, const cpostgres_result *result);
     EACH(backendPID, int, (const cpostgres_connection *))                                                              \
     EACH(connectionNeedsPassword, int, (const cpostgres_connection *))                                                 \
     EACH(sslInUse, int, (cpostgres_connection *))                                                                      \
+    EACH(getssl, void *, (cpostgres_connection *))                                                                     \
+    EACH(setSingleRowMode, int, (cpostgres_connection *))                                                              \
     EACH(setnonblocking, int, (cpostgres_connection *, int))                                                           \
     EACH(setErrorVerbosity, int, (cpostgres_connection *, int))                                                        \
     EACH(setNoticeReceiver, notice_receiver, (cpostgres_connection *, notice_receiver, void *))                        \
@@ -56,6 +62,14 @@ static struct {
     bool is_loaded;
 } pq;
 
+// OpenSSL's functions, from the library that libpq is linked with. They are missing where libpq was built without TLS.
+static struct {
+    int (*peek)(void *, void *, int);
+    int (*pending)(const void *);
+    int (*get_error)(const void *, int);
+    void (*clear_errors)(void);
+} tls;
+
 static void load(void) {
     // The binary interface has had version 5 since 2006. The library is never unloaded.
     void *library = dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL);
@@ -65,6 +79,10 @@ static void load(void) {
     if (pq.name == NULL) return;
     FUNCTIONS(LOAD)
 #undef LOAD
+    tls.peek = (__typeof__(tls.peek))dlsym(library, "SSL_peek");
+    tls.pending = (__typeof__(tls.pending))dlsym(library, "SSL_pending");
+    tls.get_error = (__typeof__(tls.get_error))dlsym(library, "SSL_get_error");
+    tls.clear_errors = (__typeof__(tls.clear_errors))dlsym(library, "ERR_clear_error");
     pq.is_loaded = true;
 }
 
@@ -99,12 +117,25 @@ const char *cpostgres_error(const cpostgres_connection *connection) {
     const char *text = pq.errorMessage(connection);
     return text == NULL ? "" : text;
 }
+bool cpostgres_replace(int descriptor, int other) { return dup3(other, descriptor, O_CLOEXEC) >= 0; }
 int cpostgres_socket(const cpostgres_connection *connection) { return pq.socket(connection); }
 int cpostgres_backend(const cpostgres_connection *connection) { return pq.backendPID(connection); }
 bool cpostgres_lacks_password(const cpostgres_connection *connection) {
     return pq.connectionNeedsPassword(connection) != 0;
 }
 bool cpostgres_uses_tls(cpostgres_connection *connection) { return pq.sslInUse(connection) != 0; }
+int cpostgres_peek(cpostgres_connection *connection, uint8_t *buffer, int capacity) {
+    void *ssl = pq.getssl(connection);
+    if (ssl == NULL || !tls.peek || !tls.get_error || !tls.clear_errors) return -1;
+    tls.clear_errors();
+    int count = tls.peek(ssl, buffer, capacity);
+    if (count > 0) return count;
+    return tls.get_error(ssl, count) == SSL_WANTS_READ ? 0 : -1;
+}
+int cpostgres_pending(cpostgres_connection *connection) {
+    void *ssl = pq.getssl(connection);
+    return ssl == NULL || !tls.pending ? 0 : tls.pending(ssl);
+}
 
 bool cpostgres_send(cpostgres_connection *connection, const char *statement, int count, const uint32_t *types,
                     const char *const *values, const int *lengths) {
@@ -112,7 +143,8 @@ bool cpostgres_send(cpostgres_connection *connection, const char *statement, int
     int formats[16];
     if (count > most) return false;
     for (int index = 0; index < count; index++) formats[index] = 1;
-    return pq.sendQueryParams(connection, statement, count, types, values, lengths, formats, 1) == 1;
+    return pq.sendQueryParams(connection, statement, count, types, values, lengths, formats, 1) == 1 &&
+           pq.setSingleRowMode(connection) == 1;
 }
 bool cpostgres_send_script(cpostgres_connection *connection, const char *script) {
     return pq.sendQuery(connection, script) == 1;
@@ -124,7 +156,7 @@ cpostgres_result *cpostgres_result_next(cpostgres_connection *connection) { retu
 
 bool cpostgres_result_is_good(const cpostgres_result *result) {
     int status = pq.resultStatus(result);
-    return status == RESULT_COMMAND_OK || status == RESULT_TUPLES_OK;
+    return status == RESULT_COMMAND_OK || status == RESULT_TUPLES_OK || status == RESULT_SINGLE_TUPLE;
 }
 const char *cpostgres_result_state(const cpostgres_result *result) {
     return pq.resultErrorField(result, FIELD_STATE);
@@ -151,12 +183,16 @@ bool cpostgres_notification(cpostgres_connection *connection, char *payload, siz
     return true;
 }
 
-bool cpostgres_verifier(cpostgres_connection *connection, const char *password, const char *user, char *verifier,
-                        size_t capacity) {
-    char *made = pq.encryptPasswordConn(connection, password, user, "scram-sha-256");
-    if (made == NULL) return false;
-    bool fits = strlen(made) < capacity;
+bool cpostgres_verifier(const char *password, char *verifier, size_t capacity) {
+    // From version 16 on, a server tells its connections how many iterations they are to use. This connection has none.
+    static const char *const names[] = {"host", "passfile", NULL};
+    static const char *const values[] = {"/dev/null/none", "/dev/null/none", NULL};
+    cpostgres_connection *connection = pq.connectStartParams(names, values, 0);
+    if (connection == NULL) return false;
+    char *made = pq.encryptPasswordConn(connection, password, "", "scram-sha-256");
+    bool fits = made != NULL && strlen(made) < capacity;
     if (fits) strcpy(verifier, made);
-    pq.freemem(made);
+    if (made != NULL) pq.freemem(made);
+    pq.finish(connection);
     return fits;
 }

@@ -19,7 +19,6 @@ public final class PostgresClient: Sendable {
     enum Work: Sendable {
         case statement(String, [PostgresValue])
         case script(String)
-        case verifier(of: Secret, user: String)
     }
 
     /// What is on its way to a connection.
@@ -76,14 +75,9 @@ public final class PostgresClient: Sendable {
         _ = try await perform(.script(script), within: limit)
     }
 
-    /// The verifier that a server stores for a role's password (SCRAM-SHA-256, RFC 7677). It is made on a connection, but
-    /// not by the server. Throws as ``run(_:_:within:)``.
-    public func verifier(
-        of password: Secret, user: String, within limit: Duration
-    ) async throws(PostgresFailure) -> String {
-        let rows = try await perform(.verifier(of: password, user: user), within: limit)
-        guard rows.count == 1 else { throw .malformed }
-        return try rows[0].text(0)
+    /// The verifier that a server stores for a role's password (SCRAM-SHA-256, RFC 7677). No server is asked.
+    public static func verifier(of password: Secret) throws(PostgresFailure) -> String {
+        try Session.verifier(of: password)
     }
 
     private func perform(_ work: Work, within limit: Duration) async throws(PostgresFailure) -> PostgresRows {

@@ -12,6 +12,13 @@ public enum PostgresFailure: Error, Sendable, Equatable {
     case tls
     /// The server does not let the role in (SQLSTATE class 28).
     case authentication
+    /// The process that answers on this machine belongs to another user than the database's; nil if the kernel does not
+    /// tell whose it is.
+    case foreignServer(uid: UInt32?)
+    /// The server asks for the password in a form that tells it, and has not proved its name.
+    case weakAuthentication
+    /// The server sends more than is taken, or asks for a proof that takes too long.
+    case tooMuch
     /// No result in time. The statement may have taken effect.
     case timedOut
     /// The connection ended. The statement may have taken effect.

@@ -77,7 +77,7 @@ public final class PostgresListener: Sendable {
         }
     }
 
-    /// Reports until it is stopped. Throws when the connection ends.
+    /// Reports until it is stopped, or the connection is to be made anew. Throws when the connection ends.
     private func serve(_ session: Session, _ wake: Wake, _ noteSuccess: () -> Void) throws(PostgresFailure) {
         var channel: String?
         let listens = try listen(session, from: &channel)
@@ -89,7 +89,7 @@ public final class PostgresListener: Sendable {
         var next = ContinuousClock.now + interval
         while true {
             let event = wake.wait(for: ContinuousClock.now.duration(to: next), other: session.descriptor)
-            if isStopped.withLock({ $0 }) { return }
+            if isStopped.withLock({ $0 }) || !session.isUsable { return }
             // Also when it is called: the network may be another one, and the connection dead.
             if event != .readable {
                 let former = channel
@@ -100,10 +100,9 @@ public final class PostgresListener: Sendable {
                 next = .now + interval
             }
             // Also after a statement, which reads notifications too.
-            for payload in try session.notifications() {
-                if payload == plan.renewal { _ = try listen(session, from: &channel) }
-                report(.notified(payload))
-            }
+            let payloads = try session.notifications()
+            if payloads.contains(plan.renewal) { _ = try listen(session, from: &channel) }
+            for payload in payloads { report(.notified(payload)) }
         }
     }
 

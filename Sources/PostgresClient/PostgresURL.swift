@@ -40,6 +40,9 @@ public struct PostgresURL: Sendable, Equatable {
     public let passwordFile: String?
     /// `channel_binding`, if the URL has it: `require` or `prefer`.
     public let channelBinding: String?
+    /// A further user of this machine whose process may be the server where no certificate proves its name. The URL does
+    /// not say it.
+    public var serverUID: UInt32?
 
     private static let parameters: Set<String> = [
         "host", "port", "sslmode", "sslrootcert", "passfile", "channel_binding",

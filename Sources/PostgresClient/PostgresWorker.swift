@@ -74,8 +74,6 @@ final class PostgresWorker: Sendable {
         case .script(let text):
             try session.run(script: text, until: deadline)
             return PostgresRows([])
-        case .verifier(let password, let user):
-            return PostgresRows([[Array(try session.verifier(of: password, user: user).utf8)]])
         }
     }
 

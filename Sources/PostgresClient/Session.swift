@@ -8,7 +8,18 @@ internal import Secrets
 /// One connection to the server, used by one thread. Its functions block until their deadline at most, except that
 /// making it resolves a name, for as long as the system's resolver takes.
 @safe final class Session {
+    /// The most bytes that a statement's result may have.
+    static let mostBytes = 16 << 20
+    /// The same while the connection is made, with certificates.
+    private static let mostBytesOfStart = 256 << 10
+    /// The most that a result may take here, with what each row and value takes beside its bytes.
+    private static let mostMemory = 2 * mostBytes
+
     private let connection: OpaquePointer
+    /// Nil until the socket is connected.
+    private var wire: Wire?
+    /// How many bytes may have come.
+    private var allowance = Session.mostBytesOfStart
     /// False after a failure that ends the connection.
     private(set) var isUsable = true
 
@@ -20,24 +31,38 @@ internal import Secrets
         }
         guard let begun = unsafe begun else { throw .noConnection }
         unsafe connection = begun
-        var stage = unsafe cpostgres_stage(connection)
-        guard stage != cpostgres_stage_failed else { throw failureToConnect(at: cpostgres_stage_started) }
+        var start = Start(settings, stage: unsafe cpostgres_stage(connection))
+        guard start.stage != cpostgres_stage_failed else { throw failureToConnect(at: cpostgres_stage_started) }
         // libpq's documentation: the first wait is for the socket to become writable.
         var events = POLLOUT
         while true {
-            guard try awaits(events, until: deadline) else { throw .timedOut }
+            // libpq may have begun again with another address, or without TLS.
+            if unsafe wire?.isBehind(cpostgres_socket(connection)) != true { try takeSocket(&start) }
+            let isReady = try awaits(events, until: deadline) { bytes, server throws(PostgresFailure) in
+                try start.check(bytes, from: server)
+            }
+            guard isReady else { throw .timedOut }
+            if events == POLLIN, try !mayRead(&start) { continue }
             let step = unsafe cpostgres_poll(connection)
             if step == cpostgres_poll_ok { return }
-            guard step != cpostgres_poll_failed else { throw failureToConnect(at: stage) }
+            guard step != cpostgres_poll_failed else { throw failureToConnect(at: start.stage) }
             events = step == cpostgres_poll_reading ? POLLIN : POLLOUT
-            stage = unsafe cpostgres_stage(connection)
+            start.stage = unsafe cpostgres_stage(connection)
+            start.checked = Int(unsafe cpostgres_pending(connection))
         }
     }
 
-    deinit { unsafe cpostgres_finish(connection) }
+    deinit {
+        unsafe cpostgres_finish(connection)
+        // What libpq has sent last, so that the server knows that the end is meant.
+        try? wire?.move { _ in }
+    }
 
     /// The descriptor to poll for while nothing runs.
-    var descriptor: Int32 { unsafe cpostgres_socket(connection) }
+    var descriptor: Int32 {
+        if let wire { return wire.server }
+        return unsafe cpostgres_socket(connection)
+    }
 
     /// The server's process as it was told when the connection was made.
     var backend: Int64 { Int64(unsafe cpostgres_backend(connection)) }
@@ -63,7 +88,7 @@ internal import Secrets
             return unsafe cpostgres_send(connection, statement, Int32(values.count), types, pointers, lengths)
         }
         guard isSent else { throw end(.closed) }
-        return try finish(until: deadline)
+        return PostgresRows(try finish(until: deadline))
     }
 
     /// Runs several statements without parameters as one transaction.
@@ -74,27 +99,103 @@ internal import Secrets
 
     /// The payloads of the notifications that have arrived. Throws `closed` if the connection has ended.
     func notifications() throws(PostgresFailure) -> [String] {
-        guard unsafe cpostgres_consume(connection) else { throw end(.closed) }
         var payloads: [String] = []
         var payload = [CChar](repeating: 0, count: 256)
-        while unsafe cpostgres_notification(connection, &payload, payload.count) {
-            payloads.append(String(decoding: payload.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self))
-        }
+        repeat {
+            try move()
+            guard unsafe cpostgres_consume(connection) else { throw end(.closed) }
+            while unsafe cpostgres_notification(connection, &payload, payload.count) {
+                payloads.append(
+                    String(decoding: payload.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self))
+            }
+        } while isReadable
         return payloads
     }
 
-    /// The verifier that the server stores for a password.
-    func verifier(of password: Secret, user: String) throws(PostgresFailure) -> String {
+    /// The verifier that a server stores for a password.
+    static func verifier(of password: Secret) throws(PostgresFailure) -> String {
+        guard cpostgres_load() else { throw .noLibrary }
         var text = [CChar](repeating: 0, count: 512)
-        guard unsafe cpostgres_verifier(connection, password.revealed(), user, &text, text.count) else {
-            throw .malformed
-        }
+        guard unsafe cpostgres_verifier(password.revealed(), &text, text.count) else { throw .malformed }
         return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+
+    // MARK: Beginning
+
+    /// What is checked until the connection is ready.
+    private struct Start {
+        let settings: Settings
+        var messages: StartCheck
+        /// It is known who the server is.
+        var isKnown: Bool
+        /// Whether the server speaks TLS; nil before it has said so.
+        var hasTLS: Bool?
+        /// How far libpq has come.
+        var stage: Int32
+        /// How many bytes of the record that libpq is reading were checked.
+        var checked = 0
+
+        init(_ settings: Settings, stage: Int32) {
+            self.settings = settings
+            self.stage = stage
+            messages = StartCheck(isVerified: settings.isVerified)
+            isKnown = settings.isVerified
+        }
+
+        /// Throws if libpq must not get these bytes.
+        mutating func check(_ bytes: [UInt8], from server: Int32) throws(PostgresFailure) {
+            guard let first = bytes.first else { return }
+            if !isKnown, let uid = ServerOwner.uid(of: server) {
+                guard ServerOwner.isTrusted(uid, configured: settings.serverUID) else { throw .foreignServer(uid: uid) }
+                isKnown = true
+            }
+            var rest = bytes[...]
+            if hasTLS == nil {
+                // A server speaks when it is asked.
+                guard stage == cpostgres_stage_tls || stage == cpostgres_stage_authenticating else { throw .malformed }
+                hasTLS = stage == cpostgres_stage_tls && first == UInt8(ascii: "S")
+                if stage == cpostgres_stage_tls, first == UInt8(ascii: "N") { rest.removeFirst() }
+                // What came in the same packet was not sent over TLS.
+                guard hasTLS == false || bytes.count == 1 else { throw .malformed }
+            }
+            guard hasTLS == false else {
+                guard isKnown else { throw .foreignServer(uid: nil) }
+                return
+            }
+            if let refusal = messages.refusal(of: rest, isKnown: isKnown) { throw refusal }
+        }
+    }
+
+    /// Puts itself between the server and libpq, once the socket is connected.
+    private func takeSocket(_ start: inout Start) throws(PostgresFailure) {
+        let socket = unsafe cpostgres_socket(connection)
+        wire = nil
+        start = Start(start.settings, stage: start.stage)
+        guard ServerOwner.isConnected(socket) else {
+            // libpq has read nothing from it, and will see that it cannot.
+            guard [cpostgres_stage_started, cpostgres_stage_needed].contains(start.stage) else { throw end(.closed) }
+            return
+        }
+        guard let taken = Wire(replacing: socket) else { throw end(.noConnection) }
+        wire = taken
+    }
+
+    /// Checks what libpq will read over TLS. False if nothing is there to be read yet.
+    private func mayRead(_ start: inout Start) throws(PostgresFailure) -> Bool {
+        guard usesTLS, start.stage >= cpostgres_stage_authenticating, start.stage != cpostgres_stage_tls else {
+            return true
+        }
+        var bytes = [UInt8](repeating: 0, count: 16_384)
+        let count = Int(unsafe cpostgres_peek(connection, &bytes, Int32(bytes.count)))
+        guard count >= 0 else { throw end(.closed) }
+        if let refusal = start.messages.refusal(of: bytes[..<count].dropFirst(start.checked)) { throw end(refusal) }
+        return count > 0
     }
 
     // MARK: Waiting
 
-    private func finish(until deadline: ContinuousClock.Instant) throws(PostgresFailure) -> PostgresRows {
+    private func finish(until deadline: ContinuousClock.Instant) throws(PostgresFailure) -> [[[UInt8]?]] {
+        allowance = (wire?.received ?? 0) + Session.mostBytes
         while true {
             let left = unsafe cpostgres_flush(connection)
             guard left >= 0 else { throw end(lastFailure) }
@@ -103,6 +204,7 @@ internal import Secrets
             guard unsafe cpostgres_consume(connection) else { throw end(lastFailure) }
         }
         var rows: [[[UInt8]?]] = []
+        var memory = 0
         var failure: PostgresFailure?
         while true {
             while unsafe cpostgres_is_busy(connection) {
@@ -112,7 +214,8 @@ internal import Secrets
             guard let result = unsafe cpostgres_result_next(connection) else { break }
             defer { unsafe cpostgres_result_free(result) }
             if unsafe cpostgres_result_is_good(result) {
-                unsafe append(result, to: &rows)
+                unsafe append(result, to: &rows, &memory)
+                guard memory <= Session.mostMemory else { throw end(.tooMuch) }
             } else if failure == nil {
                 failure = unsafe Self.failure(of: result)
             }
@@ -121,29 +224,64 @@ internal import Secrets
             if failure.endsConnection { throw end(failure) }
             throw failure
         }
-        return PostgresRows(rows)
+        // libpq keeps some of what it was told as long as the connection lives.
+        if let wire, wire.received > Session.mostBytes { isUsable = false }
+        return rows
     }
 
-    private func append(_ result: OpaquePointer, to rows: inout [[[UInt8]?]]) {
+    private func append(_ result: OpaquePointer, to rows: inout [[[UInt8]?]], _ memory: inout Int) {
         let columns = unsafe cpostgres_result_columns(result)
         for row in 0..<(unsafe cpostgres_result_rows(result)) {
             rows.append(
                 (0..<columns).map { column in
                     var count: Int32 = 0
                     guard let value = unsafe cpostgres_result_value(result, row, column, &count) else { return nil }
+                    memory += Int(count)
                     return unsafe [UInt8](UnsafeBufferPointer(start: value, count: Int(count)))
                 })
+            memory += 64 * (1 + Int(columns))
         }
     }
 
-    /// Waits for an event of the socket; false when the deadline has passed.
-    private func awaits(_ events: Int32, until deadline: ContinuousClock.Instant) throws(PostgresFailure) -> Bool {
+    /// Moves bytes between the server and libpq without waiting.
+    private func move(
+        _ check: ([UInt8], Int32) throws(PostgresFailure) -> Void = { _, _ in }
+    ) throws(PostgresFailure) {
+        guard let wire else { return }
+        do throws(PostgresFailure) {
+            try wire.move { bytes throws(PostgresFailure) in
+                guard wire.received <= allowance else { throw .tooMuch }
+                try check(bytes, wire.server)
+            }
+        } catch {
+            throw end(error)
+        }
+    }
+
+    /// libpq has something to read.
+    private var isReadable: Bool {
+        var entry = pollfd(fd: unsafe cpostgres_socket(connection), events: Int16(POLLIN), revents: 0)
+        return unsafe cpostgres_pending(connection) > 0 || poll(&entry, 1, 0) > 0
+    }
+
+    /// Waits for an event of libpq's socket; false when the deadline has passed.
+    private func awaits(
+        _ events: Int32, until deadline: ContinuousClock.Instant,
+        check: ([UInt8], Int32) throws(PostgresFailure) -> Void = { _, _ in }
+    ) throws(PostgresFailure) -> Bool {
         while true {
+            try move(check)
             let left = ContinuousClock.now.duration(to: deadline)
             guard left > .zero else { return false }
-            var entry = pollfd(fd: descriptor, events: Int16(events), revents: 0)
-            guard entry.fd >= 0 else { throw end(.closed) }
-            if unsafe poll(&entry, 1, Wake.milliseconds(left)) > 0 { return true }
+            if events & POLLIN != 0, unsafe cpostgres_pending(connection) > 0 { return true }
+            let own = unsafe cpostgres_socket(connection)
+            guard own >= 0 else { throw end(.closed) }
+            let others = wire?.events ?? 0
+            var entries = [
+                pollfd(fd: own, events: Int16(events), revents: 0),
+                pollfd(fd: others == 0 ? -1 : descriptor, events: Int16(others), revents: 0),
+            ]
+            if unsafe poll(&entries, 2, Wake.milliseconds(left)) > 0, entries[0].revents != 0 { return true }
         }
     }
 

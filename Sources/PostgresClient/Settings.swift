@@ -11,6 +11,10 @@ struct Settings: Sendable {
     ]
 
     let pairs: [(name: String, value: String)]
+    /// The server proves its name by a certificate.
+    let isVerified: Bool
+    /// See ``PostgresURL/serverUID``.
+    let serverUID: UInt32?
 
     /// Of one host of the URL: the caller tries them in turn, since libpq would wait for the first without end.
     init(
@@ -48,6 +52,9 @@ struct Settings: Sendable {
             pairs.append(("passfile", Self.nowhere))
         }
         self.pairs = pairs
+        serverUID = url.serverUID
+        // libpq has no TLS on Unix sockets, whatever the mode.
+        isVerified = if case .socket = host.place { false } else { url.sslMode == "verify-full" }
     }
 
     private static func name(_ host: PostgresURL.Host) -> String {

@@ -40,7 +40,7 @@ public final class DatabaseHosts: SharedHosts {
     ) async throws(HostFailure) {
         let first = RowDatabase(url, password: invitation.map { secret in .given { secret } } ?? configured)
         defer { first.shutdown() }
-        try await first.accept(as: name, role: url.user, password: password, publicKey: publicKey)
+        try await first.accept(as: name, password: password, publicKey: publicKey)
     }
 
     public func identity() async throws(HostFailure) -> HostIdentity { try await rows.identity() }

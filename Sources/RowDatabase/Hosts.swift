@@ -9,9 +9,9 @@ extension RowDatabase {
     /// `password`, with which to connect from now on. The same call again changes nothing. Throws `invitationUsed`,
     /// `nameTaken` (1 to 64 bytes), and ``HostFailure`` for everything else.
     public func accept(
-        as name: String, role: String, password: Secret, publicKey: [UInt8]
+        as name: String, password: Secret, publicKey: [UInt8]
     ) async throws(HostFailure) {
-        let verifier = try await verifier(of: password, role: role)
+        let verifier = try verifier(of: password)
         _ = try await ask(
             "SELECT ringback.accept($1, $2, $3, $4)", [.text(verifier), .text(name), .bytes(publicKey)])
     }
@@ -41,7 +41,7 @@ extension RowDatabase {
     /// only a verifier of the password. Throws `tooManyHosts`.
     public func invite(lasting: Duration) async throws(HostFailure) -> Invitation {
         let password = Invitation.newPassword()
-        let verifier = try await verifier(of: password, role: "")
+        let verifier = try verifier(of: password)
         let rows = try await ask(
             "SELECT ringback.invite($1, $2, $3)", [.text(verifier), .integer(Int64(lasting / .seconds(1)))])
         await dropRemoved(nil)
@@ -91,12 +91,8 @@ extension RowDatabase {
         do throws(PostgresFailure) { return try body() } catch { throw HostFailure(error) }
     }
 
-    private func verifier(of password: Secret, role: String) async throws(HostFailure) -> String {
-        do throws(PostgresFailure) {
-            return try await client.verifier(of: password, user: role, within: RowDatabase.limit)
-        } catch {
-            throw HostFailure(error)
-        }
+    private func verifier(of password: Secret) throws(HostFailure) -> String {
+        try read { () throws(PostgresFailure) in try PostgresClient.verifier(of: password) }
     }
 }
 

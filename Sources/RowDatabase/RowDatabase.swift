@@ -123,13 +123,23 @@ public final class RowDatabase: SharedRows {
     public func read(_ keys: [RowKey]) async throws(RowError) -> [RowKey: SharedRow] {
         var rows: [RowKey: SharedRow] = [:]
         for start in stride(from: 0, to: keys.count, by: Self.batch) {
-            let part = keys[start..<min(start + Self.batch, keys.count)].map(\.bytes)
-            let found = try await parts(
-                "ringback.read($1, $2)", [.integer(Schema.version), .bytesList(part)],
-                within: part.count > Self.many ? Self.limitOfRead : Self.limit)
-            rows.merge(found.rows) { $1 }
+            rows.merge(try await read(part: keys[start..<min(start + Self.batch, keys.count)])) { $1 }
         }
         return rows
+    }
+
+    private func read(part keys: ArraySlice<RowKey>) async throws(RowError) -> [RowKey: SharedRow] {
+        do throws(RowError) {
+            return try await parts(
+                "ringback.read($1, $2)", [.integer(Schema.version), .bytesList(keys.map(\.bytes))],
+                within: keys.count > Self.many ? Self.limitOfRead : Self.limit
+            ).rows
+        } catch .unreachable(.tooMuch) where keys.count > 1 {
+            // They are large, and come in several results.
+            let middle = keys.startIndex + keys.count / 2
+            let rows = try await read(part: keys[..<middle])
+            return rows.merging(try await read(part: keys[middle...])) { $1 }
+        }
     }
 
     public func take(

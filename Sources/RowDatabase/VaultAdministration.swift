@@ -99,7 +99,7 @@ public final class VaultAdministration: Sendable {
     public func admit(owner: String, lasting: Duration) async throws(HostFailure) -> Invitation {
         let password = Invitation.newPassword()
         do throws(PostgresFailure) {
-            let verifier = try await client.verifier(of: password, user: "", within: Self.limit)
+            let verifier = try PostgresClient.verifier(of: password)
             let rows = try await client.run(
                 "SELECT ringback.admit($1, $2, $3, $4)",
                 [

@@ -10,6 +10,13 @@ public enum DatabaseReason: Sendable, Equatable {
     case tls
     /// The server does not let the role in.
     case authentication
+    /// The process that answers on this machine belongs to another user than the database's; nil if it is not known whose
+    /// it is.
+    case foreignServer(uid: UInt32?)
+    /// The server asks for the password in a form that tells it, and has not proved its name.
+    case weakAuthentication
+    /// The server sends more than is taken, or asks for a proof that takes too long.
+    case tooMuch
     /// There was no answer in time.
     case timedOut
     /// The connection ended.

@@ -24,12 +24,12 @@ struct `Hosts of an owner` {
         await #expect(throws: HostFailure.notJoined) { try await other.identity() }
 
         let password = Invitation.newPassword()
-        try await first.accept(as: "laptop", role: invitation.role, password: password, publicKey: [1])
+        try await first.accept(as: "laptop", password: password, publicKey: [1])
         // The same call again, with the password that holds now: the other connections of the first have ended.
         let repeated = try house.connect(invitation.role, password)
-        try await repeated.accept(as: "laptop", role: invitation.role, password: password, publicKey: [1])
+        try await repeated.accept(as: "laptop", password: password, publicKey: [1])
         await #expect(throws: (any Error).self) {
-            try await other.accept(as: "evil", role: invitation.role, password: password, publicKey: [2])
+            try await other.accept(as: "evil", password: password, publicKey: [2])
         }
         let again = try house.connect(invitation.role, invitation.password)
         await #expect(throws: RowError.unreachable(.authentication)) { try await again.read([Fresh.key()]) }
@@ -112,7 +112,7 @@ struct `Hosts of an owner` {
         let client = try house.client(lost.role, lost.password)
         // More than the server has room for locks.
         try await client.run(script: "SELECT count(lo_create(0)) FROM generate_series(1, 100000)", within: limit)
-        let verifier = try await client.verifier(of: Secret("password"), user: lost.role, within: limit)
+        let verifier = try PostgresClient.verifier(of: Secret("password"))
         try await client.run(
             script: "BEGIN; ALTER ROLE \(lost.role) SET statement_timeout = 0; "
                 + "SELECT ringback.invite(1, '\(verifier)', 600); "

@@ -234,7 +234,7 @@ struct `Two people in one database` {
         #expect(row.version == 2)
         // And one that has made a role.
         let inviting = try house.client(try await house.host("evil", of: Fresh.owner()).role)
-        let verifier = try await inviting.verifier(of: Secret("password"), user: "", within: limit)
+        let verifier = try PostgresClient.verifier(of: Secret("password"))
         try await inviting.run(script: "BEGIN; SELECT ringback.invite(1, '\(verifier)', 600)", within: limit)
         let invited = try await ada.invite(lasting: .seconds(600))
         #expect(try await ada.remove(host: invited.role))

@@ -15,14 +15,17 @@ final class PostgresServer: Sendable {
 
     let directory: String
     private let keeper: Mutex<Keeper>
+    private let prefix: String
 
     /// Makes a database and starts the server. A database named `trusting` lets every role in without a password.
-    init(_ options: String = "") throws {
+    ///
+    /// - Parameter user: whose process it is, if this process may choose that.
+    init(_ options: String = "", user: String? = nil) throws {
         let programs = try #require(PostgresServer.programs)
         var template = Array("/tmp/rb-pg-XXXXXX".utf8CString)
         guard unsafe mkdtemp(&template) != nil else { throw SystemError(call: "mkdtemp", code: errno) }
         directory = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
-        let prefix = ServerUser.prefix(owning: directory)
+        prefix = ServerUser.prefix(owning: directory, user)
         let script = """
             set -e
             cd '\(directory)'
@@ -30,7 +33,7 @@ final class PostgresServer: Sendable {
             printf 'local trusting all trust\\nlocal all postgres trust\\nlocal all all scram-sha-256\\nhost all all 127.0.0.1/32 trust\\n' >data/pg_hba.conf
             """
         guard Shell.run(script) == 0 else { throw ServerTrouble(what: "initdb") }
-        keeper = Mutex(try Keeper(directory, Self.command(programs, directory, options)))
+        keeper = Mutex(try Keeper(directory, "\(prefix) \(Self.command(programs, directory, options))"))
         try awaitReady()
         for name in ["vault", "trusting"] {
             guard Shell.run("\(psql) -c 'create database \(name)'") == 0 else { throw ServerTrouble(what: name) }
@@ -38,7 +41,7 @@ final class PostgresServer: Sendable {
     }
 
     private static func command(_ programs: String, _ directory: String, _ options: String) -> String {
-        "\(ServerUser.prefix(owning: directory)) '\(programs)/postgres' -D data -k '\(directory)' -c listen_addresses= "
+        "'\(programs)/postgres' -D data -k '\(directory)' -c listen_addresses= "
             + "-c fsync=off -c shared_buffers=16MB -c max_connections=300 \(options) >>server.log 2>&1"
     }
 
@@ -61,6 +64,23 @@ final class PostgresServer: Sendable {
         return try PostgresURL(parsing: "postgresql://\(user)@%2F\(host)/\(database)")
     }
 
+    /// A port that nobody had a moment ago.
+    static func freePort() -> Int {
+        let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(socket) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        return unsafe withUnsafeMutablePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                unsafe bind(socket, pointer, length)
+                unsafe getsockname(socket, pointer, &length)
+            }
+            return unsafe Int(UInt16(bigEndian: pointer.pointee.sin_port))
+        }
+    }
+
     /// The processes of the server, the first one included.
     var processes: [pid_t] {
         guard let first = Shell.output("head -1 '\(directory)/data/postmaster.pid'").flatMap({ pid_t($0) }) else {
@@ -78,7 +98,7 @@ final class PostgresServer: Sendable {
         signal(SIGKILL)
         try keeper.withLock { keeper in
             keeper.end()
-            keeper = try Keeper(directory, Self.command(programs, directory, "-p \(port) \(options)"))
+            keeper = try Keeper(directory, "\(prefix) \(Self.command(programs, directory, "-p \(port) \(options)"))")
         }
         try awaitReady(port)
     }
@@ -134,9 +154,9 @@ struct Keeper {
 
 /// PostgreSQL refuses to run as root.
 enum ServerUser {
-    static func prefix(owning directory: String) -> String {
+    static func prefix(owning directory: String, _ name: String? = nil) -> String {
         guard geteuid() == 0 else { return "exec" }
-        for name in ["postgres", "nobody"] {
+        for name in [name, "postgres", "nobody"].compactMap(\.self) {
             guard let user = unsafe getpwnam(name) else { continue }
             unsafe chown(directory, user.pointee.pw_uid, user.pointee.pw_gid)
             return unsafe "exec setpriv --reuid=\(user.pointee.pw_uid) --regid=\(user.pointee.pw_gid) --clear-groups"

@@ -1,5 +1,6 @@
 import Glibc
 import PostgresClient
+import Secrets
 import SessionVault
 import SharedVault
 import TestSupport
@@ -19,26 +20,9 @@ struct `A database over TLS` {
         openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names -out server.pem
         """
 
-    /// A port that nobody had a moment ago.
-    private func freePort() -> Int {
-        let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(socket) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        return unsafe withUnsafeMutablePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                unsafe bind(socket, pointer, length)
-                unsafe getsockname(socket, pointer, &length)
-            }
-            return unsafe Int(UInt16(bigEndian: pointer.pointee.sin_port))
-        }
-    }
-
     @Test func `only the server of its name, by an authority that is known, is spoken to`() async throws {
         let server = try await onThread { try PostgresServer() }
-        let port = freePort()
+        let port = PostgresServer.freePort()
         try await onThread {
             let script = Self.certificates.split(separator: "\"$0\"").joined(separator: "'\(server.directory)'")
             guard
@@ -50,11 +34,11 @@ struct `A database over TLS` {
                 "-c listen_addresses=127.0.0.1 -c ssl=on -c ssl_cert_file=server.pem -c ssl_key_file=server.key",
                 port: port)
         }
-        func ask(_ rest: String) async -> RowError? {
+        func ask(_ rest: String, as role: String = "postgres") async -> RowError? {
             do throws(RowError) {
-                let url = try? PostgresURL(parsing: "postgresql://postgres@\(rest)")
+                let url = try? PostgresURL(parsing: "postgresql://\(role)@\(rest)")
                 guard let url else { return .refused(.malformed) }
-                _ = try await VaultAdministration(url, password: .none).facts()
+                _ = try await VaultAdministration(url, password: .given { Secret("password") }).facts()
                 return nil
             } catch { return error }
         }
@@ -66,6 +50,29 @@ struct `A database over TLS` {
         #expect(await ask("localhost:\(port)/vault?sslmode=verify-full&sslrootcert=/none") == .unreachable(.tls))
         // Another name than the certificate's.
         #expect(await ask("127.0.0.1:\(port)/vault?sslmode=verify-full&sslrootcert=\(ca)") == .unreachable(.tls))
+        // The password is told to nobody who has not proved its name, also over TLS.
+        try await onThread {
+            let key = String(repeating: "A", count: 43) + "="
+            let script = """
+                sed -i '1i hostssl all clear 127.0.0.1/32 password' '\(server.directory)/data/pg_hba.conf'
+                sed -i '1i hostssl all slow,role 127.0.0.1/32 scram-sha-256' '\(server.directory)/data/pg_hba.conf'
+                \(server.psql) -p \(port) -c "CREATE ROLE clear LOGIN PASSWORD 'password'" \
+                    -c "CREATE ROLE role LOGIN PASSWORD 'password'" \
+                    -c "CREATE ROLE slow LOGIN PASSWORD 'SCRAM-SHA-256\\$1500000:c2FsdHNhbHQ=\\$\(key):\(key)'" \
+                    -c 'SELECT pg_reload_conf()'
+                """
+            guard Shell.run(script) == 0 else { throw ServerTrouble(what: "roles") }
+        }
+        let verified = "localhost:\(port)/vault?sslmode=verify-full&sslrootcert=\(ca)"
+        for mode in ["prefer", "require", "verify-ca"] {
+            let place = "127.0.0.1:\(port)/vault?sslmode=\(mode)&sslrootcert=\(ca)"
+            #expect(await ask(place, as: "clear") == .unreachable(.weakAuthentication), "\(mode)")
+            #expect(await ask(place, as: "role") == nil, "\(mode)")
+        }
+        #expect(await ask(verified, as: "clear") == nil)
+        #expect(await ask(verified, as: "role") == nil)
+        // More iterations than are taken. The server makes them too when the role is made.
+        #expect(await ask(verified, as: "slow") == .unreachable(.tooMuch))
         // A server without TLS.
         try await onThread { try server.crashAndRestart("-c listen_addresses=127.0.0.1", port: port) }
         #expect(await ask("localhost:\(port)/vault?sslmode=verify-full&sslrootcert=\(ca)") == .unreachable(.tls))

@@ -45,7 +45,7 @@ struct VaultHouse {
         let first = try connect(invitation.role, invitation.password)
         defer { first.shutdown() }
         let password = Invitation.newPassword()
-        try await first.accept(as: name, role: invitation.role, password: password, publicKey: Array(name.utf8))
+        try await first.accept(as: name, password: password, publicKey: Array(name.utf8))
         return Member(role: invitation.role, password: password, rows: try connect(invitation.role, password))
     }
 

@@ -9,6 +9,15 @@ extension DatabaseReason: Sentence {
         case .tls: "It has no TLS, or its certificate is not valid for its name."
         case .authentication:
             "It does not let this host's role in. If another host has removed this one, it needs a new invitation."
+        case .foreignServer(let uid?):
+            "The process that answers there belongs to the user with the uid \(uid), and not to root or the database. If "
+                + "that is right, set store_uid = \(uid) in [vault]."
+        case .foreignServer:
+            "Whose process answers there is not known. TLS with sslmode=verify-full needs no such knowledge."
+        case .weakAuthentication:
+            "It asks for the password in a form that shows it. Let pg_hba.conf say scram-sha-256, or use TLS with "
+                + "sslmode=verify-full."
+        case .tooMuch: "It sends more than is taken."
         case .timedOut: "It did not answer in time."
         case .closed: "The connection ended."
         case .readOnly: "It takes no changes at the moment."

@@ -33,6 +33,8 @@ static const int cpostgres_stage_started = 2;
 // The server is to say whether it lets the role in.
 static const int cpostgres_stage_authenticating = 4;
 static const int cpostgres_stage_tls = 7;
+/// Another socket is to be connected.
+static const int cpostgres_stage_needed = 8;
 /// It is being found out whether the server takes changes.
 static const int cpostgres_stage_checking = 9;
 static const int cpostgres_stage_checking_target = 12;
@@ -43,13 +45,22 @@ void cpostgres_finish(cpostgres_connection *connection);
 /// the severity.
 const char *cpostgres_error(const cpostgres_connection *connection);
 int cpostgres_socket(const cpostgres_connection *connection);
+/// Makes the descriptor a copy of another one. False if that failed.
+bool cpostgres_replace(int descriptor, int other);
 /// The number of the server's process, as it was told when the connection was made. A pooler tells another one.
 int cpostgres_backend(const cpostgres_connection *connection);
 /// True if the server asked for a password and there was none.
 bool cpostgres_lacks_password(const cpostgres_connection *connection);
 bool cpostgres_uses_tls(cpostgres_connection *connection);
+/// Copies what the server has sent over TLS, and leaves it to be read: the rest of one record, of which no function that
+/// reads takes more at once. Returns the number of bytes; 0 if no record is complete, -1 if there will be none or the
+/// library cannot tell.
+int cpostgres_peek(cpostgres_connection *connection, uint8_t *buffer, int capacity);
+/// How many bytes of a record were decrypted and not read.
+int cpostgres_pending(cpostgres_connection *connection);
 
-/// Sends a statement with parameters in binary format and asks for results in binary format. False if that failed.
+/// Sends a statement with parameters in binary format and asks for results in binary format, one for each row. False if
+/// that failed.
 bool cpostgres_send(cpostgres_connection *connection, const char *statement, int count, const uint32_t *types,
                     const char *const *values, const int *lengths);
 /// Sends several statements without parameters, which the server runs as one transaction. False if that failed.
@@ -78,7 +89,5 @@ void cpostgres_result_free(cpostgres_result *result);
 /// Takes the next notification that was read, and copies its payload, cut to the capacity. False if there is none.
 bool cpostgres_notification(cpostgres_connection *connection, char *payload, size_t capacity);
 
-/// The verifier that the server stores for a password (SCRAM-SHA-256, RFC 7677), made without the server. False if that
-/// failed or the text does not fit.
-bool cpostgres_verifier(cpostgres_connection *connection, const char *password, const char *user, char *verifier,
-                        size_t capacity);
+/// The verifier that a server stores for a password (SCRAM-SHA-256, RFC 7677). False if it cannot be made or does not fit.
+bool cpostgres_verifier(const char *password, char *verifier, size_t capacity);

@@ -6,7 +6,7 @@ import StrictJSON
 
 /// Why `ringbackd --database` did not do what it was asked for.
 struct DatabaseProblem: Error {
-    /// `{"problem","place"?,"state"?,"version"?,"option"?,"part"?}`
+    /// `{"problem","place"?,"state"?,"version"?,"uid"?,"option"?,"part"?}`
     let json: JSONObject
 
     init(_ failure: HostFailure, place: String) {
@@ -58,6 +58,12 @@ struct DatabaseProblem: Error {
         case .noConnection: return problem("no_connection")
         case .tls: return problem("tls")
         case .authentication: return problem("authentication")
+        case .foreignServer(let uid):
+            var object = problem("foreign_server")
+            object["uid"] = uid.map { .integer(Int($0)) }
+            return object
+        case .weakAuthentication: return problem("weak_authentication")
+        case .tooMuch: return problem("too_much")
         case .timedOut: return problem("timed_out")
         case .closed: return problem("closed")
         case .readOnly: return problem("read_only")

@@ -1,0 +1,113 @@
+import Glibc
+import Synchronization
+import TestSupport
+
+/// Listens as a database, and says the next of its lines after each packet that comes. Then it closes the connection.
+final class SpokenServer: Sendable {
+    enum Line: Sendable {
+        case say([UInt8])
+        /// The same bytes until nobody takes them.
+        case repeatEndlessly([UInt8])
+    }
+
+    /// For a URL.
+    let host: String
+    private let listener: Int32
+    private let directory: String?
+    private let heard = Mutex<[UInt8]>([])
+
+    /// On a Unix socket, or on a port of 127.0.0.1.
+    init(overTCP: Bool = false, _ lines: [Line]) throws {
+        listener = socket(overTCP ? AF_INET : AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        if overTCP {
+            directory = nil
+            let port = try SpokenServer.bindPort(listener)
+            host = "127.0.0.1:\(port)"
+        } else {
+            var template = Array("/tmp/rb-pg-XXXXXX".utf8CString)
+            guard unsafe mkdtemp(&template) != nil else { throw SystemError(call: "mkdtemp", code: errno) }
+            let place = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+            try SpokenServer.bindPath(listener, "\(place)/.s.PGSQL.5432")
+            directory = place
+            host = place.split(separator: "/").map { "%2F\($0)" }.joined()
+        }
+        guard listen(listener, 8) == 0 else { throw SystemError(call: "listen", code: errno) }
+        startThread { [listener, weak self] in
+            while true {
+                let connection = accept(listener, nil, nil)
+                guard connection >= 0 else { return }
+                for line in lines {
+                    guard let bytes = SpokenServer.receive(connection) else { break }
+                    self?.heard.withLock { $0 += bytes }
+                    switch line {
+                    case .say(let bytes): _ = SpokenServer.send(bytes, connection)
+                    case .repeatEndlessly(let bytes): while SpokenServer.send(bytes, connection) {}
+                    }
+                }
+                if let bytes = SpokenServer.receive(connection) { self?.heard.withLock { $0 += bytes } }
+                close(connection)
+            }
+        }
+    }
+
+    deinit {
+        shutdown(listener, Int32(SHUT_RDWR))
+        close(listener)
+        if let directory {
+            _ = unsafe unlink("\(directory)/.s.PGSQL.5432")
+            _ = unsafe rmdir(directory)
+        }
+    }
+
+    /// What has come over all connections.
+    var received: String { String(decoding: heard.withLock { $0 }, as: UTF8.self) }
+
+    /// A message of the protocol.
+    static func message(_ kind: Character, _ body: [UInt8] = []) -> [UInt8] {
+        Array(String(kind).utf8) + bytes(UInt32(body.count + 4)) + body
+    }
+
+    static func bytes(_ number: UInt32) -> [UInt8] {
+        (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) }
+    }
+
+    /// Asks for a proof of the role.
+    static func request(_ number: UInt32, _ more: String = "") -> [UInt8] {
+        message("R", bytes(number) + Array(more.utf8))
+    }
+
+    private static func receive(_ connection: Int32) -> [UInt8]? {
+        var buffer = [UInt8](repeating: 0, count: 4_096)
+        let count = unsafe read(connection, &buffer, buffer.count)
+        return count > 0 ? Array(buffer[..<count]) : nil
+    }
+
+    private static func send(_ bytes: [UInt8], _ connection: Int32) -> Bool {
+        unsafe Glibc.send(connection, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count
+    }
+
+    private static func bindPath(_ socket: Int32, _ path: String) throws {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: path.utf8) }
+        let size = socklen_t(MemoryLayout<sockaddr_un>.size)
+        let isBound = unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe bind(socket, $0, size) == 0 }
+        }
+        guard isBound else { throw SystemError(call: "bind", code: errno) }
+    }
+
+    private static func bindPort(_ socket: Int32) throws -> UInt16 {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = unsafe withUnsafeMutablePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe bind(socket, $0, size) == 0 && getsockname(socket, $0, &size) == 0
+            }
+        }
+        guard isBound else { throw SystemError(call: "bind", code: errno) }
+        return UInt16(bigEndian: address.sin_port)
+    }
+}
