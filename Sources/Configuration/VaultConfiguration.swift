@@ -15,6 +15,8 @@ public struct VaultConfiguration: Sendable, Equatable {
     public var store: PostgresURL?
     /// The file with the password of the database's role, absolute; nil for what the URL or `.pgpass` says.
     public var passwordFile: String?
+    /// A further user of this machine whose process may be the database's server.
+    public var storeUID: UInt32?
 
     /// The default without `[vault]`.
     public static let standard = VaultConfiguration(
@@ -49,6 +51,7 @@ public struct VaultConfiguration: Sendable, Equatable {
                 check.refuse(node, ["vault", "password_file"], "is for a database, which store names")
             }
         }
+        if let number = table.integer("store_uid") { vault.storeUID = UInt32(exactly: number) }
         if vault.store != nil, vault.keySource == .memory, let node = table.node("store") {
             check.refuse(
                 node, ["vault", "store"],

@@ -37,7 +37,7 @@ struct Options {
                ringbackd --check-config [--config FILE] [--json]
                          [--candidate FILE | --draft FILE --draft-of FILE]
                ringbackd --database init --url URL --owner NAME [--host-url URL]
-                         [--credential-fd password=N]
+                         [--server-uid UID] [--credential-fd password=N]
                ringbackd --database migrate|facts --url URL [--credential-fd password=N]
                ringbackd --version | --help
 
@@ -85,12 +85,15 @@ struct Options {
                     fail("--database is init, migrate or facts")
                 }
                 options.database = DatabaseOrder(verb)
-            case "--url", "--owner", "--host-url":
+            case "--url", "--owner", "--host-url", "--server-uid":
                 let text = value()
                 guard options.database != nil else { fail("\(name) is for --database, and comes after it") }
                 switch name {
                 case "--url": options.database?.url = text
                 case "--owner": options.database?.owner = text
+                case "--server-uid":
+                    guard let uid = UInt32(text) else { fail("--server-uid needs a user's number") }
+                    options.database?.serverUID = uid
                 default: options.database?.hostURL = text
                 }
             case "--helper": options.isHelper = true

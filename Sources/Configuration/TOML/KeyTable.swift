@@ -91,6 +91,7 @@ struct Key {
         Key(.vault, "key_directory", .string, "key-file: the directory of the key files, outside the state"),
         Key(.vault, "store", .string, "postgresql://ROLE@HOST/DATABASE: the vault that several hosts share"),
         Key(.vault, "password_file", .string, "the file with the password of the database's role"),
+        Key(.vault, "store_uid", .integer(0...4_294_967_294), "a further user who may run the database's server"),
         Key(.vault, "lock_with_screen", .boolean, "lock the vault when the screen is locked"),
 
         Key(.network, "proxy", .string, "an HTTP proxy for all accounts: http://HOST:PORT"),

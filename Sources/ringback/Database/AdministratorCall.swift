@@ -1,6 +1,17 @@
+import ArgumentParser
 import RingbackClient
 import StrictJSON
 import Terminal
+
+/// Who may answer as the database on this machine.
+struct ServerOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "A further user who may run the server on this machine, beside root, postgres and you.", valueName: "uid"))
+    var serverUID: UInt32?
+
+    var words: [String] { serverUID.map { ["--server-uid", "\($0)"] } ?? [] }
+}
 
 /// What an administrator of the vault's database asks for is done by the daemon's program: this one has no client of
 /// PostgreSQL.

@@ -15,6 +15,7 @@ struct VaultFacts: ParsableCommand {
     @Argument(help: "The database, as its administrator reaches it, without a password.")
     var url: String?
 
+    @OptionGroup var server: ServerOptions
     @OptionGroup var json: JSONOption
     @OptionGroup var daemon: DaemonOptions
 
@@ -30,7 +31,7 @@ struct VaultFacts: ParsableCommand {
     // MARK: The administrator's
 
     private func showFacts(_ url: String) throws(RingbackError) -> [String] {
-        let report = try AdministratorCall.run(["facts", "--url", url])
+        let report = try AdministratorCall.run(["facts", "--url", url] + server.words)
         guard !json.isWanted else {
             Output.json(report)
             return []

@@ -21,6 +21,7 @@ struct VaultInit: ParsableCommand {
     @Option(help: ArgumentHelp("The database, as the hosts reach it, if that differs.", valueName: "url"))
     var hostURL: String?
 
+    @OptionGroup var server: ServerOptions
     @OptionGroup var json: JSONOption
 
     func run() throws {
@@ -28,7 +29,7 @@ struct VaultInit: ParsableCommand {
             guard (1...64).contains(owner.utf8.count), owner.unicodeScalars.allSatisfy({ $0.value >= 0x20 }) else {
                 throw RingbackError(ExitStatus.usageKind, "--owner needs a name of 1 to 64 bytes.")
             }
-            var words = ["init", "--url", url, "--owner", owner]
+            var words = ["init", "--url", url, "--owner", owner] + server.words
             if let hostURL { words += ["--host-url", hostURL] }
             let report = try AdministratorCall.run(words)
             guard !json.isWanted else { return Output.json(report) }
@@ -66,11 +67,12 @@ struct VaultMigrate: ParsableCommand {
     @Argument(help: "The database, as its administrator reaches it, without a password.")
     var url: String
 
+    @OptionGroup var server: ServerOptions
     @OptionGroup var json: JSONOption
 
     func run() throws {
         try present { () throws(RingbackError) in
-            let report = try AdministratorCall.run(["migrate", "--url", url])
+            let report = try AdministratorCall.run(["migrate", "--url", url] + server.words)
             guard !json.isWanted else { return Output.json(report) }
             AdministratorCall.showVersions(report)
         }

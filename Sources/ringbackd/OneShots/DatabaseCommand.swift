@@ -29,7 +29,8 @@ enum DatabaseCommand {
     private static func report(
         _ order: DatabaseOrder, _ password: Secret?
     ) async throws(DatabaseProblem) -> JSONObject {
-        let url = try DatabaseProblem.url(order.url, "url")
+        var url = try DatabaseProblem.url(order.url, "url")
+        url.serverUID = order.serverUID
         let hostURL = try order.hostURL.map { text throws(DatabaseProblem) in
             try DatabaseProblem.url(text, "host_url")
         }

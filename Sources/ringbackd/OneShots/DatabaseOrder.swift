@@ -15,6 +15,8 @@ struct DatabaseOrder {
     var owner = ""
     /// The URL by which hosts reach the database, if it is another one than the administrator's.
     var hostURL: String?
+    /// A further user of this machine whose process may be the server.
+    var serverUID: UInt32?
 
     /// An invitation is good for so long.
     static let lasting: Duration = .seconds(3_600)

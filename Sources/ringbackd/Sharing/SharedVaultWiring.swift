@@ -19,10 +19,11 @@ struct DaemonVault: Sendable {
     private let broker = OnceBox<Broker>()
 
     init(_ local: SealedFileVault, _ configuration: VaultConfiguration, _ records: RecordKeeper) {
-        guard let url = configuration.store else {
+        guard var url = configuration.store else {
             (vault, hosts, shared) = (local, nil, nil)
             return
         }
+        url.serverUID = configuration.storeUID
         let clock = BrokerClock.system
         let now: @Sendable () -> Duration = { .milliseconds(clock.boot()) }
         let database = DatabaseHosts(
