@@ -225,7 +225,7 @@ class Fleet:
         said = host.type("vault", "join", "--name", host.name, "--no-wait", "--json", given=invitation["password"] + "\n")
         code = json.loads(said).get("code")
         if code:
-            (by or self.hosts[0]).type("vault", "share", code)
+            (by or self.hosts[0]).type("vault", "share", given=code + "\n")
         host.api("POST", "/v1/vault/unlock", {})
         until(f"{host.name}'s vault", lambda: host.vault.get("locked") is False, 60)
 

@@ -49,10 +49,15 @@ import Testing
         #expect(!"\(code)".contains("000G4"))
     }
 
-    @Test func `a public key is proved by its code, for its role`() throws {
+    @Test func `a code is of one public key, for its role`() throws {
         let key = try AgreementKey.generate().publicKey
-        let published = try code.published(key, of: "role")
+        let nonce = Secret(bytes: RandomToken.bytes(HostCode.nonceLength))
+        let code = try HostCode(nonce: nonce, publicKey: key, role: "role")
+        let published = try code.published(key, nonce: nonce)
         #expect(try code.publicKey(in: published, of: "role") == key)
+        // Somebody who has seen the code, and the nonce, has another public key.
+        let other = try AgreementKey.generate().publicKey
+        #expect(try code.publicKey(in: try code.published(other, nonce: nonce), of: "role") == nil)
         #expect(try code.publicKey(in: published, of: "other") == nil)
         #expect(try HostCode([UInt8](1..<14)).publicKey(in: published, of: "role") == nil)
         for index in published.indices {
@@ -60,6 +65,7 @@ import Testing
             changed[index] ^= 1
             #expect(try code.publicKey(in: changed, of: "role") == nil)
         }
+        #expect(try code.publicKey(in: published + [0], of: "role") == nil)
         for length in [0, 1, 31, 32, 33, 63] {
             #expect(try code.publicKey(in: Array(published.prefix(length)), of: "role") == nil)
         }
@@ -78,14 +84,24 @@ import Testing
         #expect(try code.open(short, with: key, of: "role", owner: "alice") == nil)
     }
 
+    @Test func `a record of a former version is read, without what its code was made of`() throws {
+        let text = """
+            {"version":1,"agreement":"\(String(repeating: "ab", count: 32))","code":"000G4-0R40M-30E20-9185G",
+            "password":"p","name":"laptop","accepted":true}
+            """
+        let record = try #require(JoiningRecord(reading: Secret(text)))
+        #expect(record.nonce.isEmpty && record.code == code && record.isAccepted)
+        #expect(JoiningRecord(reading: record.encoded()) == record)
+    }
+
     @Test func `a record of joining is read as it was written, and nothing else is`() throws {
-        var record = JoiningRecord(name: "laptop") { RandomToken.bytes($0) }
+        var record = try JoiningRecord(name: "laptop", role: "role") { RandomToken.bytes($0) }
         for isAccepted in [false, true] {
             record.isAccepted = isAccepted
             #expect(JoiningRecord(reading: record.encoded()) == record)
         }
         let text = record.encoded().revealed()
-        for part in ["\"version\":1", "\"agreement\":\"", "\"code\":\"", "\"accepted\":true"] {
+        for part in ["\"version\":2", "\"agreement\":\"", "\"code\":\"", "\"accepted\":true"] {
             #expect(text.contains(part))
             #expect(JoiningRecord(reading: Secret(text.replacing(part, with: "\"x\":\"\(part.count)"))) == nil)
         }

@@ -66,7 +66,7 @@ import Testing
     private let owner = Owner()
 
     @Test func `a locked host invites, lists and removes nobody`() async throws {
-        let (two, code) = (owner.vault("two"), HostCode(RandomToken.bytes(HostCode.randomLength)))
+        let (two, code) = (owner.vault("two"), HostCode(RandomToken.bytes(13)))
         owner.hosts.admit("two")
         let locked = SharingFailure.vault(.locked(.notOpened))
         #expect(await refusal { try await two.invite(lasting: .seconds(60)) } == locked)

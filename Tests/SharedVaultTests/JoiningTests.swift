@@ -146,27 +146,51 @@ import Testing
     @Test func `goes to no host without the code`() async throws {
         let one = try await owner.first()
         _ = try await owner.second()
-        let other = HostCode(RandomToken.bytes(HostCode.randomLength))
+        let other = HostCode(RandomToken.bytes(13))
         #expect(await refusal { try await one.share(with: other) } == .noSuchHost)
         #expect(owner.hosts["two"]?.wrapped == nil)
     }
 
     @Test func `goes to no public key that the database shows in place of the host's`() async throws {
-        let one = try await owner.first()
-        let (_, code) = try await owner.second()
-        let eve = try AgreementKey.generate()
-        let published = try #require(owner.hosts["two"]?.publicKey)
-        let others: [[UInt8]] = [
-            eve.publicKey + Array(published.dropFirst(32)), eve.publicKey, [], Array(published.dropLast()),
+        let eve = try AgreementKey.generate().publicKey
+        let forgeries: [@Sendable ([UInt8], HostCode) throws -> [UInt8]?] = [
+            { published, _ in eve + Array(published.dropFirst(32)) }, { _, _ in eve }, { _, _ in [] },
+            { published, _ in Array(published.dropLast()) },
+            // The administrator has seen the code.
+            { _, code in try code.published(eve, nonce: Secret(bytes: RandomToken.bytes(HostCode.nonceLength))) },
+            // Another role's entry has it: the host of that role cannot use it.
+            { _, _ in nil },
         ]
-        for shown in others {
-            owner.hosts.change("two") { $0.publicKey = shown }
+        for forge in forgeries {
+            let owner = Owner()
+            let local = MemoryVault()
+            let one = owner.vault("one", local)
+            _ = try await one.join(as: nil, otherwise: "one", invitation: owner.hosts.invite("one").password)
+            try await one.open(passphrase: nil)
+            let (_, code) = try await owner.second()
+            let published = try #require(owner.hosts["two"]?.publicKey)
+            let forged = try forge(published, code)
+            owner.hosts.change("two") { $0.publicKey = forged }
+            if forged == nil { owner.hosts.change("eve") { ($0.name, $0.publicKey) = ("eve", published) } }
             #expect(await refusal { try await one.share(with: code) } == .noSuchHost)
+            // The code is dead, also after a start, and whatever the database shows then.
+            owner.hosts.change("two") { $0.publicKey = published }
+            #expect(await refusal { try await one.share(with: code) } == .failedCode)
+            let restarted = owner.vault("one", local)
+            try await restarted.open(passphrase: nil)
+            #expect(await refusal { try await restarted.share(with: code) } == .failedCode)
+            #expect(owner.hosts["two"]?.wrapped == nil && owner.hosts["eve"]?.wrapped == nil)
         }
-        // Another role's entry has it: the host of that role cannot use it.
-        owner.hosts.change("two") { $0.publicKey = nil }
-        owner.hosts.change("eve") { ($0.name, $0.publicKey) = ("eve", published) }
-        #expect(await refusal { try await one.share(with: code) } == .noSuchHost)
+    }
+
+    @Test func `a code that was mistyped is dead, and the right one is not`() async throws {
+        let one = try await owner.first()
+        let (two, code) = try await owner.second()
+        let mistyped = HostCode(RandomToken.bytes(13))
+        #expect(await refusal { try await one.share(with: mistyped) } == .noSuchHost)
+        #expect(await refusal { try await one.share(with: mistyped) } == .failedCode)
+        #expect(try await one.share(with: code) == "two")
+        try await two.open(passphrase: nil)
     }
 
     @Test func `is taken by no other host, and in no other form`() async throws {
@@ -195,7 +219,7 @@ import Testing
         let published = try #require(owner.hosts["two"]?.publicKey)
         let chosen = Membership(
             dataKey: Secret(bytes: [UInt8](repeating: 1, count: 32)), owner: Hex.text(MemoryHosts.owner), host: "two")
-        let guess = HostCode([UInt8](repeating: 0, count: HostCode.randomLength))
+        let guess = HostCode([UInt8](repeating: 0, count: 13))
         owner.hosts.change("two") { entry in
             entry.wrapped = try? guess.seal(
                 chosen.dataKey, for: Array(published.prefix(32)), of: "two", owner: chosen.owner)

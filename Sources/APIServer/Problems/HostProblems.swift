@@ -18,6 +18,11 @@ extension Problem {
                 "The vault's database does not let this host's role in with this password. It was mistyped, the "
                     + "invitation is over, or another host has accepted it.")
         case .noSuchHost: self.init(.notFound, "No host that has joined is called so, or has shown this code.")
+        case .failedCode:
+            self.init(
+                .stateConflict,
+                "This code has failed before, and is not accepted again. Remove the host that has shown it, and invite it "
+                    + "anew.")
         case .ownHost: self.init(.stateConflict, "This is the host that was asked. Remove it from another host.")
         }
     }

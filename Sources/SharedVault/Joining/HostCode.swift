@@ -1,11 +1,12 @@
 internal import Cryptography
 public import Secrets
 
-/// What a person copies from a host that joins to a host that has the data key: 100 random bits, which the database never
-/// gets. With them both hosts recognize each other, although all else between them goes through the database:
+/// What a person copies from a host that joins to a host that has the data key: 100 bits, which the database never gets.
+/// With them both hosts recognize each other, although all else between them goes through the database:
 ///
-/// - The new host publishes its public key with a proof that is derived from the code. So the key is given to no other
-///   host, whatever public key the database shows.
+/// - The code is a digest of the new host's public key and of a nonce. The host publishes both, the nonce masked by the
+///   code. So the key is given to no other host, whatever public key the database shows: another public key has another
+///   code, also for somebody who has seen this one.
 /// - The key is sealed with a context that is derived from the code. So the new host takes no other key, whatever the
 ///   database gives it: with a key of its choice it could read what that host stores.
 public struct HostCode: Hashable, Sendable {
@@ -13,13 +14,18 @@ public struct HostCode: Hashable, Sendable {
     private static let alphabet = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ".utf8)
     private static let length = 20
     private static let group = 5
-    /// How many random bytes make a code.
-    static let randomLength = 13
+    static let nonceLength = 32
 
     /// 20 characters of the alphabet.
     private let characters: Secret
 
-    /// The code of ``randomLength`` random bytes.
+    /// The code that the host of a role shows for its public key.
+    init(nonce: Secret, publicKey: [UInt8], role: String) throws(CryptographyError) {
+        let purpose = "ringback: code of a host's key 2 " + role
+        self.init(try KeyDerivation.derive(from: nonce, salt: publicKey, purpose: purpose).revealedBytes())
+    }
+
+    /// The code of the first 100 bits.
     init(_ random: [UInt8]) {
         let characters = (0..<HostCode.length).map { index in
             // 5 bits from bit 5 × index on; they may lie in two bytes.
@@ -60,21 +66,29 @@ public struct HostCode: Hashable, Sendable {
 
     // MARK: The public key
 
-    /// What the host of a role publishes: its public key and the proof.
-    func published(_ publicKey: [UInt8], of role: String) throws(CryptographyError) -> [UInt8] {
-        publicKey + (try proof(of: publicKey, role)).revealedBytes()
+    /// What the host publishes for the hosts that have the data key: its public key and the masked nonce.
+    func published(_ publicKey: [UInt8], nonce: Secret) throws(CryptographyError) -> [UInt8] {
+        publicKey + (try masked(nonce.revealedBytes(), publicKey))
     }
 
-    /// The public key in what the host of a role has published; nil if it was not made with this code.
+    /// The public key in what the host of a role has published; nil if this is not its code.
     func publicKey(in published: [UInt8], of role: String) throws(CryptographyError) -> [UInt8]? {
+        guard published.count == AgreementKey.length + HostCode.nonceLength else { return nil }
         let publicKey = Array(published.prefix(AgreementKey.length))
-        let proof = Secret(bytes: published.dropFirst(AgreementKey.length))
-        return try self.proof(of: publicKey, role) == proof ? publicKey : nil
+        let nonce = Secret(bytes: try masked(Array(published.dropFirst(AgreementKey.length)), publicKey))
+        return try HostCode(nonce: nonce, publicKey: publicKey, role: role) == self ? publicKey : nil
     }
 
-    private func proof(of publicKey: [UInt8], _ role: String) throws(CryptographyError) -> Secret {
-        try KeyDerivation.derive(
-            from: characters, salt: publicKey, purpose: "ringback: proof of a host's key 1 " + role)
+    private func masked(_ nonce: [UInt8], _ publicKey: [UInt8]) throws(CryptographyError) -> [UInt8] {
+        let mask = try KeyDerivation.derive(
+            from: characters, salt: publicKey, purpose: "ringback: mask of a host's nonce 2",
+            length: HostCode.nonceLength)
+        return zip(nonce, mask.revealedBytes()).map { $0 ^ $1 }
+    }
+
+    /// What is kept of a code that has failed: it does not reveal the code.
+    func digest() throws(CryptographyError) -> String {
+        Hex.text(try KeyDerivation.derive(from: characters, purpose: "ringback: a code that failed 1").revealedBytes())
     }
 
     // MARK: The data key

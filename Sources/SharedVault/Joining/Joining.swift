@@ -79,7 +79,8 @@ struct Joining: Sendable {
             let record = try await mapping { () throws(VaultError) in try await accepted(former) }
             return (identity, record, isNew: !former.isAccepted)
         }
-        var record = former ?? JoiningRecord(name: name ?? usual, random: random)
+        var record: JoiningRecord
+        if let former { record = former } else { record = try newRecord(name ?? usual) }
         if let name { record.name = name }
         record.isAccepted = false
         if record != former { try await store(record) }
@@ -127,9 +128,17 @@ struct Joining: Sendable {
 
     private func published(_ record: JoiningRecord) throws(HostFailure) -> [UInt8] {
         do throws(CryptographyError) {
-            return try record.published(of: place.role)
+            return try record.published()
         } catch {
             throw .cryptography
+        }
+    }
+
+    private func newRecord(_ name: String) throws(SharingFailure) -> JoiningRecord {
+        do throws(CryptographyError) {
+            return try JoiningRecord(name: name, role: place.role, random: random)
+        } catch {
+            throw .hosts(.cryptography)
         }
     }
 

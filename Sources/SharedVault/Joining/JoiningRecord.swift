@@ -8,6 +8,9 @@ internal import StrictJSON
 struct JoiningRecord: Sendable, Equatable {
     /// The private part of the host's X25519 key.
     let agreement: Secret
+    /// What the code is made of besides the key; empty in a record of a former version, whose code nobody accepts any
+    /// more.
+    let nonce: Secret
     let code: HostCode
     /// The password of the role once the invitation is accepted.
     let password: Secret
@@ -15,31 +18,37 @@ struct JoiningRecord: Sendable, Equatable {
     /// The database is known to have accepted it.
     var isAccepted = false
 
-    init(name: String, random: (Int) -> [UInt8]) {
+    init(name: String, role: String, random: (Int) -> [UInt8]) throws(CryptographyError) {
         agreement = Secret(bytes: random(AgreementKey.length))
-        code = HostCode(random(HostCode.randomLength))
+        nonce = Secret(bytes: random(HostCode.nonceLength))
+        code = try HostCode(nonce: nonce, publicKey: try AgreementKey(secret: agreement).publicKey, role: role)
         password = Invitation.newPassword()
         self.name = name
     }
 
     func encoded() -> Secret {
         let object = JSONObject([
-            .init("version", .integer(1)), .init("agreement", .string(Hex.text(agreement.revealedBytes()))),
-            .init("code", .string(code.revealed())), .init("password", .string(password.revealed())),
-            .init("name", .string(name)), .init("accepted", .bool(isAccepted)),
+            .init("version", .integer(2)), .init("agreement", .string(Hex.text(agreement.revealedBytes()))),
+            .init("nonce", .string(Hex.text(nonce.revealedBytes()))), .init("code", .string(code.revealed())),
+            .init("password", .string(password.revealed())), .init("name", .string(name)),
+            .init("accepted", .bool(isAccepted)),
         ])
         return Secret(bytes: JSON.object(object).serialized())
     }
 
     /// Nil if the text is no such record.
     init?(reading text: Secret) {
-        guard let object = (try? JSON(parsing: text.revealedBytes()))?.object, object["version"]?.integer == 1,
+        guard let object = (try? JSON(parsing: text.revealedBytes()))?.object,
+            let nonce = object["version"]?.integer == 1 ? [] : object["nonce"]?.string.flatMap(Hex.bytes),
+            object["version"]?.integer == 1 || object["version"]?.integer == 2,
+            nonce.isEmpty || nonce.count == HostCode.nonceLength,
             let agreement = object["agreement"]?.string.flatMap(Hex.bytes), agreement.count == AgreementKey.length,
             let code = object["code"]?.string.flatMap({ HostCode(Secret($0)) }),
             let password = object["password"]?.string, !password.isEmpty, let name = object["name"]?.string,
             case .bool(let isAccepted)? = object["accepted"]
         else { return nil }
         self.agreement = Secret(bytes: agreement)
+        self.nonce = Secret(bytes: nonce)
         self.code = code
         self.password = Secret(password)
         self.name = name
@@ -47,8 +56,8 @@ struct JoiningRecord: Sendable, Equatable {
     }
 
     /// What the database gets for the other hosts.
-    func published(of role: String) throws(CryptographyError) -> [UInt8] {
-        try code.published(try AgreementKey(secret: agreement).publicKey, of: role)
+    func published() throws(CryptographyError) -> [UInt8] {
+        try code.published(try AgreementKey(secret: agreement).publicKey, nonce: nonce)
     }
 
     /// The hosts' data key, if this is what another host has sealed for this one.

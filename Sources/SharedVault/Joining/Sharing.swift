@@ -1,6 +1,7 @@
 internal import Cryptography
 public import Secrets
 public import SessionVault
+internal import StrictJSON
 
 /// Why a host could not join, be invited, be given the key or be removed.
 public enum SharingFailure: Error, Sendable, Equatable {
@@ -12,6 +13,8 @@ public enum SharingFailure: Error, Sendable, Equatable {
     case passwordRefused
     /// No host that has joined has this code, name or role.
     case noSuchHost
+    /// The code has failed before.
+    case failedCode
     /// A host does not remove itself.
     case ownHost
 }
@@ -57,9 +60,11 @@ public struct Sharing: Sendable {
         return try await asking { hosts throws(HostFailure) in try await hosts.invite(lasting: lasting) }
     }
 
-    /// Gives the data key to the host with this code. Returns its name. Throws `noSuchHost`.
+    /// Gives the data key to the host with this code. Returns its name. Throws `noSuchHost`, and from then on `failedCode`
+    /// for the same code: whoever made it fail may have seen it.
     public func share(with code: HostCode) async throws(SharingFailure) -> String {
         let membership = try await member()
+        guard try await !failedCodes().contains(try Sharing.digest(of: code)) else { throw .failedCode }
         for host in try await list() {
             guard let sealed = try Sharing.sealed(membership, for: host, code) else { continue }
             let isGiven = try await asking { hosts throws(HostFailure) in
@@ -67,6 +72,7 @@ public struct Sharing: Sendable {
             }
             if isGiven { return host.name ?? host.role }
         }
+        try await note(failed: code)
         throw .noSuchHost
     }
 
@@ -120,6 +126,39 @@ public struct Sharing: Sendable {
         } catch {
             throw .vault(.refused(.cryptography))
         }
+    }
+
+    // MARK: Codes that have failed
+
+    private static let mostFailedCodes = 256
+
+    /// The slot of the local vault that has their digests.
+    private var failedCodesSlot: VaultSlot {
+        VaultSlot(account: "codes", binding: vault.place.binding, kind: .hostsKey)
+    }
+
+    private func failedCodes() async throws(SharingFailure) -> [String] {
+        do throws(VaultError) {
+            guard let text = try await vault.local.load(failedCodesSlot)?.text else { return [] }
+            return (try? JSON(parsing: text.revealedBytes()))?.array?.compactMap(\.string) ?? []
+        } catch {
+            throw .vault(error)
+        }
+    }
+
+    private func note(failed code: HostCode) async throws(SharingFailure) {
+        let digest = try Sharing.digest(of: code)
+        try await vault.inTurn(failedCodesSlot) { @Sendable vault throws(SharingFailure) in
+            let codes = (try await failedCodes() + [digest]).suffix(Sharing.mostFailedCodes)
+            let text = Secret(bytes: JSON.array(codes.map { .string($0) }).serialized())
+            do throws(VaultError) { try await vault.local.store(text, in: failedCodesSlot) } catch {
+                throw .vault(error)
+            }
+        }
+    }
+
+    private static func digest(of code: HostCode) throws(SharingFailure) -> String {
+        do throws(CryptographyError) { return try code.digest() } catch { throw .vault(.refused(.cryptography)) }
     }
 
     private func member() async throws(SharingFailure) -> Membership {

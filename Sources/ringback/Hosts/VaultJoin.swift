@@ -66,8 +66,10 @@ struct VaultJoin: ParsableCommand {
         let name = Sanitizer.line(answer["host"]?.string ?? "")
         let owner = Sanitizer.line(answer["owner"]?.string ?? "")
         guard let code else { return Output.line("This host is \(name), of \(owner)'s hosts. The vault is open.") }
-        Output.note("This host is \(name), of \(owner)'s hosts. On a host that has their key, run:")
-        Output.line("\(shown: "ringback vault share \(code)")")
+        Output.note(
+            "This host is \(name), of \(owner)'s hosts. On a host that has their key, run ringback vault share, and type this "
+                + "code there:")
+        Output.line(code)
         guard !noWait else { return }
         Output.note("Waiting until that was done. The code stays the same if you end this.")
     }

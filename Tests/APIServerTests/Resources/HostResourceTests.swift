@@ -142,7 +142,8 @@ private final class FakeHosts: VaultHosts {
 
     private static let failures: [(SharingFailure, Int, String)] = [
         (.passwordNeeded, 400, "validation_failed"), (.passwordRefused, 401, "invalid_credentials"),
-        (.noSuchHost, 404, "not_found"), (.ownHost, 409, "state_conflict"),
+        (.noSuchHost, 404, "not_found"), (.failedCode, 409, "state_conflict"),
+        (.ownHost, 409, "state_conflict"),
         (.hosts(.invitationUsed), 409, "state_conflict"), (.hosts(.tooManyHosts), 409, "state_conflict"),
         (.hosts(.nameTaken), 409, "state_conflict"), (.hosts(.notJoined), 423, "vault_locked"),
         (.hosts(.database(.unreachable(.noConnection))), 503, "vault_unreachable"),

@@ -6,7 +6,7 @@ import Secrets
 /// What a person types as a host's code, what a host keeps of its joining, what the database shows of another host, and the
 /// record of removed hosts.
 enum JoiningLaw {
-    private static let code = HostCode([UInt8](repeating: 7, count: HostCode.randomLength))
+    private static let code = HostCode([UInt8](repeating: 7, count: 13))
     private static let agreement = Secret(bytes: [UInt8](repeating: 9, count: AgreementKey.length))
 
     static func check(_ bytes: [UInt8]) throws {

@@ -78,7 +78,7 @@ private let commandsForPeople = [
         "needs a PostgreSQL; run with one by make test-hosts",
     "ringback vault join": "the same", "ringback vault move": "the same",
     "ringback vault invite": "the same",
-    "ringback vault share CODE": "the same", "ringback vault hosts": "the same",
+    "ringback vault share": "the same", "ringback vault hosts": "the same",
     "ringback vault remove-host old-laptop": "the same", "ringback vault status": "the same",
     "ringback vault status postgresql://postgres@db.example.org/ringback": "the same",
     "ringback vault migrate postgresql://postgres@db.example.org/ringback": "the same",
