@@ -11,7 +11,7 @@ import Synchronization
 /// A small honest OpenID provider. It holds requests until told, counts them, rotates refresh tokens, refuses used
 /// ones, and lies only as scripted, once per line of the script.
 final class FakeProvider: Sendable {
-    enum Endpoint: String, Sendable, CaseIterable { case metadata, keys, token, userinfo, revocation, pushed }
+    enum Endpoint: String, Sendable, CaseIterable { case metadata, keys, token, userinfo, revocation, pushed, page }
 
     struct Request: Sendable {
         let endpoint: Endpoint
@@ -147,8 +147,6 @@ final class FakeProvider: Sendable {
 
     func answer(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {
         let path = String(request.url.dropFirst(origin.count))
-        // The page of a sign-in, which only a check asks for.
-        if path.hasPrefix("/authorize?") { return HTTPResponse(status: 200) }
         let endpoint: Endpoint =
             switch path {
             case let path where path.contains("/.well-known/"): .metadata
@@ -156,6 +154,8 @@ final class FakeProvider: Sendable {
             case "/userinfo": .userinfo
             case "/revoke": .revocation
             case "/par": .pushed
+            // The page of a sign-in, which only a check asks for.
+            case let path where path.hasPrefix("/authorize?"): .page
             default: .token
             }
         let pairs = (try? FormEncoding.parse(request.body?.revealedBytes() ?? [])) ?? []

@@ -22,8 +22,8 @@ import Testing
         #expect(unsafe Glibc.write(descriptor, bytes, bytes.count) == bytes.count)
     }
 
-    @Test(arguments: [("one", "one"), ("one\n", "one"), ("one\n\n", "one\n"), ("", "")])
-    func `is read to its end, without the last line feed`(given: String, read: String) throws {
+    @Test(arguments: [("one", "one"), ("one\n", "one"), ("one\n\n", "one"), ("one\r\n", "one"), ("", "")])
+    func `is read to its end, without the line ends after it`(given: String, read: String) throws {
         let ends = try pair()
         defer { close(ends.read) }
         write(given, to: ends.write)

@@ -32,7 +32,8 @@ import Testing
         let fake = try bus.fake("secrets")
         let secret = Secret("a canary in the coal mine, thirty")
         let monitor = try Program("dbus-monitor", "--address", bus.address, "--binary")
-        // What a monitor has written proves that it watches.
+        // The bus takes its name from a connection that becomes a monitor.
+        try monitor.waitForOutput(with: "NameLost")
         try client().create(id: "k1", secret: secret)
         #expect(try client().read(id: "k1") == secret)
         fake.end()

@@ -112,6 +112,21 @@ final class Program: @unchecked Sendable {
         }
     }
 
+    /// Waits until it has written this, for 20 s at most. What it wrote is still in ``rest()``.
+    func waitForOutput(with text: String) throws {
+        let descriptor = output.fileHandleForReading.fileDescriptor
+        let deadline = SuspendingClock.now + .seconds(20)
+        while Data(unread).range(of: Data(text.utf8)) == nil {
+            var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            let left = SuspendingClock.now.duration(to: deadline) / .milliseconds(1)
+            guard left > 0, unsafe poll(&waiting, 1, Int32(left)) > 0 else { throw Ended(description: "no \(text)") }
+            var buffer = [UInt8](repeating: 0, count: 4_096)
+            let count = unsafe read(descriptor, &buffer, buffer.count)
+            guard count > 0 else { throw Ended(description: "ended before \(text)") }
+            unread += buffer[..<count]
+        }
+    }
+
     /// All that it still writes, until it ends.
     func rest() -> [UInt8] {
         let data = output.fileHandleForReading.readDataToEndOfFile()

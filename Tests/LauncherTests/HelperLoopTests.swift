@@ -18,8 +18,10 @@ import Testing
         #expect(try await answer(to: ["echo", "hunter2"]) == "hunter2")
     }
 
-    @Test(arguments: [("a\\n\\n", "a\n"), ("a", "a"), (" a \\r\\n", " a \r"), ("\\n\\n", "\n")])
-    func `takes one newline from the end and nothing else`(printed: String, secret: String) async throws {
+    @Test(arguments: [("a\\n\\n", "a"), ("a", "a"), (" a \\r\\n", " a "), ("a\\nb\\r", "a\nb")])
+    func `line ends after the secret that a command prints are left out, and nothing else`(
+        printed: String, secret: String
+    ) async throws {
         #expect(try await answer(to: ["/usr/bin/printf", printed]) == secret)
     }
 

@@ -325,9 +325,9 @@ import Testing
     }
 
     @Test func `of a restricted socket with a ceiling replace the token within it`() async throws {
-        let exposed = try await ExposedHouse(["email"])
+        let exposed = try await ExposedHouse(["openid"])
         exposed.house.origins.configure([try origin("https://git.example.org/*")])
-        let body = #"{"access_token":"downscoped-#","token_type":"Bearer","expires_in":3600,"scope":"email"}"#
+        let body = #"{"access_token":"downscoped-#","token_type":"Bearer","expires_in":3600,"scope":"openid"}"#
         for number in ["1", "2"] {
             exposed.house.provider.answerNext(.init(body: body.replacing("#", with: number)))
             let answer = await exposed.ask("POST", "/v1/lookup", #"{"url":"https://git.example.org/"}"#)

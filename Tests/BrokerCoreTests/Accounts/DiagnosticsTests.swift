@@ -159,7 +159,9 @@ import Testing
         account.oauth.clientAuthentication = .clientSecretPost
         account.oauth.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("the-secret") }
         for code in [right, wrong] { house.provider.script(.token, .status(400, #"{"error":"\#(code)"}"#)) }
-        let finding = await Diagnostics(of: house.broker).findings(ofCandidate: account).first { $0.check == .client }
+        let finding = await Diagnostics(of: house.broker).findings(ofCandidate: account, isClientOnly: true).first {
+            $0.check == .client
+        }
         #expect(
             finding?.message == .kind(KindFact(reason)) && finding?.level == level, "\(String(describing: finding))")
         let secrets = house.provider.requests.compactMap { $0.form["client_secret"] }
@@ -179,7 +181,8 @@ import Testing
             account: House.name.rawValue, binding: House.account().binding.text, kind: .registration)
         try await house.signIn()
         try await house.vault.store(record.encoded(), in: slot)
-        house.provider.script(.token, .invalidGrant, .status(free), .status(fixed))
+        house.provider.script(.token, .invalidGrant)
+        house.provider.script(.page, .status(free), .status(fixed))
         let findings = try await Diagnostics(of: house.broker).findings(of: House.name)
         #expect(findings.contains { $0.check == .redirect && $0.level == .wrong } == (level == .wrong), "\(findings)")
     }

@@ -69,7 +69,8 @@ enum CallbackLaw {
         case .error(let refusal):
             try hold("there is exactly one error", values("error").count == 1)
             try hold("there is no code beside an error", values("code").allSatisfy(\.isEmpty))
-            try hold("an error's words are printable", (refusal.code + (refusal.message ?? "")).isPrintableASCII)
+            try hold("an error's code is printable ASCII", refusal.code.isPrintableASCII)
+            try hold("an error's text is one visible line", refusal.message?.isVisibleLine != false)
             try hold("a browser's redirect ends no session", OAuthError.refused(refusal).remedy != .signInAgain)
         }
         if let issuer = response.issuer {

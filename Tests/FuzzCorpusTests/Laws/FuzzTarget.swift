@@ -77,6 +77,16 @@ func hold(_ law: String, _ condition: @autoclosure () throws -> Bool) throws {
 extension StringProtocol {
     /// What may stand in a header field or on a terminal: no control character, nothing beyond ASCII.
     var isPrintableASCII: Bool { utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F } }
+
+    /// True for text of any language without line breaks, control characters and characters that change its direction.
+    var isVisibleLine: Bool {
+        unicodeScalars.allSatisfy { scalar in
+            switch scalar.properties.generalCategory {
+            case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .surrogate, .unassigned: false
+            default: true
+            }
+        }
+    }
 }
 
 extension [UInt8] {

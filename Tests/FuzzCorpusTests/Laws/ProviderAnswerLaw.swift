@@ -43,7 +43,8 @@ enum ProviderAnswerLaw {
     }
 
     private static func check(_ refusal: OAuthError.ErrorResponse) throws {
-        try hold("an error's words are printable", (refusal.code + (refusal.message ?? "")).isPrintableASCII)
+        try hold("an error's code is printable ASCII", refusal.code.isPrintableASCII)
+        try hold("an error's text is one visible line", refusal.message?.isVisibleLine != false)
         try hold("an error's words are short", refusal.code.count <= 64 && (refusal.message ?? "").count <= 300)
     }
 
