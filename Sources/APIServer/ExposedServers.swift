@@ -34,7 +34,7 @@ extension ExposedAPI {
     private func refreshRefused(_ call: Call) async throws(Problem) -> ServerResponse {
         try await refuseAnother(try call.account())
         guard try call.digest("rejected_sha256") != nil, try !call.truth("force") else {
-            throw denied("a token that was not refused is not refreshed")
+            throw denied("a token is refreshed only after the server has refused it")
         }
         return try await SessionResource(api: api).refresh(call)
     }

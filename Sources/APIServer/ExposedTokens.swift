@@ -73,8 +73,8 @@ extension ExposedAPI {
         }
         let excess = self.excess(of: token, beyond: exposedSocket.ceiling ?? [])
         return
-            "the provider of \(name) issued a token for more than \(ceiling): \(excess.joined(separator: " ")). Unless that "
-            + "is added to the socket's scope, the token is not served"
+            "the provider of \(name) issued a token for more than \(ceiling): \(excess.joined(separator: " ")). The token "
+            + "is not served unless these are added to the socket's scope"
     }
 
     private func excess(of token: AccessToken, beyond permitted: [String]) -> [String] {

@@ -174,7 +174,7 @@ public import HTTPMessages
         switch result {
         case CURLE_COULDNT_CONNECT, CURLE_ABORTED_BY_CALLBACK:
             let inside = HTTPClientError.unreachable(
-                host: host, reason: "its name leads to this machine, where it was not at the sign-in")
+                host: host, reason: "its name leads to this machine now, and led to another one at the sign-in")
             outcome = .notSent(unsafe isRefused.pointee ? inside : error)
         case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_SSL_CONNECT_ERROR,
             CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_CACERT_BADFILE:

@@ -114,7 +114,7 @@ public struct Bridge: Sendable {
         switch event {
         case .line(.message(let bytes)): take(bytes)
         case .line(.tooLong(let id)):
-            let sentence = "A message may have \(JSONLines.limit >> 20) MiB."
+            let sentence = "The message is larger than \(JSONLines.limit >> 20) MiB."
             write(ErrorResponse.bytes(id, code: -32600, message: sentence, data: [("code", "message_too_long")]))
         case .inputEnded: endInput()
         case .reply(let number, let reply): take(reply, of: number)

@@ -73,14 +73,14 @@ extension Bridge {
         }
         // What a response changes of the attempt is seen by the next event. Most events are small and no response, so the
         // attempt is not looked up for each of them.
-        var current: (outgoing: OutgoingRequest, head: RelayHead?)?
+        var current: (outgoing: OutgoingRequest, head: RelayHead?, isAnswered: Bool)?
         for event in events where !event.bytes.isEmpty {
             if current == nil {
                 attempts[number]?.outgoing.failures = 0
-                current = attempts[number].map { ($0.outgoing, $0.head) }
+                current = attempts[number].map { ($0.outgoing, $0.head, $0.isAnswered) }
             }
-            guard let (outgoing, head) = current else { return }
-            if deliver(event.bytes, of: outgoing, head, isLine: event.isOneLine) {
+            guard let (outgoing, head, isAnswered) = current else { return }
+            if deliver(event.bytes, of: outgoing, head, isLine: event.isOneLine, isAnswered: isAnswered) {
                 attempts[number]?.isAnswered = true
                 closeOldStreams()
                 current = nil
@@ -104,13 +104,15 @@ extension Bridge {
     /// - Parameters:
     ///   - isLine: the bytes are one line with its line feed.
     ///   - isOnly: the bytes are all that the server responds, so only the response itself is passed on.
+    ///   - isAnswered: the request has its response, so nothing else becomes one.
     private mutating func deliver(
-        _ bytes: [UInt8], of outgoing: OutgoingRequest, _ head: RelayHead?, isLine: Bool = false, isOnly: Bool = false
+        _ bytes: [UInt8], of outgoing: OutgoingRequest, _ head: RelayHead?, isLine: Bool = false, isOnly: Bool = false,
+        isAnswered: Bool = false
     ) -> Bool {
         let wanted = outgoing.message?.request
         let read = try? Message(parsing: bytes, isFromServer: true)
         guard let message = read, message.isConformant else {
-            if !isOnly, let wanted, case .response(let id)? = read?.kind, id == wanted || id == .none {
+            if !isOnly, !isAnswered, let wanted, case .response(let id)? = read?.kind, id == wanted || id == .none {
                 failed(outgoing, head ?? RelayHead(status: 200), bytes)
                 return true
             }
@@ -120,7 +122,7 @@ extension Bridge {
             return false
         }
         // An error about a request whose id the server could not read: it got this one only.
-        if let wanted, case .response(.none) = message.kind, let error = message.error(for: wanted) {
+        if !isAnswered, let wanted, case .response(.none) = message.kind, let error = message.error(for: wanted) {
             return deliver(error, of: outgoing, head)
         }
         guard case .response(let id) = message.kind, id == wanted else {

@@ -171,7 +171,8 @@ struct OAuthProvider: SignInProvider {
                 return RenewalResponse(refreshToken: response.refreshToken) { held throws(BrokerError) in
                     var renewed = try await provider.validate(response, for: held, key: key, metadata: metadata)
                     let shown = renewed.noteScopes(
-                        of: key, after: held, restoration, isRefused: isRefused, known: known)
+                        of: key, after: held, restoration, isRefused: isRefused,
+                        known: session.downscopedTo == nil ? known : nil)
                     if let shown { await record.learn(shown) }
                     return renewed
                 }

@@ -108,7 +108,7 @@ internal import Secrets
                 payloads.append(
                     String(decoding: payload.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self))
             }
-        } while isReadable
+        } while isReadable || wire?.hasIncoming == true
         return payloads
     }
 

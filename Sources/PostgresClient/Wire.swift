@@ -51,6 +51,9 @@ final class Wire {
         (incoming.isEmpty && !isEnded ? POLLIN : 0) | (outgoing.isEmpty ? 0 : POLLOUT)
     }
 
+    /// True if bytes of the server wait until libpq has taken the former ones.
+    var hasIncoming: Bool { !incoming.isEmpty }
+
     /// Moves what can be moved without waiting. `check` sees what comes from the server, and throws what libpq must not
     /// get.
     func move(_ check: ([UInt8]) throws(PostgresFailure) -> Void) throws(PostgresFailure) {

@@ -53,7 +53,7 @@ enum PrivateMode {
     /// Removes what an agent's daemon made in its directory, and the directory if nothing else is in it. The program
     /// that started the agent does so too; this is for an agent that was killed.
     static func remove(_ directory: String) {
-        for name in ["state", "exposed", "mount"] { removeFiles(in: "\(directory)/\(name)", depth: 4) }
+        for name in ["state", "exposed", "mount", "relay"] { removeFiles(in: "\(directory)/\(name)", depth: 4) }
         unsafe rmdir(directory)
     }
 

@@ -220,6 +220,7 @@ final class FakeProvider: Sendable {
             var claims: JSON = ["sub": .string(state.withLock { $0.subject })]
             for (name, value) in manners.userinfo { claims = claims.setting(name, value) }
             return (200, claims)
+        case .page: return (200, [:])
         case .token: return token(form, manners)
         }
     }

@@ -69,6 +69,14 @@ private let call = #"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"na
         #expect(played.written.last?["id"] == 1 && played.written.last?["result"] != nil)
     }
 
+    @Test(arguments: [#"{"jsonrpc":"2.0","id":5}"#, #"{"jsonrpc":"2.0","id":5,"error":"text"}"#])
+    func `that follows the response on the same stream is not written: a request gets one response`(body: String) {
+        var played = Played()
+        let events = #"data: {"jsonrpc":"2.0","id":5,"result":{}}\#n\#ndata: \#(body)\#n\#n"#
+        played.respond(played.client(call), 200, events, type: "text/event-stream")
+        #expect(played.written.count == 1 && played.written.first?["result"] != nil, "\(played.written)")
+    }
+
     @Test(arguments: [
         #"{"jsonrpc":"2.0","id":null,"error":{"code":-32020,"message":"header"}}"#,
         #"{"jsonrpc":"2.0","error":{"code":-32020,"message":"header"}}"#,

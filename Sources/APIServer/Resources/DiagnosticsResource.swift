@@ -133,7 +133,7 @@ struct DiagnosticsResource: Resource {
     private func revocationFinding(_ name: AccountName) async -> Finding? {
         switch (try? await broker.account(name))?.revocation {
         case .pending:
-            let text = "The provider has not revoked a session that was signed out. It is asked again."
+            let text = "The provider has not revoked a session that was signed out. Ringback will ask it again."
             return Finding(.session, .warning, .stated(text))
         case .refused(let error):
             let problem = Problem(error, language: .english)

@@ -13,11 +13,11 @@ extension DatabaseReason: Sentence {
             "The process that answers there belongs to the user with the uid \(uid), and not to root or the database. If "
                 + "that is right, set store_uid = \(uid) in [vault]."
         case .foreignServer:
-            "Whose process answers there is not known. TLS with sslmode=verify-full needs no such knowledge."
+            "The owner of the process that answers there cannot be determined. Use TLS with sslmode=verify-full."
         case .weakAuthentication:
-            "It asks for the password in a form that shows it. Let pg_hba.conf say scram-sha-256, or use TLS with "
+            "It asks for the password in clear or by MD5. Set scram-sha-256 in its pg_hba.conf, or use TLS with "
                 + "sslmode=verify-full."
-        case .tooMuch: "It sends more than is taken."
+        case .tooMuch: "It sent more data than is accepted."
         case .timedOut: "It did not answer in time."
         case .closed: "The connection ended."
         case .readOnly: "It takes no changes at the moment."

@@ -35,7 +35,7 @@ extension FlowReason: Sentence {
         case .inFragment:
             "The response is in the URL's fragment. Configure the provider to send it in the query (response_mode=query)."
         case .posted: "The response came by POST. That is accepted only with response_mode = \"form_post\"."
-        case .notNavigated: "The response did not come by a navigation of the browser."
+        case .notNavigated: "The response did not come by a page load of the browser."
         case .unknownState: "No pending sign-in has this state. It may have been finished or cancelled."
         }
     }

@@ -89,7 +89,7 @@ extension OAuthReason: Sentence {
         case .mcpClientForgotten(let name, let host, hasExpiredSecret: false):
             "\(host) does not know the client that was registered for \(name). The next sign-in registers another one."
         case .clientNotAllowed(let host):
-            "\(host) knows this client, but may not let it sign users in (unauthorized_client): allow the client the "
+            "\(host) knows this client, but does not allow it to sign users in (unauthorized_client): allow the client the "
                 + "authorization code grant there."
         case .secretNotChecked(let host):
             "The client's secret could not be checked: \(host) rejects a made-up code before it looks at the secret."

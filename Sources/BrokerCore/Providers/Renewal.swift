@@ -31,7 +31,7 @@ extension Renewal {
     ) -> Renewal {
         let send = send
         return Renewal(
-            presents: presents,
+            presents: presents, downscopesTo: downscopesTo,
             send: { token throws(BrokerError) in
                 do throws(BrokerError) {
                     return try await send(token)

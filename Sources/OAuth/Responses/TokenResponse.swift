@@ -45,9 +45,7 @@ public struct TokenResponse: Sendable {
         refreshToken =
             isSuccess ? RefreshTokenSalvage.token(nestedIn: .object(object)) : RefreshTokenSalvage.token(ofSet: object)
         guard isSuccess else {
-            let words = ResponseReader.statedText(in: object).map { ", but with the text “\($0)”" } ?? ""
-            let error = OAuthError.invalid(
-                .token, reason: "HTTP \(response.status) without an OAuth error\(words)")
+            let error = OAuthError.invalid(.token, reason: "HTTP \(response.status) without an OAuth error")
             guard refreshToken != nil else { throw error }
             outcome = .failure(error)
             return

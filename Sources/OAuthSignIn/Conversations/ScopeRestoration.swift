@@ -58,13 +58,15 @@ extension Session {
 
     /// After a refresh for a downscoped token: notes the scope that the newest refresh token may be limited to.
     private mutating func noteDownscoping(_ key: TokenKey, of held: Session, _ known: ScopeKeeping?) {
+        // A request without scopes leaves the check of an earlier one due.
+        let due = key != .own && key.scopes == nil ? downscopedTo : nil
         downscopedTo = nil
         guard key != .own, let token = tokens[key] else { return }
         let granted = Set((token.scope ?? "").split(separator: " "))
         let isWhole = key.scopes == nil && !token.isScopeStated || !scopes.isEmpty && scopes.isSubset(of: granted)
         // Without a new refresh token, a provider that is known to keep the scope need not be asked again.
         let isKept = held.unvalidated == nil && (known == .keeps || key.scopes == nil)
-        downscopedTo = isWhole || isKept ? nil : token.scope ?? ""
+        downscopedTo = isWhole || isKept ? due : token.scope ?? ""
     }
 
     /// After a refresh for the whole scope: notes which scopes are lost.
@@ -175,7 +177,7 @@ struct ScopeExchange: Sendable {
                 let name = provider.account.name
                 throw .methodUnsupported(.session(.mayLoseScopes(name, exchange: refusal.code)))
             }
-            throw BrokerError(error, host: HTTPRequest(url: metadata.tokenEndpoint).host)
+            throw BrokerError(error, of: response, host: HTTPRequest(url: metadata.tokenEndpoint).host)
                 .unquoting(token, registration.secret)
         }
     }

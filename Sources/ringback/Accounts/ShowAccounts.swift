@@ -43,7 +43,8 @@ struct ShowAccounts: ParsableCommand {
     static func notice(_ document: JSON, _ account: Account) -> String? {
         guard let scope = document["lost_scope"]?.string else {
             switch document["revocation"]?.string {
-            case "pending": return "The provider has not revoked a session that was signed out; it is asked again."
+            case "pending":
+                return "The provider has not revoked a session that was signed out. Ringback will ask it again."
             case "refused": return "The provider refused to revoke a session that was signed out."
             default: return document["notice"]?.string
             }

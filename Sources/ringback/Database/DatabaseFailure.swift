@@ -36,15 +36,15 @@ enum DatabaseFailure {
             (
                 report["uid"]?.integer.map {
                     "the process that answers there belongs to the user with the uid \($0), and not to root or the database."
-                } ?? "whose process answers there is not known.",
+                } ?? "the owner of the process that answers there cannot be determined.",
                 "If that is right, repeat the command with --server-uid UID, or use TLS with ?sslmode=verify-full."
             )
         case "weak_authentication":
             (
-                "it asks for the password in a form that shows it.",
-                "Let pg_hba.conf of the server say scram-sha-256, or use TLS with ?sslmode=verify-full."
+                "it asks for the password in clear or by MD5.",
+                "Set scram-sha-256 in the server's pg_hba.conf, or use TLS with ?sslmode=verify-full."
             )
-        case "too_much": ("it sends more than is taken.", nil)
+        case "too_much": ("it sent more data than is accepted.", nil)
         case "timed_out": ("it did not answer in time.", "Try again; the same command goes on where this one ended.")
         case "closed": ("the connection ended.", "Try again; the same command goes on where this one ended.")
         case "read_only": ("no server there takes changes.", "Name the primary server, or all of them: HOST1,HOST2.")

@@ -94,7 +94,7 @@ struct Logout: ParsableCommand {
             let reason =
                 answer["revocation_error"]?["detail"]?.string.map { ": \(Sanitizer.line($0, limit: 600))" } ?? "."
             cause = "The provider of \(name) refused to revoke the session\(reason)"
-        case "pending": cause = "The provider of \(name) has not revoked the session yet. It is asked again."
+        case "pending": cause = "The provider of \(name) has not revoked the session yet. Ringback will ask it again."
         default: return nil
         }
         guard let left = answer["still_valid"] else { return cause }

@@ -99,8 +99,8 @@ struct SignInRun {
         // On a page the user chooses the new password there.
         if ended.method.rawValue == SignInMethod.page.rawValue, let next = ended.userMessage {
             Output.note(
-                "\(Sanitizer.line(next)) The page asks for it. Without the page, run: ringback supabase update-user "
-                    + "\(Sanitizer.line(account)) --password")
+                "\(Sanitizer.line(next)) The page asks for it. Without the page, run: "
+                    + "\(shown: "ringback supabase update-user \(account) --password")")
         }
         var patient = calls
         patient.interruption = nil

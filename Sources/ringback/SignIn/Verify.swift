@@ -68,7 +68,7 @@ struct Verify: ParsableCommand {
             return try CodeEntry(calls, interruption, from: codeDescriptor).finish(flow)
         }
         let entry = CodeEntry(calls, interruption, from: codeDescriptor)
-        let resend = " For another one, run: ringback resend \(Sanitizer.line(flow.account))"
+        let resend = " For another one, run: \(shown: "ringback resend \(flow.account)")"
         var known = try entry.verify(flow, try input.read("code", from: codeDescriptor), advice: resend)
         // A change may need two codes. If only one was given, the verb can be run again.
         while known.status == .pending, let code = try input.readOptional("code", from: codeDescriptor) {

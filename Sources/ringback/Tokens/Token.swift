@@ -67,7 +67,7 @@ enum TokenVerb {
         guard let scope, let account else { return }
         Output.note(
             "Warning: the session of \(account) lost the scope \(Sanitizer.line(scope, limit: 1_000)): its provider takes "
-                + "scopes away when a token with fewer scopes is requested. Run: ringback login \(account)")
+                + "scopes away when a token with fewer scopes is requested. Run: \(shown: "ringback login \(account)")")
     }
 
     /// A token never lasts longer than its provider lets it.
