@@ -272,7 +272,6 @@ internal import Secrets
         while true {
             try move(check)
             let left = ContinuousClock.now.duration(to: deadline)
-            guard left > .zero else { return false }
             if events & POLLIN != 0, unsafe cpostgres_pending(connection) > 0 { return true }
             let own = unsafe cpostgres_socket(connection)
             guard own >= 0 else { throw end(.closed) }
@@ -281,7 +280,9 @@ internal import Secrets
                 pollfd(fd: own, events: Int16(events), revents: 0),
                 pollfd(fd: others == 0 ? -1 : descriptor, events: Int16(others), revents: 0),
             ]
+            // A response that has arrived is read, even if the deadline passed while the process was stopped.
             if unsafe poll(&entries, 2, Wake.milliseconds(left)) > 0, entries[0].revents != 0 { return true }
+            guard left > .zero else { return false }
         }
     }
 
