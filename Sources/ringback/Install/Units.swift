@@ -79,6 +79,7 @@ enum UnitFiles {
         LockPersonality=yes
         MemoryDenyWriteExecute=yes
         MemoryMax=512M
+        OOMPolicy=continue
         TasksMax=256
 
         [Install]
