@@ -21,7 +21,15 @@ public struct ShownCommand: Sendable, Hashable, CustomStringConvertible, Express
 
     /// A command of the user's own words, such as those of a running process. Options among them stay options.
     public init(words: [String]) {
-        self.words = words.map { Word(text: ShellWord.quoted(Sanitizer.line($0, limit: ShownCommand.limit))) }
+        self.words = words.map { Word(text: ShownCommand.quoted(Sanitizer.line($0, limit: ShownCommand.limit))) }
+    }
+
+    /// Of an option only the value is quoted: `--scopes='a b'`.
+    private static func quoted(_ word: String) -> String {
+        guard word.hasPrefix("--"), let sign = word.firstIndex(of: "="),
+            word[..<sign].dropFirst(2).utf8.allSatisfy({ (0x61...0x7A).contains($0) || $0 == UInt8(ascii: "-") })
+        else { return ShellWord.quoted(word) }
+        return word[...sign] + ShellWord.quoted(String(word[sign...].dropFirst()))
     }
 
     public init(stringLiteral text: String) {

@@ -145,7 +145,7 @@ private let values: [String: String] = [
 
     @Test(arguments: [
         (#""Run: ringback login \(name)""#, true), (#""Run: ringback " + "login \(name)""#, true),
-        (#""ringback login " + name"#, true), (#""ringback \(verb)""#, true), (#""Run: \(command)""#, true),
+        (#""ringback login " + name"#, true), (#""ringback \(verb) --all""#, true), (#""Run: \(command)""#, true),
         (#""mkdir \(folder)""#, true), (#""chmod 700 \(path)""#, true),
         (#""a \(b ? "ringback login \(c)" : "") d""#, true),
         (#""systemctl --user start \(unit)""#, true), (#"x("ringback scheme register \(name)")"#, true),

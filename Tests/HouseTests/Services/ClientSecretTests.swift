@@ -112,7 +112,7 @@ private struct Way: Sendable, CustomTestStringConvertible {
                 ("chmod 600 \(file)", { FileTree.setMode(0o604, of: file) }),
                 ("chmod go-w \(file)", { FileTree.setMode(0o622, of: file) }),
                 ("does not exist", { FileTree.remove(file) }),
-                ("missing or empty", { try stage.write("\n", to: file) }),
+                ("empty", { try stage.write("\n", to: file) }),
             ]
             for (advice, change) in changes {
                 try change()

@@ -125,7 +125,7 @@ import Testing
             #expect(login.status == 0 && login.out == "Signed in to app as mira@example.org\n", "\(login)")
             let other = try await stage.ringback("login", "app", "--method", "anonymous")
             #expect(
-                other.status == 1 && other.err.contains("run: ringback login app --method anonymous --switch\n"),
+                other.status == 1 && other.err.contains("run: ringback login app --method=anonymous --switch\n"),
                 "\(other)")
             let nobody = try await stage.ringback("login", "app", "--method", "anonymous", "--switch")
             let subject = try await stage.account("app")["subject"]?.string

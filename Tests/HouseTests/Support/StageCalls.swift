@@ -76,9 +76,11 @@ extension Stage {
 
     /// A sign-in whose access token has expired already; the next ones live as usual.
     func signInExpired(_ account: String = "work", issuer: String = "", as user: String = "alice") async throws {
-        try await sandbox.control(["access_token_lifetime": 0], issuer: issuer)
+        // So short a lifetime causes no refresh ahead of the expiry.
+        try await sandbox.control(["access_token_lifetime": 1], issuer: issuer)
         try await signIn(account, as: user)
         try await sandbox.control(["access_token_lifetime": 3600], issuer: issuer)
+        try await eventually("the token to expire") { try await self.account(account)["stale"] == true }
     }
 
     /// The flow once it has ended, or as it is after the bound.

@@ -45,16 +45,16 @@ import Testing
         try await Stage.play("") { stage in
             let folder = "\(stage.directory)/programs"
             FileTree.makeDirectory(folder)
-            FileTree.makeDirectory("\(folder)/terraform")
+            FileTree.makeDirectory("\(folder)/docker")
             func row() async throws -> String {
                 let list = try await stage.run("ringback", ["setup"], environment: ["PATH": folder])
-                return list.lines.first { $0.hasPrefix("terraform ") } ?? ""
+                return list.lines.first { $0.hasPrefix("docker ") } ?? ""
             }
             #expect(try await row().hasSuffix("not installed"))
-            try stage.write("#!/bin/sh\n", to: "\(stage.directory)/bin/terraform", mode: 0o700)
+            try stage.write("#!/bin/sh\n", to: "\(stage.directory)/bin/docker", mode: 0o700)
             let there = try await stage.run(
                 "ringback", ["setup"], environment: ["PATH": "\(folder):\(stage.directory)/bin"])
-            #expect(there.lines.contains { $0.hasPrefix("terraform ") && !$0.hasSuffix("not installed") }, "\(there)")
+            #expect(there.lines.contains { $0.hasPrefix("docker ") && !$0.hasSuffix("not installed") }, "\(there)")
         }
     }
 }
