@@ -144,9 +144,6 @@ public struct Broker: Sendable {
         return try await account(name)
     }
 
-    /// How long a sign-out waits for the revocation at the provider. The revocation continues after that.
-    private static let revocationWait: Duration = .seconds(5)
-
     /// Ends the session here, and tells the provider.
     ///
     /// An earlier sign-out of the account of which the provider has not been told is told now, too.
@@ -158,7 +155,7 @@ public struct Broker: Sendable {
             return (closing, RevocationDelivery(of: closing, name, by: revocations, in: work))
         }
         let (closing, delivery) = try await ending.get()
-        let outcome = await delivery.outcome(atMost: Broker.revocationWait)
+        let outcome = await delivery.outcome()
         return SignedOut(
             account: try await account(name), hadSession: closing.hadSession,
             isRevocationPending: await revocations.counts()[name] != nil, revocation: outcome,

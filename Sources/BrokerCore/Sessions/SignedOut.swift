@@ -45,6 +45,9 @@ public enum RevocationState: Sendable, Equatable {
 
 /// Tells the provider of a sign-out, then of earlier ones that it has not been told.
 struct RevocationDelivery: Sendable {
+    /// How long a sign-out waits for it. The revocation continues after that.
+    private static let wait: Duration = .seconds(5)
+
     /// Nil if there is nothing to revoke.
     private let told: Promise<RevocationState>?
     private let earlier: Promise<Void>
@@ -58,8 +61,9 @@ struct RevocationDelivery: Sendable {
         }
     }
 
-    /// What has become of it after this time at most.
-    func outcome(atMost bound: Duration) async -> RevocationState? {
+    /// What has become of it once it has ended, or after the wait.
+    func outcome() async -> RevocationState? {
+        let bound = RevocationDelivery.wait
         let end = ContinuousClock.now + bound
         guard let told else {
             _ = await earlier.wait(atMost: bound)
