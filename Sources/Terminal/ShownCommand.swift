@@ -29,7 +29,8 @@ public struct ShownCommand: Sendable, Hashable, CustomStringConvertible, Express
         guard word.hasPrefix("--"), let sign = word.firstIndex(of: "="),
             word[..<sign].dropFirst(2).utf8.allSatisfy({ (0x61...0x7A).contains($0) || $0 == UInt8(ascii: "-") })
         else { return ShellWord.quoted(word) }
-        return word[...sign] + ShellWord.quoted(String(word[sign...].dropFirst()))
+        let value = word[sign...].dropFirst().split(separator: "=", omittingEmptySubsequences: false)
+        return word[...sign] + value.map { ShellWord.quoted(String($0)) }.joined(separator: "=")
     }
 
     public init(stringLiteral text: String) {

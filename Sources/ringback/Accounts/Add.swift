@@ -154,7 +154,10 @@ struct AccountAdd: ParsableCommand {
                 }
                 var usual = description
                 usual.leaveOutOfflineAccess(found)
-                if usual.leavesOutOfflineAccess { try file.writeCandidate(usual.text(for: name)) }
+                if usual.leavesOutOfflineAccess {
+                    file.discard()
+                    try file.writeCandidate(usual.text(for: name))
+                }
             }
             try file.keep(replacing: replace)
         } catch {

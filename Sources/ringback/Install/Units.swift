@@ -79,6 +79,7 @@ enum UnitFiles {
         LockPersonality=yes
         MemoryDenyWriteExecute=yes
         MemoryMax=512M
+        # At the limit the kernel ends one process, first a relay of an exposed socket. The daemon starts it again.
         OOMPolicy=continue
         TasksMax=256
 
