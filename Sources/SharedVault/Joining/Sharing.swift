@@ -61,7 +61,7 @@ public struct Sharing: Sendable {
     }
 
     /// Gives the data key to the host with this code. Returns its name. Throws `noSuchHost`, and from then on `failedCode`
-    /// for the same code: whoever made it fail may have seen it.
+    /// for the same code: the user who made it fail may have seen it.
     public func share(with code: HostCode) async throws(SharingFailure) -> String {
         let membership = try await member()
         guard try await !failedCodes().contains(try Sharing.digest(of: code)) else { throw .failedCode }
