@@ -160,13 +160,14 @@ struct OAuthProvider: SignInProvider {
             // A downscoped request may fail because of its scopes. So only the newest refresh token is sent with it.
             presents: key == .own ? session.refreshTokens : Array(session.refreshTokens.prefix(1)),
             downscopesTo: key.scopes?.joined(separator: " "),
-            send: { token throws(BrokerError) in
+            send: { token, attempt throws(BrokerError) in
                 guard let token else { throw .signInRequired(account.name) }
                 let restoration = key == .own ? session.restoration(of: token) : nil
                 let (response, isRefused) = try await ScopeRestoration.attempt(restoration, key) {
                     key throws(BrokerError) in
                     try await provider.refresh(
-                        token, key: key, metadata: metadata, registration: registration, because: reason)
+                        token, under: attempt, key: key, metadata: metadata, registration: registration,
+                        because: reason)
                 }
                 return RenewalResponse(refreshToken: response.refreshToken) { held throws(BrokerError) in
                     var renewed = try await provider.validate(response, for: held, key: key, metadata: metadata)

@@ -28,9 +28,10 @@ public protocol Vault: Sendable {
     func announce(
         _ slot: VaultSlot, presenting token: Secret?, accessTokenLeft: Duration?
     ) async throws(VaultError) -> Announcement
-    /// To be called right before each request of an announced change: how long the request may take at most. Nil if
-    /// the vault sets no bound. Throws if the request must not be sent any more.
-    func requestBound(_ slot: VaultSlot) async throws(VaultError) -> Duration?
+    /// To be called right before each request of an announced change, with the lease that the announcement gave: how
+    /// long the request may take at most. Nil if the vault sets no bound. Throws if the request must not be sent any
+    /// more, because the lease is over or the vault has another one by now.
+    func requestBound(_ slot: VaultSlot, under lease: RefreshLease) async throws(VaultError) -> Duration?
     /// The provider has refused every refresh token of an announced change. Nil if another host may have received a
     /// newer one: then the session may live.
     func proofOfEnd(_ slot: VaultSlot) async -> EndProof?
@@ -70,11 +71,22 @@ public protocol Vault: Sendable {
     var status: VaultStatus { get }
 }
 
+/// Under what a request may be sent that may change the slot's content.
+public enum RefreshLease: Sendable, Hashable {
+    /// One host uses the slot alone.
+    case unshared
+    /// Hosts share the slot, and the request needs no lease: no host has stored anything there, or the provider keeps
+    /// its refresh tokens.
+    case unleased
+    /// The identifier of the lease that this host has.
+    case lease([UInt8])
+}
+
 /// What the vault says of a request that may change the slot's content.
 public enum Announcement: Sendable, Equatable {
-    /// It may be sent. The texts are what other hosts received and what is not in the slot, the newest first: `newer`
-    /// came after the slot's own text, so its refresh tokens are presented first.
-    case granted(newer: [Secret] = [], older: [Secret] = [])
+    /// It may be sent under the lease. The texts are what other hosts received and what is not in the slot, the newest
+    /// first: `newer` came after the slot's own text, so its refresh tokens are presented first.
+    case granted(RefreshLease, newer: [Secret] = [], older: [Secret] = [])
     /// Another host has changed the slot. This is its content now; nil if it is empty.
     case changed(VaultEntry?)
     /// Another host is sending such a request, or may have sent one. To be announced again when ``Vault/changes`` names
@@ -102,10 +114,10 @@ extension Vault {
         _ slot: VaultSlot, presenting token: Secret?, accessTokenLeft: Duration?
     ) async throws(VaultError) -> Announcement {
         try await announce(slot)
-        return .granted()
+        return .granted(.unshared)
     }
 
-    public func requestBound(_ slot: VaultSlot) async throws(VaultError) -> Duration? { nil }
+    public func requestBound(_ slot: VaultSlot, under lease: RefreshLease) async throws(VaultError) -> Duration? { nil }
 
     public func proofOfEnd(_ slot: VaultSlot) async -> EndProof? { EndProof() }
 

@@ -21,7 +21,7 @@ extension SharedVault {
     ) async throws(VaultError) -> Announcement {
         guard isShared(slot) else {
             try await local.announce(slot)
-            return .granted()
+            return .granted(.unshared)
         }
         return try await inTurn(slot) { vault throws(VaultError) in
             if let reason = vault.outage.refusal(at: vault.now()) { throw .unreachable(.databaseAway(reason)) }
@@ -55,7 +55,7 @@ extension SharedVault {
                 let row = try await read([state.key])[state.key]
                 if try await compare(row, with: slot) { return changed(slot) }
                 // The first content of a row is put there without a lease.
-                if row == nil, slots[slot]?.entry?.isSent != false { return .granted() }
+                if row == nil, slots[slot]?.entry?.isSent != false { return .granted(.unleased) }
                 continue
             }
             let id = LeaseID(bytes: random(16))
@@ -119,11 +119,13 @@ extension SharedVault {
         state.offered = Set((newer + older).map(\.name))
         state.newer = newer.map(\.name)
         slots[slot] = state
-        return .granted(newer: newer.compactMap(\.text), older: older.compactMap(\.text))
+        return .granted(
+            .lease(id.bytes), newer: newer.compactMap(\.text), older: older.compactMap(\.text))
     }
 
-    public func requestBound(_ slot: VaultSlot) async throws(VaultError) -> Duration? {
-        guard let attempt = slots[slot]?.attempt else { return nil }
+    public func requestBound(_ slot: VaultSlot, under lease: RefreshLease) async throws(VaultError) -> Duration? {
+        guard case .lease(let id) = lease else { return nil }
+        guard let attempt = slots[slot]?.attempt, attempt.id.bytes == id else { throw .unreachable(.leaseOver) }
         guard attempt.end - now() >= SharedVault.leastLeft else {
             // Whoever asks for a further request has had the response to the one before it.
             slots[slot]?.attempt?.mayBeSent = false

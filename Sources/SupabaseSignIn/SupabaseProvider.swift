@@ -18,7 +18,12 @@ struct SupabaseProvider: Sendable {
     var host: String { (try? WebURL(parsing: project.authURL))?.place ?? "the project" }
 
     func send(_ request: HTTPRequest) async throws(BrokerError) -> HTTPResponse {
-        try await account.send(request, over: http)
+        try await send(request, under: nil)
+    }
+
+    /// - Parameter attempt: what a request needs that makes the project replace a refresh token; nil for any other.
+    func send(_ request: HTTPRequest, under attempt: RefreshAttempt?) async throws(BrokerError) -> HTTPResponse {
+        try await account.send(request, under: attempt, isStrange: false, isPublic: false, over: http)
     }
 
     /// Sends a request and reads its response. The occasion decides how an error is reported.
@@ -75,8 +80,8 @@ struct SupabaseProvider: Sendable {
     }
 
     /// Requests new tokens. The tokens are not validated yet. Throws if there is no response with tokens.
-    func refresh(_ token: Secret) async throws(BrokerError) -> SessionResponse {
-        let response = try await send(project.refreshGrant(token: token))
+    func refresh(_ token: Secret, under attempt: RefreshAttempt) async throws(BrokerError) -> SessionResponse {
+        let response = try await send(project.refreshGrant(token: token), under: attempt)
         do throws(SupabaseError) {
             return try SessionResponse(reading: response)
         } catch {

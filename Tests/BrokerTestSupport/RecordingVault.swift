@@ -25,6 +25,8 @@ actor RecordingVault: Vault {
     /// What the next announcements get; without any they are granted.
     private var announcements: [Announcement] = []
     private var provesEnds = true
+    /// How many requests the lease still allows; nil for any number.
+    private var requestsLeft: Int?
     private var unheard: EndProof.UnheardRequest?
     private let othersChanges = AsyncStream.makeStream(of: VaultSlot?.self)
 
@@ -48,6 +50,8 @@ actor RecordingVault: Vault {
 
     /// Other hosts share the vault: what the next announcements get.
     func answer(_ announcements: Announcement...) { self.announcements += announcements }
+    /// The lease ends after so many requests.
+    func endLease(afterRequests count: Int?) { requestsLeft = count }
     /// How many of them nobody has asked for yet.
     var answersLeft: Int { announcements.count }
     /// Whether an end that the provider tells is proven.
@@ -118,7 +122,14 @@ actor RecordingVault: Vault {
             return announcement
         }
         try await announce(slot)
-        return .granted()
+        return .granted(.unshared)
+    }
+
+    func requestBound(_ slot: VaultSlot, under lease: RefreshLease) async throws(VaultError) -> Duration? {
+        guard let left = requestsLeft else { return nil }
+        guard left > 0 else { throw .unreachable(.leaseOver) }
+        requestsLeft = left - 1
+        return .seconds(20)
     }
 
     func proofOfEnd(_ slot: VaultSlot) async -> EndProof? { provesEnds ? EndProof(unheard: unheard) : nil }

@@ -29,7 +29,7 @@ private let slot = Hosts.slot
         let (one, two) = try await cutOff()
         for number in 0..<3 { try await two.store("edited \(number)", as: .edit) }
         try await one.store("second", as: .result)
-        #expect(try await two.take() == .granted(newer: [Secret("second")], older: []))
+        #expect(try await two.take() == .granted(.unleased, newer: [Secret("second")], older: []))
     }
 
     @Test func `what came before a refresh is presented last, and nobody waits for it`() async throws {
@@ -40,7 +40,7 @@ private let slot = Hosts.slot
         try await two.store("third", as: .result)
         try await two.store("third, edited", as: .edit)
         try await one.store("second", as: .result)
-        #expect(try await two.take() == .granted(newer: [], older: [Secret("second")]))
+        #expect(try await two.take() == .granted(.unleased, newer: [], older: [Secret("second")]))
     }
 }
 

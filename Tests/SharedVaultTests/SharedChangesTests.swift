@@ -75,7 +75,7 @@ private let slot = Hosts.slot
         _ = await one.tend()
         await two.look(at: [hosts.row?.key])
         #expect(try await two.text() == "second")
-        #expect(try await two.take() == .granted())
+        #expect(try await two.take() == .granted(.unleased))
         // It is refused: this time the end stays.
         try await two.store("ended", as: .end)
         await one.look(at: [hosts.row?.key])

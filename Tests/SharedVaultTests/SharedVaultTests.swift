@@ -15,13 +15,13 @@ private let slot = Hosts.slot
 
     @Test func `a refresh is one host's at a time, and the others take up what it brought`() async throws {
         let (one, two) = try await pair()
-        #expect(try await one.take() == .granted())
+        #expect(try await one.take() == .granted(.unleased))
         #expect(try await two.take() == .wait(.seconds(5)))
         #expect(try await one.requestBound(slot) == .seconds(20))
         try await one.store("second, not validated", as: .received)
         try await one.store("second", as: .result)
         #expect(try await two.take() == .changed(VaultEntry(text: Secret("second"))))
-        #expect(try await two.take() == .granted())
+        #expect(try await two.take() == .granted(.unleased))
         #expect(hosts.row?.version == 2)
     }
 
@@ -35,15 +35,25 @@ private let slot = Hosts.slot
         await two.look(at: [hosts.row?.key])
         #expect(try await two.take() == .changed(VaultEntry(text: Secret("second"))))
         #expect(hosts.row?.openAttempts.isEmpty == true)
-        #expect(try await two.take() == .granted())
+        #expect(try await two.take() == .granted(.unleased))
     }
 
     @Test func `a request in which nothing was received ends the turn at once`() async throws {
         let (one, two) = try await pair()
         _ = try await one.take()
         try await one.settle(slot)
-        #expect(try await two.take() == .granted())
+        #expect(try await two.take() == .granted(.unleased))
         #expect(hosts.row?.openAttempts.map(\.host) == ["two"])
+    }
+
+    @Test func `a former lease of the same host allows no request`() async throws {
+        let (one, _) = try await pair()
+        let announcement = try await one.announce(slot, presenting: Secret("r1"), accessTokenLeft: nil)
+        guard case .granted(let former, _, _) = announcement else { return #expect(Bool(false), "not granted") }
+        try await one.settle(slot)
+        #expect(await failure { try await one.requestBound(slot, under: former) } == .unreachable(.leaseOver))
+        #expect(try await one.take() == .granted(.unleased))
+        #expect(await failure { try await one.requestBound(slot, under: former) } == .unreachable(.leaseOver))
     }
 
     @Test func `nothing is sent when half a minute of the turn is over`() async throws {
@@ -52,7 +62,7 @@ private let slot = Hosts.slot
         hosts.advance(by: .seconds(31))
         #expect(await failure { try await one.requestBound(slot) } == .unreachable(.leaseOver))
         // Nothing was sent: nobody has to wait.
-        #expect(try await two.take() == .granted())
+        #expect(try await two.take() == .granted(.unleased))
     }
 
     @Test(arguments: [(60, 0), (1_000, 535)])
@@ -65,9 +75,9 @@ private let slot = Hosts.slot
         hosts.advance(by: .seconds(65))
         let left = Duration.seconds(left - 65)
         let announcement = try await two.take(left: max(left, .zero))
-        #expect(announcement == (wait == 0 ? .granted() : .wait(.seconds(wait))))
+        #expect(announcement == (wait == 0 ? .granted(.unleased) : .wait(.seconds(wait))))
         hosts.advance(by: .seconds(536))
-        if wait > 0 { #expect(try await two.take(left: .seconds(400)) == .granted()) }
+        if wait > 0 { #expect(try await two.take(left: .seconds(400)) == .granted(.unleased)) }
     }
 
     @Test func `a host that was killed does not wait for its own attempt`() async throws {
@@ -80,7 +90,7 @@ private let slot = Hosts.slot
         #expect(try await again.load(slot)?.isInterrupted == true)
         #expect(try await again.take(left: .seconds(900)) == .wait(.seconds(5)))
         hosts.advance(by: .seconds(60))
-        #expect(try await again.take(left: .seconds(900)) == .granted())
+        #expect(try await again.take(left: .seconds(900)) == .granted(.unleased))
     }
 
     // MARK: What comes late
@@ -93,12 +103,12 @@ private let slot = Hosts.slot
         try await one.store("late", as: .result)
         #expect(hosts.row?.version == 1 && hosts.row?.candidates.count == 1)
         #expect(try await one.text() == "late")
-        #expect(try await two.take() == .granted(newer: [Secret("late")]))
+        #expect(try await two.take() == .granted(.unleased, newer: [Secret("late")]))
         _ = try await two.requestBound(slot)
         try await two.store("third", as: .result)
         #expect(try await one.take() == .changed(VaultEntry(text: Secret("third"))))
         // Its own is not offered to it again.
-        #expect(try await one.take() == .granted())
+        #expect(try await one.take() == .granted(.unleased))
     }
 
     @Test func `what came of two branches is in the row, and the head is everybody's`() async throws {
@@ -110,7 +120,7 @@ private let slot = Hosts.slot
         try await two.store("second", as: .result)
         try await one.store("late", as: .result)
         #expect(try await one.text() == "second")
-        #expect(try await two.take() == .granted(older: [Secret("late")]))
+        #expect(try await two.take() == .granted(.unleased, older: [Secret("late")]))
     }
 
     // MARK: A database that is away
@@ -127,7 +137,7 @@ private let slot = Hosts.slot
         #expect(try await one.text() == "first")
         wire.set(.none)
         hosts.advance(by: .seconds(1))
-        #expect(try await one.take() == .granted())
+        #expect(try await one.take() == .granted(.unleased))
     }
 
     @Test(arguments: [MemoryRows.Fault.notReached, .answerLost])
@@ -162,7 +172,7 @@ private let slot = Hosts.slot
         hosts.advance(by: .seconds(100))
         let again = try await hosts.host("one", local: memory)
         #expect(try await again.text() == "second")
-        #expect(try await hosts.host("two").take() != .granted())
+        #expect(try await hosts.host("two").take() != .granted(.unleased))
         #expect(hosts.row?.candidates.count == 1)
     }
 
@@ -179,7 +189,7 @@ private let slot = Hosts.slot
         await two.look(at: [nil])
         #expect(hosts.row?.version == 2)
         #expect(try await one.text() == "second")
-        #expect(try await one.take() == .granted())
+        #expect(try await one.take() == .granted(.unleased))
     }
 
     @Test func `an older row is not used, and put right`() async throws {

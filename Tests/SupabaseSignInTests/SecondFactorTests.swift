@@ -1,5 +1,6 @@
 import HTTPMessages
 import Secrets
+import SessionVault
 import StrictJSON
 import SupabaseAuth
 import Testing
@@ -68,6 +69,19 @@ import Testing
             let member = house.project.last(kind)?.body["webauthn"]
             #expect(member?["rpId"] == "app.example.org" && member?["rpOrigins"] == ["https://app.example.org"])
         }
+    }
+
+    @Test func `neither a verification nor a refresh is sent once the lease is over`() async throws {
+        let house = try await signedIn()
+        let factor = try await enrolled(house)
+        await house.vault.endLease(afterRequests: 0)
+        let over = BrokerError.vaultUnreachable(.vault(.unreachable(.leaseOver)))
+        let failure = await error { () throws(BrokerError) in try await prove(house, factor, "attestationObject") }
+        #expect(failure == over)
+        #expect(house.project.last(Self.proof) == nil)
+        let presented = house.project.presented
+        #expect(await house.refresh() == over)
+        #expect(house.project.presented == presented)
     }
 
     @Test func `that is not believed leaves the session as it was, after a refresh that makes sure`() async throws {

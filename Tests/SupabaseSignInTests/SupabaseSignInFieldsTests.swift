@@ -57,6 +57,15 @@ import Testing
         #expect(await !house.vault.isAnnounced)
     }
 
+    @Test func `refresh token of another program is not presented once the lease is over`() async throws {
+        let house = try await SupabaseHouse()
+        let (access, refresh) = try foreign(house)
+        await house.vault.endLease(afterRequests: 0)
+        let failure = await error { () throws(BrokerError) in try await handIn(house, access, refresh) }
+        #expect(failure == .vaultUnreachable(.vault(.unreachable(.leaseOver))))
+        #expect(house.project.presented.isEmpty)
+    }
+
     @Test func `of another user than the account's is refused before its refresh token is presented`() async throws {
         let house = try await SupabaseHouse()
         let (access, refresh) = try foreign(house)

@@ -108,14 +108,23 @@ public struct Account: Sendable {
 }
 
 extension Account {
+    /// Sends a request that uses up no refresh token, see ``send(_:under:isStrange:isPublic:over:)``.
+    public func send(
+        _ request: HTTPRequest, isStrange: Bool = false, isPublic: Bool = false, over http: any HTTPClient
+    ) async throws(BrokerError) -> HTTPResponse {
+        try await send(request, under: nil, isStrange: isStrange, isPublic: isPublic, over: http)
+    }
+
     /// Sends a request as this account: with its trusted certificates, its route and its headers.
     ///
     /// - Parameters:
+    ///   - attempt: what a request needs that may use up a refresh token; nil for any other request.
     ///   - isStrange: the host is not from the configuration, but from a document of the provider. It must not resolve
     ///     to this machine or to a link-local address.
     ///   - isPublic: the host must not resolve to an address of a private network either.
     public func send(
-        _ request: HTTPRequest, isStrange: Bool = false, isPublic: Bool = false, over http: any HTTPClient
+        _ request: HTTPRequest, under attempt: RefreshAttempt?, isStrange: Bool, isPublic: Bool,
+        over http: any HTTPClient
     ) async throws(BrokerError) -> HTTPResponse {
         var request = request
         request.trust = trust
@@ -123,20 +132,12 @@ extension Account {
         request.refusesInsideAddresses = isStrange
         request.refusesPrivateAddresses = isPublic
         for (name, value) in headers { request.fields.set(name, value) }
-        if let gate = Account.requestGate {
-            if let bound = try await gate.bound() {
-                request.limits.timeout = min(request.limits.timeout, bound)
-                request.limits.sendsWithin = bound
-            }
-            request.unsentMark = gate.requests.begin()
-        }
+        // Nothing may be awaited between this and the request.
+        try await attempt?.admit(&request)
         do {
             return try await http.send(request)
         } catch {
             throw BrokerError(error)
         }
     }
-
-    /// Asked before each request of a refresh.
-    @TaskLocal static var requestGate: RequestGate?
 }

@@ -5,8 +5,8 @@ public import Secrets
 public struct Renewal: Sendable {
     /// The refresh tokens to present, the newest first; empty if none is needed.
     let presents: [Secret]
-    /// Sends the request with one of them. Throws if no response with tokens can be read.
-    let send: @Sendable (Secret?) async throws(BrokerError) -> RenewalResponse
+    /// Sends the request with one of them, under the attempt. Throws if no response with tokens can be read.
+    let send: @Sendable (Secret?, RefreshAttempt) async throws(BrokerError) -> RenewalResponse
     /// What an error of ``send`` or of the validation says about the session.
     let meaning: @Sendable (BrokerError) -> RenewalMeaning
     /// See ``Session/downscopedTo``; nil if the request cannot change the scope of the refresh token.
@@ -14,7 +14,7 @@ public struct Renewal: Sendable {
 
     public init(
         presents: [Secret], downscopesTo: String? = nil,
-        send: @escaping @Sendable (Secret?) async throws(BrokerError) -> RenewalResponse,
+        send: @escaping @Sendable (Secret?, RefreshAttempt) async throws(BrokerError) -> RenewalResponse,
         meaning: @escaping @Sendable (BrokerError) -> RenewalMeaning
     ) {
         self.presents = presents
@@ -32,9 +32,9 @@ extension Renewal {
         let send = send
         return Renewal(
             presents: presents, downscopesTo: downscopesTo,
-            send: { token throws(BrokerError) in
+            send: { token, attempt throws(BrokerError) in
                 do throws(BrokerError) {
-                    return try await send(token)
+                    return try await send(token, attempt)
                 } catch {
                     throw await explain(error)
                 }

@@ -59,7 +59,7 @@ public struct SignInContext: Sendable {
     /// `subject`; nil if the caller asked to switch.
     public func open(
         of account: Account, isEphemeral: Bool, subject: String?,
-        made make: @escaping @Sendable () async throws(BrokerError) -> (Session, SessionOpening)
+        made make: @escaping @Sendable (RefreshAttempt) async throws(BrokerError) -> (Session, SessionOpening)
     ) async throws(BrokerError) {
         defer { broker.endReplaced() }
         try await broker.sessionManager.open(for: account, isEphemeral: isEphemeral, subject: subject, made: make)

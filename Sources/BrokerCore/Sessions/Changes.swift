@@ -17,20 +17,23 @@ extension SessionManager {
     /// another user than `subject`; nil if the caller asked to switch.
     func open(
         for account: Account, isEphemeral: Bool, subject: String?,
-        made make: @escaping @Sendable () async throws(BrokerError) -> (Session, SessionOpening)
+        made make: @escaping @Sendable (RefreshAttempt) async throws(BrokerError) -> (Session, SessionOpening)
     ) async throws(BrokerError) {
         try await inTurns(account.name) { sessionManager throws(BrokerError) in
             var lane = try await sessionManager.laneForOpening(account)
             try Replacement.check(subject, in: lane)
-            if !isEphemeral {
-                while try await RefreshTurn(lane: lane).announceSignIn(by: sessionManager) == nil {
-                    lane = try await sessionManager.laneForOpening(account)
-                    try Replacement.check(subject, in: lane)
+            var permit = RefreshPermit.ofMemory
+            while !isEphemeral {
+                if let granted = try await RefreshTurn(lane: lane).announceSignIn(by: sessionManager) {
+                    permit = granted
+                    break
                 }
+                lane = try await sessionManager.laneForOpening(account)
+                try Replacement.check(subject, in: lane)
             }
             let (session, opening): (Session, SessionOpening)
             do throws(BrokerError) {
-                (session, opening) = try await make()
+                (session, opening) = try await make(permit.attempt())
             } catch {
                 await RefreshTurn(lane: lane).settle(by: sessionManager)
                 throw error

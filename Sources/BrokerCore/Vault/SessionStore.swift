@@ -78,7 +78,7 @@ struct SessionStore: Sendable {
         } catch {
             switch error {
             case .unreachable(.databaseAway), .unreachable(.databaseRefused), .unwritable:
-                if !isNeeded { return .granted() }
+                if !isNeeded { return .granted(.unleased) }
             default: break
             }
             guard case .unwritable(let reason) = error else { throw BrokerError(error) }

@@ -66,7 +66,7 @@ struct ClientDiagnosis: Sendable {
         let (endpoint, host) = (metadata.tokenEndpoint, HTTPRequest(url: metadata.tokenEndpoint).host)
         do throws(BrokerError) {
             let registration = try await provider.registration(metadata)
-            let response = try await provider.send(as: registration, at: metadata, request)
+            let response = try await provider.send(as: registration, at: metadata, under: nil, request)
             if response.rejectsClient {
                 return Finding(
                     check, .wrong,

@@ -5,8 +5,16 @@ internal import OAuth
 extension Account {
     /// Sends a request for this account to the provider or to a host of its metadata.
     func send(_ request: HTTPRequest, toProvider http: any HTTPClient) async throws(BrokerError) -> HTTPResponse {
-        if let connection = oauth.mcp { return try await send(request, at: connection, over: http) }
-        return try await send(request, isStrange: isStrange(request.url), over: http)
+        try await send(request, under: nil, toProvider: http)
+    }
+
+    /// The same for a request that may use up a refresh token.
+    func send(
+        _ request: HTTPRequest, under attempt: RefreshAttempt?, toProvider http: any HTTPClient
+    ) async throws(BrokerError) -> HTTPResponse {
+        if let connection = oauth.mcp { return try await send(request, under: attempt, at: connection, over: http) }
+        return try await send(
+            request, under: attempt, isStrange: isStrange(request.url), isPublic: false, over: http)
     }
 
     /// True for a host other than the issuer's that comes from the provider's metadata. Such a host must not resolve to

@@ -73,11 +73,11 @@ struct Provider: Sendable {
 
     /// Requests new tokens. The tokens are not validated yet. Throws if there is no response with tokens.
     func refresh(
-        _ refreshToken: Secret, key: TokenKey, metadata: ProviderMetadata, registration: ClientRegistration,
-        because reason: RefreshReason
+        _ refreshToken: Secret, under attempt: RefreshAttempt, key: TokenKey, metadata: ProviderMetadata,
+        registration: ClientRegistration, because reason: RefreshReason
     ) async throws(BrokerError) -> TokenResponse {
         do throws(BrokerError) {
-            let response = try await send(as: registration, at: metadata) { registration in
+            let response = try await send(as: registration, at: metadata, under: attempt) { registration in
                 TokenRequest.refresh(
                     token: refreshToken, scope: key.scopes, audience: key.audience,
                     resource: key.resource ?? rules.mcp?.resource,
@@ -167,7 +167,7 @@ struct Provider: Sendable {
         for (token, hint) in tokens {
             // If revoking one token fails, the others are still revoked.
             do throws(BrokerError) {
-                let response = try await send(as: registration, at: metadata) { registration in
+                let response = try await send(as: registration, at: metadata, under: nil) { registration in
                     var request = RevocationRequest.build(
                         token: token, hint: hint, registration: registration, endpoint: endpoint)
                     request.limits.timeout = Provider.revocationTimeout

@@ -27,7 +27,7 @@ extension Provider {
             { () throws(CodeExchange.Failure) in
                 let response: HTTPResponse
                 do throws(BrokerError) {
-                    response = try await send(as: registration, at: flow.metadata) { registration in
+                    response = try await send(as: registration, at: flow.metadata, under: nil) { registration in
                         TokenRequest.authorizationCode(
                             code: code, verifier: flow.pkce.verifier, redirectURI: flow.redirectURI,
                             resource: flow.authorization.resource, registration: registration, endpoint: endpoint)
@@ -51,15 +51,17 @@ extension Provider {
     /// Sends a request with the client's authentication. Where neither the configuration nor the metadata name a
     /// method, `client_secret_basic` is tried first. If the provider rejects the client, `client_secret_post` is tried
     /// once (RFC 6749 section 2.3.1). If that works, it is remembered.
+    ///
+    /// - Parameter attempt: what a request needs that presents a refresh token; nil for any other request.
     func send(
-        as registration: ClientRegistration, at metadata: ProviderMetadata,
+        as registration: ClientRegistration, at metadata: ProviderMetadata, under attempt: RefreshAttempt?,
         _ build: (ClientRegistration) -> HTTPRequest
     ) async throws(BrokerError) -> HTTPResponse {
-        let response = try await account.send(build(registration), toProvider: http)
+        let response = try await account.send(build(registration), under: attempt, toProvider: http)
         guard let inForm = withSecretInForm(registration, metadata), OAuthError.rejectsClient(in: response) else {
             return response
         }
-        let second = try await account.send(build(inForm), toProvider: http)
+        let second = try await account.send(build(inForm), under: attempt, toProvider: http)
         guard !OAuthError.rejectsClient(in: second) else { return response }
         await directory.note(of: habitKey(metadata)) { $0.takesSecretInForm = true }
         return second

@@ -22,7 +22,7 @@ extension Provider {
         if !isRequired, await habits(metadata).refusesPushes { return nil }
         var isClientRefused = false
         do throws(BrokerError) {
-            let response = try await send(as: registration, at: metadata) { registration in
+            let response = try await send(as: registration, at: metadata, under: nil) { registration in
                 PushedAuthorization.request(authorization, registration: registration, endpoint: endpoint)
             }
             isClientRefused = PushedAuthorization.rejectsClient(in: response)

@@ -151,7 +151,7 @@ struct ScopeExchange: Sendable {
         else { return nil }
         return Renewal(
             presents: [],
-            send: { _ throws(BrokerError) in
+            send: { _, _ throws(BrokerError) in
                 let tokens = try await send(own.value, for: key)
                 return RenewalResponse(refreshToken: nil) { held in
                     var renewed = held
@@ -162,7 +162,7 @@ struct ScopeExchange: Sendable {
     }
 
     private func send(_ token: Secret, for key: TokenKey) async throws(BrokerError) -> TokenSet {
-        let response = try await provider.send(as: registration, at: metadata) { registration in
+        let response = try await provider.send(as: registration, at: metadata, under: nil) { registration in
             TokenRequest.tokenExchange(
                 subjectToken: token, type: .accessToken, scope: key.scopes, audience: key.audience,
                 resource: key.resource ?? provider.rules.mcp?.resource, registration: registration,

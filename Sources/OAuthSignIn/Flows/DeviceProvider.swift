@@ -17,7 +17,7 @@ extension Provider {
         try check(metadata, for: scopes, by: .device)
         let parameters = account.authorizationParameters + request.parameters
         let fetched = try await self.registration(metadata)
-        let response = try await send(as: fetched, at: metadata) { registration in
+        let response = try await send(as: fetched, at: metadata, under: nil) { registration in
             DeviceAuthorization.request(
                 scopes: scopes, resource: rules.mcp?.resource, additionalParameters: parameters,
                 registration: registration, endpoint: endpoint)

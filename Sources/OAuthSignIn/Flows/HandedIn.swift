@@ -31,12 +31,12 @@ extension OAuthProvider {
         let metadata = try await provider.metadata()
         try provider.check(metadata, for: provider.account.scopes, by: .session)
         let provider = provider
-        try await context.open(of: provider.account, isEphemeral: false, subject: nil) { () throws(BrokerError) in
+        try await context.open(of: provider.account, isEphemeral: false, subject: nil) { attempt throws(BrokerError) in
             // A sign-in may have ended meanwhile.
             guard await context.sessions.held(name) == nil || request.switchesSubject else {
                 throw .conflict(.oauth(.signedInAlready(name)))
             }
-            let taken = try await provider.session(handedIn: token, metadata) { session in
+            let taken = try await provider.session(handedIn: token, under: attempt, metadata) { session in
                 context.endUnheld(session, of: provider.account)
             }
             let opening = SessionOpening(switchesSubject: request.switchesSubject, notice: taken.problem)
@@ -60,13 +60,14 @@ extension Provider {
     /// The refresh token may be spent after this, so a new one is never dropped: it is part of the session, or it is
     /// ended at the provider.
     fileprivate func session(
-        handedIn token: Secret, _ metadata: ProviderMetadata, ending end: (Session) -> Void
+        handedIn token: Secret, under attempt: RefreshAttempt, _ metadata: ProviderMetadata,
+        ending end: (Session) -> Void
     ) async throws(BrokerError) -> TakenSession {
         let response: TokenResponse
         do throws(BrokerError) {
             response = try await refresh(
-                token, key: .own, metadata: metadata, registration: try await registration(metadata),
-                because: .requested)
+                token, under: attempt, key: .own, metadata: metadata,
+                registration: try await registration(metadata), because: .requested)
         } catch {
             guard error.provesDeadGrant else { throw error }
             throw .invalid(field: "refresh_token", reason: .oauth(.handedInTokenRefused))

@@ -13,7 +13,7 @@ struct ServiceProvider: SignInProvider {
     ) async throws(BrokerError) -> Renewal {
         Renewal(
             presents: [],
-            send: { _ throws(BrokerError) in
+            send: { _, _ throws(BrokerError) in
                 let fetched = try await fetch(key, because: reason)
                 return RenewalResponse(refreshToken: nil) { session throws(BrokerError) in
                     var session = session

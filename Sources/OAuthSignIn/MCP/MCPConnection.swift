@@ -69,12 +69,12 @@ extension Account {
     /// Sends a request to a host that a document of an MCP server, or of its issuer, names. A server that was not on this
     /// machine at the sign-in is not here later: its own host must not resolve to this machine either.
     func send(
-        _ request: HTTPRequest, at connection: MCPConnection, over http: any HTTPClient
+        _ request: HTTPRequest, under attempt: RefreshAttempt? = nil, at connection: MCPConnection,
+        over http: any HTTPClient
     ) async throws(BrokerError) -> HTTPResponse {
         let isStrange = connection.isStrange(request.url) && connection.peer != .inside
         return try await send(
-            request, isStrange: isStrange || connection.isOutside,
-            isPublic: isStrange && connection.peer != .privateNetwork,
-            over: http)
+            request, under: attempt, isStrange: isStrange || connection.isOutside,
+            isPublic: isStrange && connection.peer != .privateNetwork, over: http)
     }
 }

@@ -73,8 +73,8 @@ struct FlowStart: Sendable {
         let (claims, isExpired) = try await provider.whose(token)
         let subject = request.switchesSubject ? nil : claims.subject
         try await context.open(of: account, isEphemeral: !fields.isPersistent, subject: subject) {
-            () throws(BrokerError) in
-            let fresh = try await refreshed(refreshToken, claims)
+            attempt throws(BrokerError) in
+            let fresh = try await refreshed(refreshToken, claims, under: attempt)
             // An expired access token was not verified, so the new one must be.
             let session = try await provider.session(
                 fresh, keepingProviderToken: fields.keepsProviderToken, isEphemeral: !fields.isPersistent,
@@ -86,11 +86,11 @@ struct FlowStart: Sendable {
 
     /// The first refresh of a session from another program. It runs in the account's lane.
     private func refreshed(
-        _ refreshToken: Secret, _ claims: AccessTokenClaims
+        _ refreshToken: Secret, _ claims: AccessTokenClaims, under attempt: RefreshAttempt
     ) async throws(BrokerError) -> SupabaseSession {
         let response: SessionResponse
         do throws(BrokerError) {
-            response = try await provider.refresh(refreshToken)
+            response = try await provider.refresh(refreshToken, under: attempt)
         } catch {
             guard error.provesDeadGrant else { throw error }
             throw .sessionExpired(account.name, word: error.wordOfEnd)

@@ -45,8 +45,8 @@ extension SupabaseOperation {
                 let asked = try SupabaseProvider.building { () throws(FieldError) -> HTTPRequest in
                     try self.request(provider.project, token)
                 }
-                return { () throws(BrokerError) in
-                    let response = try await provider.send(asked)
+                return { attempt throws(BrokerError) in
+                    let response = try await provider.send(asked, under: attempt)
                     return SessionOperation.Response(response, try effect(of: response, at: provider))
                 }
             },

@@ -12,9 +12,9 @@ extension SupabaseProvider {
         try session.refuseMove(of: account, to: project.authURL)
         return Renewal(
             presents: session.refreshTokens,
-            send: { token throws(BrokerError) in
+            send: { token, attempt throws(BrokerError) in
                 guard let token else { throw .signInRequired(account.name) }
-                return renewed(by: try await refresh(token))
+                return renewed(by: try await refresh(token, under: attempt))
             }, meaning: SupabaseProvider.meaning)
     }
 
@@ -50,7 +50,7 @@ extension SupabaseProvider {
         }
         for token in session.refreshTokens {
             do throws(BrokerError) {
-                let fresh = try inner(try await refresh(token), on: .refresh)
+                let fresh = try inner(try await refresh(token, under: .ofRetiredSession), on: .refresh)
                 _ = try await signOut(scope, bearer: fresh.accessToken)
                 return true
             } catch {

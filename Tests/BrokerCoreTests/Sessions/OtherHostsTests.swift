@@ -179,9 +179,32 @@ import Testing
         let (newer, older) = (
             try await theirs(house, refreshToken: "newer"), try await theirs(house, refreshToken: "old")
         )
-        await house.vault.answer(.granted(newer: [newer], older: [older]))
+        await house.vault.answer(.granted(.unshared, newer: [newer], older: [older]))
         #expect(try await house.token() == "access-3")
         #expect(house.provider.presented == ["newer", "refresh-2"])
+    }
+
+    @Test func `refresh token is not presented once the lease is over`() async throws {
+        let house = try await House.expired()
+        await house.vault.endLease(afterRequests: 0)
+        #expect(await house.failure() == .vaultUnreachable(.vault(.unreachable(.leaseOver))))
+        #expect(house.provider.presented == [])
+        await house.vault.endLease(afterRequests: nil)
+        house.clock.advance(by: 31)
+        #expect(try await house.token() == "access-3")
+    }
+
+    @Test func `client secret in the form is not tried once the lease is over`() async throws {
+        let house = try await House()
+        var account = House.account()
+        account.oauth.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("hush-secret") }
+        await house.broker.configure([account])
+        try await house.signIn()
+        house.clock.advance(by: 3_600)
+        house.provider.script(.token, .status(401, #"{"error":"invalid_client"}"#))
+        await house.vault.endLease(afterRequests: 1)
+        #expect(await house.failure() == .vaultUnreachable(.vault(.unreachable(.leaseOver))))
+        #expect(house.refreshCount == 1)
     }
 
     @Test func `an end is not believed while another host may have received a newer token`() async throws {

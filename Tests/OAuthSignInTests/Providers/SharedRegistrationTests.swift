@@ -20,7 +20,7 @@ import Testing
 
     @Test func `waits for another host, reads again what that one changed, and goes on`() async throws {
         let office = await Office()
-        await office.vault.answer(.wait(.seconds(5)), .wait(.milliseconds(10)), .changed(nil), .granted())
+        await office.vault.answer(.wait(.seconds(5)), .wait(.milliseconds(10)), .changed(nil), .granted(.unshared))
         let registering = Task { try await office.register() }
         for _ in 0..<2 {
             #expect(await eventually { !office.clock.wakes.isEmpty })
@@ -47,7 +47,7 @@ import Testing
     @Test func `is not made if another host has registered a client meanwhile`() async throws {
         let house = try await MCPHouse()
         let slot = MCPClientRecord.slot(try await house.broker.sessionManager.account(House.name))
-        await house.vault.answer(.wait(.seconds(5)), .changed(nil), .granted())
+        await house.vault.answer(.wait(.seconds(5)), .changed(nil), .granted(.unshared))
         let beginning = Task { try await house.begin().query["client_id"] }
         #expect(await eventually { !house.clock.wakes.isEmpty })
         await house.vault.put(record(Self.theirs), in: slot)

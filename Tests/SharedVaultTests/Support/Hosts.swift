@@ -89,7 +89,12 @@ extension SharedVault {
     func take(
         _ token: String = "r1", left: Duration? = .seconds(60), in slot: VaultSlot = Hosts.slot
     ) async throws(VaultError) -> Announcement {
-        try await announce(slot, presenting: Secret(token), accessTokenLeft: left)
+        try await announce(slot, presenting: Secret(token), accessTokenLeft: left).withoutLease
+    }
+
+    /// Asks for a request under the lease that this host has.
+    func requestBound(_ slot: VaultSlot) async throws(VaultError) -> Duration? {
+        try await requestBound(slot, under: slots[slot]?.attempt.map { .lease($0.id.bytes) } ?? .unleased)
     }
 
     func store(_ text: String, as write: VaultWrite) async throws(VaultError) {
@@ -104,5 +109,13 @@ func failure<Value>(_ body: () async throws -> Value) async -> VaultError? {
         return nil
     } catch {
         return error as? VaultError
+    }
+}
+
+extension Announcement {
+    /// The same, with ``RefreshLease/unleased`` in place of a lease, whose identifier is random.
+    var withoutLease: Announcement {
+        guard case .granted(_, let newer, let older) = self else { return self }
+        return .granted(.unleased, newer: newer, older: older)
     }
 }

@@ -189,7 +189,7 @@ final class Simulation {
             switch try await vault.announce(
                 Hosts.slot, presenting: Secret(token.value), accessTokenLeft: max(left, .zero))
             {
-            case .granted(let newer, let older):
+            case .granted(_, let newer, let older):
                 let tokens = ([newer, [Secret(session)], older] as [[Secret]]).joined().compactMap {
                     Token(of: $0.revealed())
                 }

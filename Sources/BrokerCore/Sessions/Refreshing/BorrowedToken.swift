@@ -33,7 +33,7 @@ struct BorrowedToken: Sendable {
             throw await sessionManager.absence(of: account)
         }
         let provider = await sessionManager.provider(try await sessionManager.account(account))
-        let response = try await operation.prepare(provider, token.value)()
+        let response = try await operation.prepare(provider, token.value)(nil)
         if case .edit(let check) = response.effect { try check(&copy) }
         return response.response
     }

@@ -31,7 +31,8 @@ public struct SessionOperation: Sendable {
         case unknown
     }
 
-    public typealias Sending = @Sendable () async throws(BrokerError) -> Response
+    /// Sends the request; under an attempt if the provider replaces the refresh token.
+    public typealias Sending = @Sendable (RefreshAttempt?) async throws(BrokerError) -> Response
 
     /// The provider replaces the refresh token. The old one counts as used once the request has been sent.
     let rotates: Bool
@@ -137,16 +138,20 @@ struct OperationTurn: Sendable {
         }
         let sending = try operation.prepare(manager.provider(lane.account), token.value)
         let turn = RefreshTurn(lane: lane)
-        if operation.rotates,
-            try await turn.announce(presenting: session.refreshTokens.first, by: manager) == nil
-        {
+        var permit: RefreshPermit?
+        if operation.rotates {
+            permit = try await turn.announce(presenting: session.refreshTokens.first, by: manager)
             // Another host has brought another token.
-            return try await send(by: manager)
+            if permit == nil { return try await send(by: manager) }
         }
         var changed = session
         let response: SessionOperation.Response
         do throws(BrokerError) {
-            response = operation.rotates ? try await turn.sending(by: manager, sending) : try await sending()
+            if let permit {
+                response = try await turn.attempt(under: permit, by: manager, sending)
+            } else {
+                response = try await sending(nil)
+            }
             switch response.effect {
             case .renewal(let renewal):
                 changed = try await turn.adopt(renewal, presented: session.refreshTokens.first, session, by: manager)

@@ -35,14 +35,15 @@ struct Refresh: Sendable {
         }
         let turn = RefreshTurn(lane: lane)
         let renewal: Renewal
+        let permit: RefreshPermit
         let tokens: [Secret]
         do throws(BrokerError) {
             let prepared = try await manager.provider(lane.account).renewal(of: session, for: key, because: reason)
             let presents = prepared.presents
-            guard let others = try await turn.announce(presenting: presents.first, by: manager) else {
+            guard let granted = try await turn.announce(presenting: presents.first, by: manager) else {
                 return await runAgain(after: session, by: manager, changesLeft: changesLeft)
             }
-            (renewal, tokens) = (prepared, others.joined(with: presents, for: key))
+            (renewal, permit, tokens) = (prepared, granted, granted.others.joined(with: presents, for: key))
         } catch {
             let meaning: RenewalMeaning =
                 key == .own || error.isTransient ? .unknown : .requestOnly(isUnchanged: false)
@@ -53,7 +54,7 @@ struct Refresh: Sendable {
         do throws(BrokerError) {
             var asking = session
             asking.downscopedTo = renewal.downscopesTo ?? session.downscopedTo
-            var renewed = try await turn.present(tokens, renewal, of: asking, by: manager)
+            var renewed = try await turn.present(tokens, renewal, of: asking, under: permit, by: manager)
             renewed.dropTokens(at: manager.clock.bootInstant, butFor: key)
             result = await turn.serve(renewed, by: manager)
         } catch {

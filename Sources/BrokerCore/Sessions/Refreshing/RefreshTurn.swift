@@ -16,28 +16,30 @@ struct RefreshTurn: Sendable {
     /// - Parameter token: the refresh token that will be presented.
     func announce(
         presenting token: Secret?, by manager: isolated SessionManager
-    ) async throws(BrokerError) -> OthersTokens? {
-        guard let session = lane.state.session, !session.isEphemeral else { return OthersTokens() }
+    ) async throws(BrokerError) -> RefreshPermit? {
+        guard let session = lane.state.session, !session.isEphemeral else { return .ofMemory }
         let left = session.tokens[.own]?.remaining(at: manager.clock.bootInstant)
         return try await announce(
             presenting: token, accessTokenLeft: left, isNeeded: session.rotation != .keeps, by: manager)
     }
 
     /// The same for a sign-in with a refresh token that is not in the vault.
-    func announceSignIn(by manager: isolated SessionManager) async throws(BrokerError) -> OthersTokens? {
+    func announceSignIn(by manager: isolated SessionManager) async throws(BrokerError) -> RefreshPermit? {
         try await announce(presenting: nil, accessTokenLeft: nil, isNeeded: true, by: manager)
     }
 
     private func announce(
         presenting token: Secret?, accessTokenLeft: Duration?, isNeeded: Bool, by manager: isolated SessionManager
-    ) async throws(BrokerError) -> OthersTokens? {
+    ) async throws(BrokerError) -> RefreshPermit? {
         let store = manager.store
         switch try await store.announce(
             slot, presenting: token, accessTokenLeft: accessTokenLeft, isNeeded: isNeeded)
         {
-        case .granted(let newer, let older):
-            return OthersTokens(
-                newer: newer.flatMap(store.refreshTokens), older: older.flatMap(store.refreshTokens))
+        case .granted(let lease, let newer, let older):
+            return RefreshPermit(
+                manager.vault, slot, under: lease,
+                others: OthersTokens(
+                    newer: newer.flatMap(store.refreshTokens), older: older.flatMap(store.refreshTokens)))
         case .changed(let entry):
             await manager.takeUp(.init(.success(entry), of: lane.account.name, by: manager.clock), lane.id)
             return nil
@@ -61,19 +63,18 @@ struct RefreshTurn: Sendable {
         return await manager.vault.proofOfEnd(slot)
     }
 
-    /// Runs something that sends requests, each only if the vault still allows it.
-    func sending<Value: Sendable>(
-        by manager: isolated SessionManager, _ send: @escaping @Sendable () async throws(BrokerError) -> Value
+    /// Runs one attempt. If it fails before anything was sent, other hosts need not wait for its outcome.
+    func attempt<Value: Sendable>(
+        under permit: RefreshPermit, by manager: isolated SessionManager,
+        _ send: (RefreshAttempt) async throws(BrokerError) -> Value
     ) async throws(BrokerError) -> Value {
-        guard lane.state.session?.isEphemeral == false else { return try await send() }
-        let (vault, slot) = (manager.vault, slot)
-        let gate = RequestGate { () throws(BrokerError) in
-            try await BrokerError.mapping { () throws(VaultError) in try await vault.requestBound(slot) }
+        let attempt = permit.attempt()
+        do throws(BrokerError) {
+            return try await send(attempt)
+        } catch {
+            if attempt.isUnsent { await settle(by: manager) }
+            throw error
         }
-        let result = await Account.$requestGate.withValue(gate) { await Result(awaiting: send) }
-        // Other hosts need not wait for an outcome.
-        if case .failure = result, gate.requests.areUnsent { await settle(by: manager) }
-        return try result.get()
     }
 
     // MARK: Refresh tokens
@@ -81,15 +82,16 @@ struct RefreshTurn: Sendable {
     /// Presents refresh tokens in their order. The next one follows only after proof that the one before it is of no
     /// use: it is dead, or it is another session's. The session that comes back is not saved.
     func present(
-        _ tokens: [Secret], _ renewal: Renewal, of session: Session, by manager: isolated SessionManager
+        _ tokens: [Secret], _ renewal: Renewal, of session: Session, under permit: RefreshPermit,
+        by manager: isolated SessionManager
     ) async throws(BrokerError) -> Session {
         var session = session
         var rest = tokens[...]
         while true {
             let token = rest.popFirst()
             do throws(BrokerError) {
-                let response = try await sending(by: manager) { () throws(BrokerError) in
-                    try await renewal.send(token)
+                let response = try await attempt(under: permit, by: manager) { attempt throws(BrokerError) in
+                    try await renewal.send(token, attempt)
                 }
                 return try await adopt(response, presented: token, session, by: manager)
             } catch {
