@@ -1,3 +1,4 @@
+internal import Secrets
 internal import SessionVault
 
 /// What other hosts do with the sessions of a vault that they share with this one.
@@ -36,31 +37,6 @@ extension SessionManager {
         schedule.remove(.resume(name))
         for refresh in refreshWaits.remove(name) { queue(refresh) }
     }
-
-    /// Puts a refresh at the end of its account's lane.
-    func queue(_ refresh: QueuedRefresh) { enqueue(refresh.id.account) { await refresh.takeTurn(by: $0) } }
-}
-
-/// A refresh that callers can join. While another host is at the session it leaves the lane, and has a turn later.
-struct QueuedRefresh: Sendable {
-    let id: SessionManager.LaneID
-    let key: TokenKey
-    let reason: RefreshReason
-    /// The token that was held when the refresh was asked for.
-    let seen: AccessToken?
-    let promise = Promise<Result<Void, BrokerError>>()
-
-    func takeTurn(by manager: isolated SessionManager) async {
-        let result =
-            manager.hasOther(than: seen?.value, key, id)
-            ? .success(()) : await Refresh(id: id, key: key, reason: reason).run(by: manager)
-        if let wait = result.failure?.waitForOtherHost, wait <= RefreshWaits.longest, manager.lane(id) != nil {
-            manager.refreshWaits.add(self)
-            return manager.schedule.set(.resume(id.account), at: manager.clock.bootInstant + wait)
-        }
-        manager.take(.refreshEnded(key, result.failure), id)
-        promise.fulfil(result)
-    }
 }
 
 /// The refreshes that wait for another host. They hold no lane, so that a sign-out or a sign-in need not wait.
@@ -89,5 +65,21 @@ extension BrokerError {
         case .vaultUnreachable(let reason, _): .vaultUnreachable(reason, retryAfter: seconds)
         default: self
         }
+    }
+}
+
+/// Refresh tokens of a session that other hosts received and that this host does not have, the newest first.
+struct OthersTokens: Sendable {
+    /// They came after those that this host has.
+    var newer: [Secret] = []
+    var older: [Secret] = []
+
+    /// The order in which the tokens are presented. With a request for a downscoped token, which may fail because of its
+    /// scopes, only the newest is.
+    func joined(with own: [Secret], for key: TokenKey) -> [Secret] {
+        guard !own.isEmpty else { return own }
+        var known: Set<Secret> = []
+        let all = (newer + own + older).filter { known.insert($0).inserted }
+        return key == .own ? all : newer.isEmpty ? own : Array(all.prefix(1))
     }
 }
