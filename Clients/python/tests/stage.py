@@ -1,5 +1,6 @@
 """A sandbox provider and a daemon of their own for the tests, in a private directory."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -12,19 +13,30 @@ from ringback import Broker, NoDaemon
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
 BIN = os.path.realpath(os.environ.get("RINGBACK_TEST_BIN", os.path.join(ROOT, ".build/release")))
-CONFIGURATION = """
+VAULT = """
 [vault]
 key_source = "key-file"
-
+"""
+WORK = """
 [accounts.work]
 issuer = "{issuer}"
 client_id = "ringback-demo"
 scopes = ["openid", "email", "offline_access"]
 """
+# A Supabase project, that of the sandbox.
+APP = """
+[accounts.app]
+provider = "supabase"
+url = "{issuer}/supabase"
+api_key = "sb_publishable_sandbox"
+rpc = ["echo"]
+"""
+PROFILE = """profile = { table = "profiles", key = "id" }
+"""
 
 
 class Stage:
-    def __init__(self):
+    def __init__(self, configuration=WORK):
         self.directory = tempfile.mkdtemp(prefix="ringback-python-")
         self.socket = os.path.join(self.directory, "run/ringback.sock")
         self.children = []
@@ -33,18 +45,18 @@ class Stage:
         environment = {"PATH": "/usr/bin:/bin", "HOME": os.path.join(self.directory, "home"),
                        "XDG_RUNTIME_DIR": os.path.join(self.directory, "run")}
         self.sandbox = subprocess.Popen(
-            [os.path.join(BIN, "ringback-sandbox"), "--port", "0", "--auto-approve", "alice"], env=environment,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            [os.path.join(BIN, "ringback-sandbox"), "--port", "0", "--user", "alice", "--auto-approve", "alice"],
+            env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.children.append(self.sandbox)
         self.issuer = self.sandbox.stdout.readline().split()[-1]
         # What it prints more must not stop it.
         threading.Thread(target=self.sandbox.stdout.read, daemon=True).start()
-        configuration = os.path.join(self.directory, "config.toml")
-        with open(os.open(configuration, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-            file.write(CONFIGURATION.format(issuer=self.issuer))
+        file_name = os.path.join(self.directory, "config.toml")
+        with open(os.open(file_name, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+            file.write((VAULT + configuration).replace("{issuer}", self.issuer))
         self.log = open(os.path.join(self.directory, "log"), "wb")
         self.children.append(subprocess.Popen(
-            [os.path.join(BIN, "ringbackd"), "--config", configuration, "--socket", self.socket, "--state",
+            [os.path.join(BIN, "ringbackd"), "--config", file_name, "--socket", self.socket, "--state",
              os.path.join(self.directory, "state")],
             env=environment, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log))
         deadline = time.monotonic() + 20
@@ -63,6 +75,18 @@ class Stage:
         request = urllib.request.Request(self.issuer + "/userinfo", headers={"Authorization": f"Bearer {token}"})
         with urllib.request.urlopen(request, timeout=20) as response:
             return response.status
+
+    def set_project(self, **settings):
+        """What the project's dashboard would say."""
+        request = urllib.request.Request(
+            f"{self.issuer}/supabase/sandbox/control", json.dumps({"supabase": settings}).encode(),
+            {"Content-Type": "application/json"})
+        urllib.request.urlopen(request, timeout=20).close()
+
+    def code(self, box="messages"):
+        """The code that went out last: of the project's messages to phones, or of its mailbox."""
+        with urllib.request.urlopen(f"{self.issuer}/supabase/sandbox/{box}", timeout=20) as response:
+            return json.load(response)["letters"][-1]["code"]
 
     def close(self):
         for child in reversed(self.children):

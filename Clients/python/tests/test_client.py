@@ -3,25 +3,30 @@
 import asyncio
 import json
 import os
+import re
 import sys
 import threading
 import unittest
+import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import get_type_hints
+from typing import Literal, get_args, get_origin, get_type_hints, is_typeddict
+from unittest.mock import patch
 
 sys.path[:0] = [os.path.join(os.path.dirname(__file__), "../src"), os.path.dirname(__file__)]
-from stage import ROOT, Stage, browser  # noqa: E402
+from stage import ROOT, WORK, Stage, browser  # noqa: E402
 
-from ringback import EVENT_NAMES, AsyncBroker, Broker, NoDaemon, RingbackError, calls, models  # noqa: E402
+from ringback import EVENT_NAMES, AsyncBroker, Broker, NoDaemon, RingbackError, models  # noqa: E402
 from ringback.events import Event, EventParser  # noqa: E402
+from ringback.operations import Operations  # noqa: E402
 from ringback.origin import Target  # noqa: E402
+from ringback.twins import Twin  # noqa: E402
 
 STAGE = None
 
 
 def setUpModule():
     global STAGE
-    STAGE = Stage()
+    STAGE = Stage(WORK + "[schemes.ringback-test]\n")
 
 
 def tearDownModule():
@@ -34,13 +39,15 @@ class BrokerTests(unittest.TestCase):
         self.broker.sign_out("work")
 
     def test_a_sign_in_gives_a_token_that_the_provider_takes(self):
-        account = self.broker.sign_in_with_browser("work", open_page=browser)
-        self.assertEqual(account["state"], "authenticated")
+        flow = self.broker.sign_in("work", open=browser)
+        self.assertEqual(flow["status"], "completed")
+        self.assertEqual(self.broker.account("work")["state"], "authenticated")
+        self.assertEqual(self.broker.session(issuer=STAGE.issuer)["account"], "work")
         self.assertEqual(STAGE.userinfo(self.broker.token()), 200)
         self.assertEqual([each["name"] for each in self.broker.accounts()], ["work"])
 
     def test_a_refused_token_is_replaced(self):
-        self.broker.sign_in_with_browser("work", open_page=browser)
+        self.broker.sign_in("work", open=browser)
         token = self.broker.token("work")
         self.broker.refresh("work", rejected=token)
         self.assertNotEqual(self.broker.token("work"), token)
@@ -49,7 +56,7 @@ class BrokerTests(unittest.TestCase):
         events = self.broker.events("work")
         first = next(events)
         self.assertEqual((first.name, first.data["state"]), ("initial_session", "unauthenticated"))
-        self.broker.sign_in_with_browser("work", open_page=browser)
+        self.broker.sign_in("work", open=browser)
         self.assertEqual(next(events).name, "signed_in")
         self.broker.sign_out("work")
         self.assertEqual(next(events).name, "signed_out")
@@ -66,14 +73,106 @@ class BrokerTests(unittest.TestCase):
             next(self.broker.events("nobody"))
         self.assertEqual(raised.exception.status, 404)
 
-    def test_a_sign_in_that_nobody_finishes_is_cancelled(self):
-        with self.assertRaises(TimeoutError):
-            self.broker.sign_in_with_browser("work", open_page=lambda url: None, timeout=0)
+    def test_a_sign_in_whose_wait_is_interrupted_is_cancelled(self):
+        def interrupt(url):
+            raise KeyboardInterrupt
+        with self.assertRaises(KeyboardInterrupt):
+            self.broker.sign_in("work", open=interrupt)
         self.assertNotIn("flow", self.broker.account("work"))
+
+    def test_a_sign_in_that_nobody_finishes_ends_with_its_time(self):
+        with self.assertRaises(RingbackError) as raised:
+            self.broker.sign_in("work", open=lambda url: True, timeout=1)
+        self.assertEqual(raised.exception.code, "flow_expired")
+
+    def test_a_page_that_cannot_be_opened_is_shown(self):
+        shown = []
+
+        def show(line):
+            shown.append(line)
+            browser(line.removeprefix("Open: "))
+        self.broker.sign_in("work", open=lambda url: False, show=show)
+        [line] = shown
+        # The address to open names the daemon; the one to show is the provider's.
+        self.assertTrue(line.startswith(f"Open: {STAGE.issuer}/"), line)
+
+    def test_a_device_code_is_shown(self):
+        def approve(line):
+            uri, code = re.fullmatch("Open: (.*) and enter: (.*)", line).groups()
+            browser(f"{uri}?user_code={code}")
+        flow = self.broker.sign_in("work", "device", show=approve)
+        self.assertEqual(flow["status"], "completed")
+
+    def test_a_flow_that_is_not_opened_can_be_waited_for_and_cancelled(self):
+        flow = self.broker.sign_in("work", open=False)
+        self.assertEqual((flow["status"], flow["waiting_for"]), ("pending", "callback"))
+        self.assertEqual([each["id"] for each in self.broker.flows() if each["status"] == "pending"], [flow["id"]])
+        self.assertEqual(self.broker.cancel(flow)["status"], "cancelled")
+        with self.assertRaises(RingbackError) as raised:
+            self.broker.wait(flow)
+        self.assertEqual(raised.exception.code, "flow_cancelled")
+        flow = self.broker.sign_in("work", open=False)
+        browser(flow["open_url"])
+        self.assertEqual(self.broker.wait(flow)["status"], "completed")
+
+    def test_a_callback_by_another_way(self):
+        flow = self.broker.sign_in("work", open=False)
+        opener = urllib.request.build_opener(KeepRedirect)
+        with opener.open(flow["authorization_url"], timeout=20) as response:
+            url = response.headers["Location"]
+        self.assertEqual(self.broker.complete(url)["flow"]["status"], "completed")
+
+    def test_what_a_session_includes(self):
+        self.broker.sign_in("work", open=browser)
+        session = self.broker.session(include=["user", "id_token"], min_valid=30)
+        self.assertEqual(session["user"]["email"], "alice@example.org")
+        self.assertEqual(session["id_token"].count("."), 2)
+        with self.assertRaisesRegex(RingbackError, "has no profile"):
+            self.broker.session(include="profile")
+
+    def test_a_request_without_a_method_here(self):
+        self.assertEqual(self.broker.request("POST", "/v1/reload")["accounts"], ["work"])
+        self.assertIn("ringback_refreshes_attempted_total", self.broker.request("GET", "/v1/metrics"))
+        entries = self.broker.request("GET", "/v1/audit", query={"account": "work", "limit": 1})["entries"]
+        self.assertEqual(len(entries), 1)
+        for path in ["/v1/status HTTP/1.1\r\nX: y", "/v1/a b", "/v1/ü"]:
+            with self.assertRaises(ValueError):
+                self.broker.request("GET", path)
+        self.assertEqual(self.broker.peer()["pid"], os.getpid())
+
+    def test_links_of_an_app(self):
+        # A link that comes before the listener is kept for it.
+        arrived = []
+        listening = threading.Thread(target=lambda: arrived.append(next(self.broker.links("ringback-test"))))
+        listening.start()
+        self.assertEqual(self.broker.complete("ringback-test://place?x=1")["deep_link"]["scheme"], "ringback-test")
+        listening.join(20)
+        self.assertEqual(arrived[0]["url"], "ringback-test://place?x=1")
+        self.assertTrue(self.broker.acknowledge(arrived[0])["acknowledged"])
 
     def test_no_daemon(self):
         with self.assertRaises(NoDaemon):
             Broker(STAGE.socket + ".none").status()
+
+    def test_a_server_of_another_user_is_sent_nothing(self):
+        own = os.getuid()
+        with patch("os.getuid", return_value=own + 1):
+            with self.assertRaisesRegex(NoDaemon, f"served by uid {own}, which is not yours"):
+                self.broker.status()
+            with patch.dict(os.environ, {"RINGBACK_SERVER_UID": str(own)}):
+                self.assertIn("version", self.broker.status())
+
+
+class KeepRedirect(urllib.request.HTTPRedirectHandler):
+    """A browser that stops at the callback."""
+
+    def redirect_request(self, request, answer, code, message, headers, url):
+        return super().redirect_request(request, answer, code, message, headers, url) if "code=" not in url else None
+
+    def http_error_302(self, request, answer, code, message, headers):
+        return super().http_error_302(request, answer, code, message, headers) or answer
+
+    http_error_303 = http_error_302
 
 
 class AsyncBrokerTests(unittest.IsolatedAsyncioTestCase):
@@ -91,12 +190,23 @@ class AsyncBrokerTests(unittest.IsolatedAsyncioTestCase):
                     return
 
         listening = asyncio.create_task(listen())
-        await self.broker.sign_in_with_browser("work", open_page=browser)
+        await self.broker.sign_in("work", open=browser)
         await asyncio.wait_for(listening, 20)
         self.assertEqual(STAGE.userinfo(await self.broker.token("work", min_valid=60)), 200)
         sessions = await asyncio.gather(*[self.broker.session("work") for _ in range(20)])
         self.assertEqual(len({each["access_token"] for each in sessions}), 1)
         self.assertEqual(names[-1], "signed_in")
+
+    async def test_a_sign_in_that_is_cancelled_leaves_no_flow(self):
+        begun = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        task = asyncio.create_task(
+            self.broker.sign_in("work", open=lambda url: loop.call_soon_threadsafe(begun.set)))
+        await asyncio.wait_for(begun.wait(), 20)
+        task.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await task
+        self.assertNotIn("flow", await self.broker.account("work"))
 
     async def test_no_daemon_and_errors(self):
         with self.assertRaises(NoDaemon):
@@ -129,7 +239,7 @@ class API(BaseHTTPRequestHandler):
 class AuthTests(unittest.TestCase):
     def setUp(self):
         self.broker = Broker(STAGE.socket)
-        self.broker.sign_in_with_browser("work", open_page=browser)
+        self.broker.sign_in("work", open=browser)
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), API)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -156,7 +266,7 @@ class AuthTests(unittest.TestCase):
             self.leave_out("requests")
         from ringback.requests_auth import RequestsAuth
         with requests.Session() as session:
-            session.auth = RequestsAuth(self.broker, "work", origin=self.url)
+            session.auth = RequestsAuth("work", origin=self.url, broker=self.broker)
             self.expect_one_replacement(session.get(self.url, timeout=20).status_code)
             API.seen.clear()
             session.get(self.url + "/away", timeout=20)
@@ -168,7 +278,7 @@ class AuthTests(unittest.TestCase):
         except ImportError:
             self.leave_out("httpx")
         from ringback.httpx_auth import HTTPXAuth
-        auth = HTTPXAuth("work", origin=self.url, socket_path=STAGE.socket)
+        auth = HTTPXAuth("work", origin=self.url, broker=self.broker)
         with httpx.Client(auth=auth, follow_redirects=True) as client:
             self.expect_one_replacement(client.get(self.url).status_code)
             API.seen.clear()
@@ -183,7 +293,7 @@ class AuthTests(unittest.TestCase):
         from ringback.httpx_auth import HTTPXAuth
 
         async def get():
-            auth = HTTPXAuth("work", origin=self.url, socket_path=STAGE.socket)
+            auth = HTTPXAuth("work", origin=self.url, broker=self.broker)
             async with httpx.AsyncClient(auth=auth) as client:
                 return (await client.get(self.url)).status_code
         self.expect_one_replacement(asyncio.run(get()))
@@ -209,46 +319,91 @@ class EventParserTests(unittest.TestCase):
 
 
 class DocumentTests(unittest.TestCase):
-    """The calls and models hold to the OpenAPI document."""
+    """The methods and models hold to the OpenAPI document."""
 
     def setUp(self):
         with open(os.path.join(ROOT, "Tests/Vectors/openapi/document.json")) as file:
             self.document = json.load(file)
 
-    def test_calls(self):
-        made = [
-            calls.status(), calls.accounts(), calls.account("a"), calls.refresh("a", "t", True), calls.events("a"),
-            calls.session("a", 1, 2, "s", "a", "r", "id_token", "s", "user", "wait"), calls.flow("f", 1),
-            calls.sign_in("a", "browser", {}), calls.cancel("f"), calls.sign_out("a", "local"),
-            calls.lookup("https://a.example", "u", "t", True, True),
-        ]
-        for call in made:
-            with self.subTest(f"{call.method} {call.path}"):
-                operation = self.document["paths"][call.path][call.method.lower()]
-                known = {each["name"] for each in operation.get("parameters", [])}
-                self.assertLessEqual({*call.names, *call.query}, known)
-                if call.body is not None:
+    @staticmethod
+    def rows():
+        return {name: twin.row for name, twin in vars(Operations).items() if isinstance(twin, Twin) and twin.row}
+
+    def schema(self, value):
+        return self.document["components"]["schemas"][value["$ref"].split("/")[-1]] if "$ref" in value else value
+
+    def test_each_route_has_a_method_or_is_only_for_requests(self):
+        with open(os.path.join(ROOT, "Clients/raw-only.txt")) as file:
+            raw = [line.strip() for line in file if not line.startswith("#")]
+        described = [f"{method.upper()} {path}" for path, own in self.document["paths"].items() for method in own]
+        self.assertEqual(sorted(raw + [f"{row.method} {row.path}" for row in self.rows().values()]), sorted(described))
+
+    def test_each_method_has_the_parameters_of_its_route(self):
+        for name, row in self.rows().items():
+            with self.subTest(name):
+                operation = self.document["paths"][row.path][row.method.lower()]
+                hints = get_type_hints(row.function)
+                taken = {}
+                for parameter in row.signature.parameters.values():
+                    if parameter.kind is parameter.VAR_KEYWORD:
+                        [members] = get_args(hints[parameter.name])
+                        taken.update(get_type_hints(members))
+                    elif parameter.name not in row.names:
+                        taken[parameter.name.removesuffix("_")] = hints[parameter.name]
+                if "rejected" in taken:
+                    taken["rejected_sha256"] = taken.pop("rejected")
+                known = {each["name"]: each["schema"] for each in operation.get("parameters", []) if each["in"] == "query"}
+                self.assertEqual(re.findall("{(.*?)}", row.path), [
+                    each["name"] for each in operation.get("parameters", []) if each["in"] == "path"])
+                if "requestBody" in operation:
                     [content] = operation["requestBody"]["content"].values()
-                    self.assertLessEqual(set(call.body), set(content["schema"]["properties"]))
+                    known.update(content["schema"].get("properties", {}))
+                if row.body is None:
+                    self.assertEqual(set(taken), set(known))
+                for member, schema in known.items():
+                    if "enum" in schema and member in taken:
+                        kinds = [taken[member], *get_args(taken[member])]
+                        [words] = [get_args(kind) for kind in kinds if get_origin(kind) is Literal]
+                        self.assertEqual(set(words), set(schema["enum"]), member)
+
+    def test_each_method_returns_what_its_route_answers(self):
+        for name, row in self.rows().items():
+            answers = self.document["paths"][row.path][row.method.lower()]["responses"]
+            [content] = {json.dumps(answer["content"]): answer["content"]
+                         for status, answer in answers.items() if status < "300"}.values()
+            [[kind, described]] = content.items()
+            result = get_type_hints(row.function)["return"]
+            with self.subTest(name):
+                if kind == "application/json" and row.take is not None:
+                    self.assertIn(row.take, self.schema(described["schema"])["properties"])
+                elif kind == "application/json":
+                    wanted = described["schema"]["$ref"].split("/")[-1]
+                    # What was done at once is the account; the methods tell the two apart.
+                    self.assertEqual(result.__name__, "Flow" if wanted == "Beginning" else wanted)
 
     def test_models(self):
-        for model in [models.Session, models.Account, models.Flow, models.OriginCredential, models.Status]:
-            with self.subTest(model.__name__):
-                described = set(self.document["components"]["schemas"][model.__name__]["properties"])
-                self.assertLessEqual(set(get_type_hints(model)), described)
+        schemas = self.document["components"]["schemas"]
+        link = schemas["SchemeDeepLinkEvent"]["properties"]["data"]
+        found = {name: model for name, model in vars(models).items() if is_typeddict(model)}
+        for name, model in found.items():
+            described = schemas.get(name) or {"Link": link}.get(name)
+            if described is not None:
+                with self.subTest(name):
+                    self.assertEqual(set(get_type_hints(model)), set(described["properties"]))
+                    self.assertLessEqual(model.__required_keys__, set(described.get("required", [])))
+        self.assertGreater(len(found.keys() & schemas.keys()), 20)
 
     def test_events(self):
         schemas = self.document["components"]["schemas"]
-        path = self.document["paths"][calls.events("a").path]["get"]
+        path = self.document["paths"]["/v1/events"]["get"]
         stream = path["responses"]["200"]["content"]["text/event-stream"]["schema"]
         names, members = set(), set()
         for choice in schemas[stream["$ref"].split("/")[-1]]["anyOf"]:
             event = choice["$ref"].split("/")[-1]
-            # The client does not ask for telemetry.
+            properties = schemas[event]["properties"]
+            members.update(properties["data"]["properties"])
             if not event.startswith("Telemetry"):
-                properties = schemas[event]["properties"]
                 names.update(properties["event"]["enum"])
-                members.update(properties["data"]["properties"])
         self.assertEqual(EVENT_NAMES, names)
         self.assertEqual(set(get_type_hints(models.EventData)), members)
 

@@ -3,9 +3,13 @@
 from .calls import NoDaemon, RingbackError
 from .client import AsyncBroker, Broker
 from .events import EVENT_NAMES, Event
-from .models import Account, EventData, Flow, OriginCredential, Session, Status
+from .models import (
+    Account, Audit, CallbackResult, Challenge, ChangedUser, Consent, Enrolment, EventData, Flow, Link, Method,
+    OriginCredential, Passkey, PasskeyChallenge, Peer, Problem, Session, SignedOut, Status,
+)
 
 __all__ = [
-    "Account", "AsyncBroker", "Broker", "EVENT_NAMES", "Event", "EventData", "Flow", "NoDaemon", "OriginCredential",
-    "RingbackError", "Session", "Status",
+    "Account", "AsyncBroker", "Audit", "Broker", "CallbackResult", "Challenge", "ChangedUser", "Consent", "EVENT_NAMES",
+    "Enrolment", "Event", "EventData", "Flow", "Link", "Method", "NoDaemon", "OriginCredential", "Passkey",
+    "PasskeyChallenge", "Peer", "Problem", "RingbackError", "Session", "SignedOut", "Status",
 ]

@@ -1,16 +1,13 @@
-"""The calls of the API as values: what is sent, and what its answer means. Nothing here reads or writes a socket."""
+"""Requests of the API as values, and what an answer means. Nothing here reads or writes a socket."""
 
-import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+import socket
+import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, cast
-from urllib.parse import quote, urlencode
-
-from .models import Account, Flow, OriginCredential, Session, Status
-
-Result = TypeVar("Result")
+from typing import Any
+from urllib.parse import urlencode
 
 
 class RingbackError(Exception):
@@ -26,60 +23,56 @@ class RingbackError(Exception):
 
 
 class NoDaemon(Exception):
-    """No daemon answers at the socket, or its answer broke off."""
+    """No daemon of this user answers at the socket, or its answer broke off."""
 
 
 @dataclass(frozen=True)
-class Call(Generic[Result]):
-    """A request. `path` has names in braces, as the OpenAPI document has them; `names` has their values."""
+class Call:
+    """A request. A query's value None is not sent."""
 
     method: str
     path: str
-    read: Callable[[Any], Result]
-    names: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, Any] = field(default_factory=dict)
     body: Mapping[str, Any] | None = None
+    # The member of the answer that is the result, in place of the whole answer.
+    take: str | None = None
     # How long the daemon may wait before it answers, in seconds.
-    waits: float = 30
+    waits: float = 60
 
-    @property
-    def target(self) -> str:
-        path = self.path.format(**{name: quote(value, safe="") for name, value in self.names.items()})
-        query = urlencode({name: _text(value) for name, value in self.query.items() if value is not None})
-        return f"{path}?{query}" if query else path
-
-    def request(self, application: str | None, accept: str = "application/json") -> bytes:
+    def request(self, application: str | None, accept: str = "*/*") -> bytes:
         """The bytes of an HTTP/1.1 request."""
-        lines = [f"{self.method} {self.target} HTTP/1.1", "Host: ringback", f"Accept: {accept}", "Connection: close"]
+        query = urlencode({name: _text(value) for name, value in self.query.items() if value is not None})
+        target = f"{self.path}?{query}" if query else self.path
+        lines = [f"{self.method} {target} HTTP/1.1", "Host: ringback", f"Accept: {accept}", "Connection: close"]
         if application is not None:
-            if any(ord(each) < 0x20 or ord(each) > 0x7E for each in application):
-                raise ValueError("application is printable ASCII")
             lines.append(f"Ringback-Application: {application}")
         content = b""
         if self.body is not None:
-            content = json.dumps({name: value for name, value in self.body.items() if value is not None}).encode()
+            content = json.dumps(self.body).encode()
             lines += ["Content-Type: application/json", f"Content-Length: {len(content)}"]
         elif self.method not in ("GET", "DELETE"):
             lines.append("Content-Length: 0")
+        if any(ord(each) < 0x20 or ord(each) > 0x7E for line in lines for each in line) or lines[0].count(" ") != 2:
+            raise ValueError("method, path and application are printable ASCII, and the first two have no spaces")
         return "\r\n".join([*lines, "", ""]).encode("ascii") + content
 
-    def result(self, status: int, content: bytes) -> Result:
+    def result(self, status: int, fields: Mapping[str, str], content: bytes) -> Any:
         """What an answer means. Raises RingbackError for every status that is not a success."""
+        is_json = "json" in fields.get("content-type", "json")
         try:
-            answer = json.loads(content) if content else {}
+            answer = json.loads(content or b"{}") if is_json else content.decode()
         except ValueError as error:
             raise NoDaemon("the answer is not JSON: something else than Ringback is at the socket") from error
-        if 200 <= status < 300:
-            return self.read(answer)
-        raise RingbackError(status, answer if isinstance(answer, dict) else {})
+        members: dict[str, Any] = answer if isinstance(answer, dict) else {}
+        if not 200 <= status < 300:
+            raise RingbackError(status, members)
+        return answer if self.take is None else members[self.take]
 
 
 def _text(value: Any) -> str:
-    return ("true" if value else "false") if isinstance(value, bool) else str(value)
-
-
-def as_it_is(kind: type[Result]) -> Callable[[Any], Result]:
-    return lambda answer: cast(Result, answer)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ",".join(map(str, value)) if isinstance(value, (list, tuple, set, frozenset)) else str(value)
 
 
 def socket_path(given: str | None) -> str:
@@ -93,58 +86,11 @@ def socket_path(given: str | None) -> str:
     raise NoDaemon("XDG_RUNTIME_DIR is not set, and neither is RINGBACK_SOCK")
 
 
-def status() -> Call[Status]:
-    return Call("GET", "/v1/status", as_it_is(Status))
+def check_server(path: str, connection: Any) -> None:
+    """Raises NoDaemon if another user serves a connected socket: nothing is sent to it.
 
-
-def accounts() -> Call[list[Account]]:
-    return Call("GET", "/v1/accounts", lambda answer: cast(list[Account], answer["accounts"]))
-
-
-def account(name: str) -> Call[Account]:
-    return Call("GET", "/v1/accounts/{account}", as_it_is(Account), {"account": name})
-
-
-def session(name: str, min_valid: int | None, timeout: int | None, scope: str | None, audience: str | None,
-            resource: str | None, kind: str | None, subject: str | None, include: str | None,
-            sign_in: str | None) -> Call[Session]:
-    query = {"min_valid": min_valid, "timeout": timeout, "scope": scope, "audience": audience, "resource": resource,
-             "kind": kind, "subject": subject, "include": include, "sign_in": sign_in}
-    waits = 3600 if sign_in else (timeout or 30)
-    return Call("GET", "/v1/accounts/{account}/session", as_it_is(Session), {"account": name}, query, waits=waits)
-
-
-def refresh(name: str, rejected: str | None, force: bool) -> Call[Account]:
-    body: dict[str, Any] = {"force": True} if force else {}
-    if rejected is not None:
-        body["rejected_sha256"] = hashlib.sha256(rejected.encode()).hexdigest()
-    return Call("POST", "/v1/accounts/{account}/refresh", as_it_is(Account), {"account": name}, body=body)
-
-
-def sign_in(name: str, method: str, members: Mapping[str, Any]) -> Call[Flow]:
-    return Call("POST", "/v1/accounts/{account}/sign-in", as_it_is(Flow), {"account": name},
-                body={"method": method, **members}, waits=60)
-
-
-def flow(identifier: str, wait: int) -> Call[Flow]:
-    return Call("GET", "/v1/flows/{flow}", as_it_is(Flow), {"flow": identifier}, {"wait": wait}, waits=wait)
-
-
-def cancel(identifier: str) -> Call[Flow]:
-    return Call("DELETE", "/v1/flows/{flow}", as_it_is(Flow), {"flow": identifier})
-
-
-def sign_out(name: str, scope: str | None) -> Call[Account]:
-    return Call("DELETE", "/v1/accounts/{account}/session", as_it_is(Account), {"account": name}, {"scope": scope})
-
-
-def lookup(url: str, username: str | None, rejected: str | None, interactive: bool,
-           without_scheme: bool = False) -> Call[OriginCredential]:
-    rejected_hash = hashlib.sha256(rejected.encode()).hexdigest() if rejected is not None else None
-    body = {"url": url, "username": username, "rejected_sha256": rejected_hash, "interactive": interactive or None,
-            "without_scheme": without_scheme or None}
-    return Call("POST", "/v1/lookup", as_it_is(OriginCredential), body=body, waits=150 if interactive else 30)
-
-
-def events(name: str | None) -> Call[None]:
-    return Call("GET", "/v1/events", lambda answer: None, query={"account": name})
+    In a container that has the user under another number, `RINGBACK_SERVER_UID` says which uid is meant.
+    """
+    _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    if uid != os.getuid() and str(uid) != os.environ.get("RINGBACK_SERVER_UID"):
+        raise NoDaemon(f"the socket {path} is served by uid {uid}, which is not yours ({os.getuid()})")

@@ -1,17 +1,16 @@
-"""The two clients: `Broker` waits, `AsyncBroker` is awaited. Both have the same calls."""
+"""The two clients: `Broker` waits, `AsyncBroker` is awaited. Both have the methods of `Operations`."""
 
 import asyncio
 import socket
-import time
-import webbrowser
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
-from contextlib import closing, suppress
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import closing
 from typing import Any, TypeVar, cast
 
 from . import calls, wire
-from .calls import Call, NoDaemon, RingbackError
+from .calls import Call, NoDaemon
 from .events import Event, EventParser
-from .models import Account, Flow, OriginCredential, Session, Status
+from .operations import Operations
+from .twins import Awaits, Steps, Waits
 
 Result = TypeVar("Result")
 # What an answer may take beyond the time that the daemon was told to wait, in seconds.
@@ -20,228 +19,127 @@ GRACE = 15
 SILENCE = 45
 
 
-def _default(accounts: list[Account]) -> str:
-    """The account that is meant where none is named: the default one, or the only one."""
-    chosen = [each["name"] for each in accounts if each.get("default")] or [each["name"] for each in accounts]
-    if len(chosen) == 1:
-        return chosen[0]
-    raise ValueError(f"which account: {', '.join(chosen) or 'there is none'}")
+class _Client(Operations):
+    def __init__(self, socket_path: str | None = None, application: str | None = None):
+        self.socket_path = calls.socket_path(socket_path)
+        self.application = application
+
+    def _gone(self, connects: bool) -> NoDaemon:
+        return NoDaemon(f"no daemon answers at {self.socket_path}" if connects else "the daemon's answer broke off")
 
 
-def _page(flow: Flow) -> str:
-    """The address for a program to open, once."""
-    if "open_url" in flow:
-        return flow["open_url"]
-    raise RingbackError(409, flow.get("open_url_error") or {"code": "method_unsupported", "title": "There is no page."})
-
-
-def _ended(flow: Flow) -> Flow:
-    """A flow that has left `pending`. Raises if it has no session."""
-    if flow["status"] == "completed":
-        return flow
-    problem = flow.get("error") or {"code": f"flow_{flow['status']}", "title": f"The sign-in is {flow['status']}."}
-    raise RingbackError(int(problem.get("status", 410)), problem)
-
-
-class Broker:
+class Broker(_Client, Waits):
     """A client whose calls wait. It keeps no connection, and may be used by several threads.
 
     `socket_path`: `RINGBACK_SOCK` or the usual place if it is not given. `application`: the app's name, for display only.
     Calls raise RingbackError for what the daemon answers, and NoDaemon where none answers.
     """
 
-    def __init__(self, socket_path: str | None = None, application: str | None = None):
-        self.socket_path = calls.socket_path(socket_path)
-        self.application = application
-
-    def status(self) -> Status:
-        return self._run(calls.status())
-
-    def accounts(self) -> list[Account]:
-        return self._run(calls.accounts())
-
-    def account(self, name: str) -> Account:
-        return self._run(calls.account(name))
-
-    def session(self, account: str | None = None, *, min_valid: int | None = None, timeout: int | None = None,
-                scope: str | None = None, audience: str | None = None, resource: str | None = None,
-                kind: str | None = None, subject: str | None = None, include: str | None = None,
-                sign_in: str | None = None) -> Session:
-        """The token of an account's session, refreshed where needed. Times are seconds; see docs/api.md for the rest."""
-        return self._run(calls.session(account or _default(self.accounts()), min_valid, timeout, scope, audience,
-                                       resource, kind, subject, include, sign_in))
-
-    def token(self, account: str | None = None, *, min_valid: int | None = None) -> str:
-        return self.session(account, min_valid=min_valid)["access_token"]
-
-    def refresh(self, account: str, *, rejected: str | None = None, force: bool = False) -> Account:
-        """`rejected`: the token that a server refused. No request if the daemon has another one by now."""
-        return self._run(calls.refresh(account, rejected, force))
-
-    def sign_in(self, account: str, method: str = "browser", **members: Any) -> Flow:
-        """Starts or joins a sign-in. `members`: those of the request's body."""
-        return self._run(calls.sign_in(account, method, members))
-
-    def sign_in_with_browser(self, account: str, *, open_page: Callable[[str], Any] = webbrowser.open,
-                             timeout: float = 600) -> Account:
-        """Opens the sign-in's page, and waits until there is a session; cancels after `timeout` seconds."""
-        flow = self.sign_in(account)
-        deadline = time.monotonic() + timeout
-        try:
-            open_page(_page(flow))
-            while flow["status"] == "pending":
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    raise TimeoutError("the sign-in has taken too long")
-                flow = self.flow(flow["id"], wait=min(60, int(left) + 1))
-        except BaseException:
-            with suppress(RingbackError):
-                self._run(calls.cancel(flow["id"]))
-            raise
-        return self.account(_ended(flow)["account"])
-
-    def flow(self, identifier: str, *, wait: int = 0) -> Flow:
-        """A flow, once it has left `pending` or `wait` seconds are over."""
-        return self._run(calls.flow(identifier, wait))
-
-    def cancel(self, identifier: str) -> Flow:
-        return self._run(calls.cancel(identifier))
-
-    def sign_out(self, account: str, *, scope: str | None = None) -> Account:
-        return self._run(calls.sign_out(account, scope))
-
-    def lookup(self, url: str, *, username: str | None = None, rejected: str | None = None,
-               interactive: bool = False, without_scheme: bool = False) -> OriginCredential:
-        """What a tool sends to a server, by the configuration's table of origins."""
-        return self._run(calls.lookup(url, username, rejected, interactive, without_scheme))
-
-    def events(self, account: str | None = None) -> Iterator[Event]:
-        """The state of each account, then each change, until the daemon ends the stream."""
-        call, parser = calls.events(account), EventParser()
-        with closing(self._connect(SILENCE)) as connection, connection.makefile("rb") as stream:
-            connection.sendall(call.request(self.application, "text/event-stream"))
-            status, fields = _drive(stream, wire.head())
-            if status != 200:
-                call.result(status, _drive(stream, wire.body(fields)))
-            while content := _drive(stream, wire.part(fields)):
-                yield from parser.feed(content)
-
     def _connect(self, timeout: float) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.settimeout(timeout)
         try:
             connection.connect(self.socket_path)
+            calls.check_server(self.socket_path, connection)
         except OSError as error:
             connection.close()
-            raise NoDaemon(f"no daemon answers at {self.socket_path}") from error
+            raise self._gone(True) from error
+        except NoDaemon:
+            connection.close()
+            raise
         return connection
 
-    def _run(self, call: Call[Result]) -> Result:
+    def _run(self, call: Call) -> Any:
+        request = call.request(self.application)
         try:
             with closing(self._connect(call.waits + GRACE)) as connection, connection.makefile("rb") as stream:
-                connection.sendall(call.request(self.application))
+                connection.sendall(request)
                 status, fields = _drive(stream, wire.head())
                 content = _drive(stream, wire.body(fields))
         except OSError as error:
-            raise NoDaemon(f"the daemon at {self.socket_path} does not answer") from error
-        return call.result(status, content)
+            raise self._gone(False) from error
+        return call.result(status, fields, content)
+
+    def _walk(self, steps: Steps[Result]) -> Result:
+        answer: Any = None
+        failure: BaseException | None = None
+        try:
+            while True:
+                step = steps.send(answer) if failure is None else steps.throw(failure)
+                answer = failure = None
+                try:
+                    answer = self._run(step) if isinstance(step, Call) else step()
+                except BaseException as error:
+                    failure = error
+        except StopIteration as end:
+            return cast(Result, end.value)
+
+    def _follow(self, call: Call, read: Callable[[Event], Result | None]) -> Generator[Result, None, None]:
+        parser = EventParser()
+        with closing(self._connect(SILENCE)) as connection, connection.makefile("rb") as stream:
+            connection.sendall(call.request(self.application, "text/event-stream"))
+            status, fields = _drive(stream, wire.head())
+            if status != 200:
+                call.result(status, fields, _drive(stream, wire.body(fields)))
+            while content := _drive(stream, wire.part(fields)):
+                yield from (found for event in parser.feed(content) if (found := read(event)) is not None)
 
 
-class AsyncBroker:
+class AsyncBroker(_Client, Awaits):
     """A client for asyncio. A call that is cancelled closes its connection. See Broker."""
 
-    def __init__(self, socket_path: str | None = None, application: str | None = None):
-        self.socket_path = calls.socket_path(socket_path)
-        self.application = application
-
-    async def status(self) -> Status:
-        return await self._run(calls.status())
-
-    async def accounts(self) -> list[Account]:
-        return await self._run(calls.accounts())
-
-    async def account(self, name: str) -> Account:
-        return await self._run(calls.account(name))
-
-    async def session(self, account: str | None = None, *, min_valid: int | None = None, timeout: int | None = None,
-                      scope: str | None = None, audience: str | None = None, resource: str | None = None,
-                      kind: str | None = None, subject: str | None = None, include: str | None = None,
-                      sign_in: str | None = None) -> Session:
-        """The token of an account's session, refreshed where needed. Times are seconds; see docs/api.md for the rest."""
-        return await self._run(calls.session(account or _default(await self.accounts()), min_valid, timeout, scope,
-                                             audience, resource, kind, subject, include, sign_in))
-
-    async def token(self, account: str | None = None, *, min_valid: int | None = None) -> str:
-        return (await self.session(account, min_valid=min_valid))["access_token"]
-
-    async def refresh(self, account: str, *, rejected: str | None = None, force: bool = False) -> Account:
-        """`rejected`: the token that a server refused. No request if the daemon has another one by now."""
-        return await self._run(calls.refresh(account, rejected, force))
-
-    async def sign_in(self, account: str, method: str = "browser", **members: Any) -> Flow:
-        """Starts or joins a sign-in. `members`: those of the request's body."""
-        return await self._run(calls.sign_in(account, method, members))
-
-    async def sign_in_with_browser(self, account: str, *, open_page: Callable[[str], Any] = webbrowser.open,
-                                   timeout: float = 600) -> Account:
-        """Opens the sign-in's page (in a thread), and waits until there is a session; cancels after `timeout` seconds."""
-        flow = await self.sign_in(account)
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         try:
-            async with asyncio.timeout(timeout):
-                await asyncio.to_thread(open_page, _page(flow))
-                while flow["status"] == "pending":
-                    flow = await self.flow(flow["id"], wait=60)
-        except BaseException:
-            with suppress(RingbackError):
-                await asyncio.shield(self._run(calls.cancel(flow["id"])))
+            reader, writer = await asyncio.open_unix_connection(self.socket_path, limit=wire.LONGEST_LINE)
+        except OSError as error:
+            raise self._gone(True) from error
+        try:
+            calls.check_server(self.socket_path, writer.get_extra_info("socket"))
+        except NoDaemon:
+            writer.close()
             raise
-        return await self.account(_ended(flow)["account"])
+        return reader, writer
 
-    async def flow(self, identifier: str, *, wait: int = 0) -> Flow:
-        """A flow, once it has left `pending` or `wait` seconds are over."""
-        return await self._run(calls.flow(identifier, wait))
+    async def _run(self, call: Call) -> Any:
+        request = call.request(self.application)
+        reader, writer = await self._connect()
+        try:
+            writer.write(request)
+            status, fields = await _drive_async(reader, wire.head(), call.waits + GRACE)
+            content = await _drive_async(reader, wire.body(fields), GRACE)
+        finally:
+            writer.close()
+        return call.result(status, fields, content)
 
-    async def cancel(self, identifier: str) -> Flow:
-        return await self._run(calls.cancel(identifier))
+    async def _walk(self, steps: Steps[Result]) -> Result:
+        answer: Any = None
+        failure: BaseException | None = None
+        try:
+            while True:
+                step = steps.send(answer) if failure is None else steps.throw(failure)
+                answer = failure = None
+                try:
+                    # A function may block, such as one that opens a browser.
+                    answer = await (self._run(step) if isinstance(step, Call) else asyncio.to_thread(step))
+                except BaseException as error:
+                    failure = error
+        except StopIteration as end:
+            return cast(Result, end.value)
 
-    async def sign_out(self, account: str, *, scope: str | None = None) -> Account:
-        return await self._run(calls.sign_out(account, scope))
-
-    async def lookup(self, url: str, *, username: str | None = None, rejected: str | None = None,
-                     interactive: bool = False, without_scheme: bool = False) -> OriginCredential:
-        """What a tool sends to a server, by the configuration's table of origins."""
-        return await self._run(calls.lookup(url, username, rejected, interactive, without_scheme))
-
-    async def events(self, account: str | None = None) -> AsyncIterator[Event]:
-        """The state of each account, then each change, until the daemon ends the stream."""
-        call, parser = calls.events(account), EventParser()
+    async def _follow(self, call: Call, read: Callable[[Event], Result | None]) -> AsyncGenerator[Result, None]:
+        parser = EventParser()
         reader, writer = await self._connect()
         try:
             writer.write(call.request(self.application, "text/event-stream"))
             status, fields = await _drive_async(reader, wire.head(), SILENCE)
             if status != 200:
-                call.result(status, await _drive_async(reader, wire.body(fields), SILENCE))
+                call.result(status, fields, await _drive_async(reader, wire.body(fields), SILENCE))
             while content := await _drive_async(reader, wire.part(fields), SILENCE):
                 for event in parser.feed(content):
-                    yield event
+                    if (found := read(event)) is not None:
+                        yield found
         finally:
             writer.close()
-
-    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        try:
-            return await asyncio.open_unix_connection(self.socket_path, limit=wire.LONGEST_LINE)
-        except OSError as error:
-            raise NoDaemon(f"no daemon answers at {self.socket_path}") from error
-
-    async def _run(self, call: Call[Result]) -> Result:
-        reader, writer = await self._connect()
-        try:
-            writer.write(call.request(self.application))
-            status, fields = await _drive_async(reader, wire.head(), call.waits + GRACE)
-            content = await _drive_async(reader, wire.body(fields), GRACE)
-        finally:
-            writer.close()
-        return call.result(status, content)
 
 
 def _drive(stream: Any, reader: Generator[wire.Need, bytes, Result]) -> Result:

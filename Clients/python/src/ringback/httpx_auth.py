@@ -9,12 +9,15 @@ from .origin import Target
 
 
 class HTTPXAuth(httpx.Auth):
-    """Puts the account's token into requests to `origin`. A token that is answered with 401 is replaced once."""
+    """Puts the account's token into requests to `origin`. A token that is answered with 401 is replaced once.
 
-    def __init__(self, account: str, *, origin: str, socket_path: str | None = None, application: str | None = None):
+    Made as RequestsAuth is; the broker may be of either kind.
+    """
+
+    def __init__(self, account: str, *, origin: str, broker: Broker | AsyncBroker | None = None):
         self._account, self._target = account, Target(origin)
-        self._broker = Broker(socket_path, application)
-        self._async_broker = AsyncBroker(socket_path, application)
+        path, application = (broker.socket_path, broker.application) if broker else (None, None)
+        self._broker, self._async_broker = Broker(path, application), AsyncBroker(path, application)
 
     def sync_auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         if not self._target.takes(str(request.url)):

@@ -10,10 +10,13 @@ from .origin import Target
 
 
 class RequestsAuth(AuthBase):
-    """Puts the account's token into requests to `origin`. A token that is answered with 401 is replaced once."""
+    """Puts the account's token into requests to `origin`. A token that is answered with 401 is replaced once.
 
-    def __init__(self, broker: Broker, account: str, *, origin: str):
-        self._broker, self._account, self._target = broker, account, Target(origin)
+    Without `broker`: the one at the usual place.
+    """
+
+    def __init__(self, account: str, *, origin: str, broker: Broker | None = None):
+        self._account, self._target, self._broker = account, Target(origin), broker or Broker()
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         if self._target.takes(request.url or ""):
