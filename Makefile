@@ -193,10 +193,10 @@ test-packages: ## install, upgrade, remove and purge the package in a Debian 12 
 	@$(BUILT)
 	@Campaigns/packages.py --bin "$(RELEASE)" $(if $(SHORT),--short) $(if $(FORMER),--former "$(FORMER)")
 
-test-python: ## the Python package at a real daemon and the sandbox
+test-python: ## the Python package at a real daemon and the sandbox, and the apps in Python and node
 	@Scripts/needs bench
 	@Scripts/release >/dev/null
-	@RINGBACK_TEST_BIN="$(RELEASE)" python3 Clients/python/tests/test_client.py
+	@RINGBACK_TEST_BIN="$(RELEASE)" python3 -m unittest discover -s Clients/python/tests
 
 fuzz: ## look for inputs that break a parser or its laws; TARGET=json SECONDS=60
 	@Scripts/needs build

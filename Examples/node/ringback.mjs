@@ -1,4 +1,4 @@
-// Ringback for node, without packages: session, onAuthStateChange, signIn, signOut.
+// Ringback for node, without packages: session, onAuthStateChange, signIn, signOut, and a method for each route of ROUTES.
 //
 // Ringback keeps the session; this program never sees a refresh token.
 
@@ -66,16 +66,64 @@ function begin(flow) {
   opener.unref();
 }
 
+const OWN = "/v1/accounts/{account}";
+
+/**
+ * The methods that are one request, and the member of the answer that they return, where it is not the whole answer. They
+ * take the other names in braces, or an object that has them as `id`; then an object with the query, or with the body.
+ */
+export const ROUTES = {
+  status: ["GET /v1/status"],
+  peer: ["GET /v1/peer"],
+  accounts: ["GET /v1/accounts", "accounts"],
+  state: [`GET ${OWN}`],
+  audit: ["GET /v1/audit"],
+  sessionAt: ["GET /v1/session"],
+  lookup: ["POST /v1/lookup"],
+  refresh: [`POST ${OWN}/refresh`],
+  beginSignIn: [`POST ${OWN}/sign-in`],
+  flows: ["GET /v1/flows", "flows"],
+  flow: ["GET /v1/flows/{flow}"],
+  verify: ["POST /v1/flows/{flow}/verify"],
+  resend: ["POST /v1/flows/{flow}/resend"],
+  cancel: ["DELETE /v1/flows/{flow}"],
+  complete: ["POST /v1/callbacks"],
+  signOut: [`DELETE ${OWN}/session`],
+  acknowledge: ["POST /v1/deep-links/{link}/ack"],
+  user: [`GET ${OWN}/user`, "user"],
+  updateUser: [`PATCH ${OWN}/user`],
+  resetPassword: [`POST ${OWN}/password-reset`],
+  reauthenticate: [`POST ${OWN}/reauthenticate`],
+  rpc: [`POST ${OWN}/rpc/{function}`, "result"],
+  identities: [`GET ${OWN}/identities`, "identities"],
+  beginLink: [`POST ${OWN}/identities`],
+  unlink: [`DELETE ${OWN}/identities/{identity}`, "identities"],
+  consents: [`GET ${OWN}/oauth-consents`, "consents"],
+  revokeConsent: [`DELETE ${OWN}/oauth-consents/{client}`],
+  factors: [`GET ${OWN}/factors`, "factors"],
+  enrollFactor: [`POST ${OWN}/factors`],
+  challengeFactor: [`POST ${OWN}/factors/{factor}/challenge`],
+  verifyFactor: [`POST ${OWN}/factors/{factor}/verify`],
+  removeFactor: [`DELETE ${OWN}/factors/{factor}`],
+  passkeys: [`GET ${OWN}/passkeys`, "passkeys"],
+  passkeyOptions: [`POST ${OWN}/passkey-options`],
+  registerPasskey: [`POST ${OWN}/passkeys`],
+  renamePasskey: [`PATCH ${OWN}/passkeys/{passkey}`],
+  removePasskey: [`DELETE ${OWN}/passkeys/{passkey}`],
+  migrate: [`POST ${OWN}/migration`],
+  finishMigration: [`DELETE ${OWN}/migration`],
+};
+
 export class Ringback {
   constructor(account) {
     this.account = account;
     this.path = `/v1/accounts/${encodeURIComponent(account)}`;
   }
 
-  /** The session with a fresh access token, and its user; null for nobody. */
-  async session() {
+  /** The session with a fresh access token, and its user; null for nobody. `query`: see docs/api.md. */
+  async session(query = {}) {
     try {
-      return await call("GET", `${this.path}/session?include=user`);
+      return await this.request("GET", `${this.path}/session`, { include: "user", ...query });
     } catch (problem) {
       if (["sign_in_required", "session_expired"].includes(problem.code)) return null;
       throw problem;
@@ -85,26 +133,39 @@ export class Ringback {
   /** What supabase-js takes as its option `accessToken`: it then keeps no session of its own. */
   accessToken = async () => (await this.session())?.access_token ?? null;
 
-  /** Signs in; a page is opened in the browser where there is one. */
+  /** Any request of docs/api.md. `members` is the query of a GET or DELETE, and the body of the others. */
+  request(method, path, members = {}) {
+    if (!["GET", "DELETE"].includes(method)) return call(method, path, members);
+    const query = new URLSearchParams(members).toString();
+    return call(method, query ? `${path}?${query}` : path);
+  }
+
+  /** Signs in, and waits for it; a page is opened in the browser where there is one. For a code: beginSignIn, verify. */
   async signIn(fields = {}) {
-    let flow = await call("POST", `${this.path}/sign-in`, fields);
+    let flow = await this.beginSignIn(fields);
     if (flow.status === undefined) return this.session();
     if (flow.status === "pending") begin(flow);
-    while (flow.status === "pending") flow = await call("GET", `/v1/flows/${flow.id}?wait=30`);
+    while (flow.status === "pending") flow = await this.flow(flow, { wait: 30 });
     if (flow.status !== "completed") throw new Problem(flow.error ?? { title: `The sign-in was ${flow.status}` });
     return this.session();
   }
 
-  async signOut() {
-    await call("DELETE", `${this.path}/session`);
+  /** Calls back with what happens, first with how things are. */
+  onAuthStateChange(callback) {
+    return this.follow(`/v1/events?account=${encodeURIComponent(this.account)}`, callback);
+  }
+
+  /** Calls back with each link of the app's own scheme. It comes again to the next listener until it is acknowledged. */
+  onLink(scheme, callback) {
+    return this.follow(`/v1/deep-links?scheme=${encodeURIComponent(scheme)}`, (name, data) => name !== "deep_link" || callback(data));
   }
 
   /**
-   * Calls back with what happens, first with how things are. Resolves when the callback returns false. A daemon that goes
-   * is an error: an app that lives on asks again, and is told first how things are then.
+   * Calls back with the name and the data of each event. Resolves when the callback returns false. A daemon that goes is an
+   * error: an app that lives on asks again, and is told first how things are then.
    */
-  async onAuthStateChange(callback) {
-    const answer = await request("GET", `/v1/events?account=${encodeURIComponent(this.account)}`);
+  async follow(path, callback) {
+    const answer = await request("GET", path);
     if (answer.statusCode >= 400) await read(answer);
     let rest = "";
     let name;
@@ -121,4 +182,16 @@ export class Ringback {
     }
     throw new Error("the daemon has ended the events");
   }
+}
+
+for (const [name, [route, member]] of Object.entries(ROUTES)) {
+  const [method, path] = route.split(" ");
+  Ringback.prototype[name] = async function (...given) {
+    const own = path.replace(/\{(\w+)\}/g, (_, part) => {
+      const value = part === "account" ? this.account : given.shift();
+      return encodeURIComponent(value?.id ?? value);
+    });
+    const answer = await this.request(method, own, given[0]);
+    return member ? answer[member] : answer;
+  };
 }

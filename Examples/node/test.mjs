@@ -1,5 +1,6 @@
-// Holds ringback.mjs and profile.mjs to the OpenAPI document: each request that they make is described there, and each
-// member that they read of an answer. A socket of the test's own answers, and writes down what is asked.
+// Holds ringback.mjs, profile.mjs and phone.mjs to the OpenAPI document: each request that they make is described there, and
+// each member that they read of an answer; and each route has a method, or is in Clients/raw-only.txt. A socket of the test's
+// own answers, and writes down what is asked.
 //
 //     node --test Examples/node/test.mjs
 
@@ -8,6 +9,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
 import { after, before, test } from "node:test";
 
 const root = new URL("../../", import.meta.url);
@@ -175,12 +177,52 @@ test("the app", async () => {
   }
 });
 
+test("the app with a code", async () => {
+  const lines = new PassThrough();
+  Object.defineProperty(process, "stdin", { value: lines });
+  const wrongCode = { title: "No", status: 401, code: "invalid_credentials", recovery: "none", user_message: "Invalid code." };
+  answers = [[201, code], [401, wrongCode], [200, code], [200, { ...code, status: "completed" }], [200, session]];
+  lines.end("1\n\n123456\n");
+  process.argv.splice(2, Infinity, "app", "+4915112345678");
+  await import("./phone.mjs?1");
+  answers = [[200, { name: "app", provider: "supabase", state: "unauthenticated", source: "", had_session: true }]];
+  process.argv.splice(2, Infinity, "app", "sign-out");
+  await import("./phone.mjs?2");
+  assert.deepStrictEqual(answers, []);
+});
+
+test("links", async () => {
+  const { Ringback } = await import("./ringback.mjs");
+  answers = [[200, `: \n\nevent: deep_link\ndata: {"id":"1","scheme":"app","url":"app:/x","at":1}\n\n`]];
+  const urls = [];
+  await new Ringback("app").onLink("app", (link) => urls.push(link.url) && false);
+  assert.deepStrictEqual(urls, ["app:/x"]);
+});
+
+test("each route has a method, or is only for requests", async () => {
+  const { Ringback, ROUTES } = await import("./ringback.mjs");
+  const app = new Ringback("app");
+  for (const [name, [route, member]] of Object.entries(ROUTES)) {
+    const [method, path] = route.split(" ");
+    const known = operation(method.toLowerCase(), path);
+    const status = Number(Object.keys(known.responses).find((each) => each < 300));
+    answers = [[status, member ? { [member]: "found" } : {}]];
+    const names = path.match(/\{(?!account)\w+\}/g) ?? [];
+    const answer = await app[name](...names.map((_, at) => (at ? "x" : { id: "x" })));
+    if (member) assert.strictEqual(answer, "found", name);
+  }
+  const raw = readFileSync(new URL("Clients/raw-only.txt", root), "utf8").split("\n").filter((line) => /^[A-Z]/.test(line));
+  const all = Object.entries(described.paths).flatMap(([path, own]) =>
+    Object.keys(own).map((method) => `${method.toUpperCase()} ${path}`));
+  const found = [...asked].map((each) => each.replace(/^\w+/, (method) => method.toUpperCase()));
+  assert.deepStrictEqual([...found, ...raw].sort(), all.sort());
+  answers = [[200, { reloaded: true, accounts: [] }]];
+  assert.strictEqual((await app.request("POST", "/v1/reload")).reloaded, true);
+});
+
 test("nothing is asked, sent or read that is not described", () => {
   assert.deepStrictEqual(wrong, []);
   // What there is to see was seen.
-  const all = ["delete /v1/accounts/{account}/session", "get /v1/accounts/{account}/session", "get /v1/events",
-    "get /v1/flows/{flow}", "post /v1/accounts/{account}/sign-in"];
-  assert.deepStrictEqual([...asked].sort(), all);
   for (const name of ["Session.access_token", "Session.subject", "Flow.status", "Beginning.open_url", "Problem.code",
     "error.user_message", "signed_in event.state"]) {
     assert.ok(read.has(name), `${name} of ${[...read]}`);

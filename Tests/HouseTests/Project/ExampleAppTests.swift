@@ -60,7 +60,7 @@ import Testing
         try await Stage.playProject { stage in
             let environment = [
                 "RINGBACK_SOCK": stage.socket, "PATH": Programs.variable("PATH") ?? "/usr/bin:/bin",
-                "PYTHONDONTWRITEBYTECODE": "1",
+                "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": "\(Document.root)/Clients/python/src",
             ]
             let program = [command[0], "\(Document.root)/\(command[1])"]
             let nobody = try await stage.run("/usr/bin/env", program + ["nobody"], environment: environment)
@@ -115,7 +115,7 @@ import Testing
             let environment = [
                 "RINGBACK_SOCK": stage.socket, "PROJECT_URL": "\(stage.sandbox.origin)/supabase",
                 "PROJECT_KEY": "sb_publishable_sandbox", "PATH": Programs.variable("PATH") ?? "/usr/bin:/bin",
-                "PYTHONDONTWRITEBYTECODE": "1",
+                "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": "\(Document.root)/Clients/python/src",
             ]
             try await signIn(stage, program, arguments, environment)
             let app = try stage.start(program, arguments, environment: environment)
