@@ -1,5 +1,6 @@
 """What is in the package and in the tarball: the files, what the package asks for, and what its scripts would do."""
 
+import glob
 import os
 import re
 import shutil
@@ -12,7 +13,10 @@ DOC = "usr/share/doc/ringback/"
 MOVED = {"usr/share/zsh/site-functions/_ringback": "usr/share/zsh/vendor-completions/_ringback"}
 NEEDED_DOCUMENTS = {DOC + name for name in [
     "copyright", "changelog.gz", "changelog.Debian.gz", "README.md", "SECURITY.md", "sbom.spdx.json.gz",
-    "third-party.txt.gz"]}
+    "third-party.txt.gz", "examples/ringback.mjs", "examples/profile.mjs", "examples/phone.mjs"]}
+PYTHON = "usr/lib/python3/dist-packages/ringback"
+PYTHON_DOCUMENTS = {"usr/share/doc/python3-ringback/" + name for name in [
+    "README.md", "copyright", "changelog.gz", "changelog.Debian.gz", "examples/profile.py", "examples/phone.py"]}
 # In lib/ringback, for who puts that into a PATH.
 NAMES = ["keyring", "oidc-token"]
 LICENCES = ["Apache License", "Runtime Library Exception", "GNU LESSER GENERAL PUBLIC LICENSE", "The ServiceLifecycle Project"]
@@ -80,6 +84,25 @@ def check_package(report, package, binaries, directory):
     sizes = [f"{name} {os.path.getsize(os.path.join(place, 'usr/bin', name)) / 1e6:.1f} MB"
              for name in sorted(os.listdir(os.path.join(place, "usr/bin")))]
     print(f"package {os.path.getsize(package) / 1e6:.1f} MB: {', '.join(sizes)}", flush=True)
+
+
+def check_python_package(report, package, directory):
+    """The package python3-ringback, which is made beside the other one: what is in it, and that Debian's Python takes it."""
+    [package] = glob.glob(os.path.join(os.path.dirname(package), "python3-ringback_*_all.deb"))
+    place = os.path.join(directory, "python-contents")
+    run("dpkg-deb", "-R", package, place)
+    files = {os.path.relpath(os.path.join(at, name), place) for at, _, names in os.walk(place) for name in names}
+    source = os.path.join(ROOT, "Clients/python/src/ringback")
+    wanted = {f"{PYTHON}/{name}" for name in os.listdir(source) if name.endswith((".py", "py.typed"))}
+    wanted |= PYTHON_DOCUMENTS | {f"DEBIAN/{name}" for name in ["control", "md5sums", "postinst", "prerm"]}
+    others = {name for name in files if ".dist-info/" not in name}
+    report.note(others == wanted, "python3-ringback has the modules of the checkout", sorted(others ^ wanted))
+    check_paths(report, place, "python3-ringback")
+    said = run("/usr/bin/python3", "-B", "-c", "import importlib.metadata as found, ringback\n"
+               "print(ringback.__file__, found.version('ringback'), found.entry_points(group='keyring.backends'))",
+               cwd="/", env={"PYTHONPATH": os.path.join(place, os.path.dirname(PYTHON))})
+    report.note(said.stdout.startswith(f"{place}/{PYTHON}/__init__.py 0.1.0 ") and "ringback.keyring_backend" in said.stdout,
+                "which Debian's Python finds, with its version and its backend for keyring", said)
 
 
 def check_names(report, prefix, what):

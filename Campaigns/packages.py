@@ -18,8 +18,8 @@ import time
 
 sys.dont_write_bytecode = True
 from house import ROOT, put_away  # noqa: E402
-from package_contents import (PACKAGER, check_lintian, check_package, check_tarball, commit_of,  # noqa: E402
-                              make, of_another_commit)
+from package_contents import (PACKAGER, check_lintian, check_package, check_python_package,  # noqa: E402
+                              check_tarball, commit_of, make, of_another_commit)
 from package_root import RootedManager, base  # noqa: E402
 from report import Report, options, progress  # noqa: E402
 from stage import Trouble  # noqa: E402
@@ -280,6 +280,7 @@ def main():
         # Packed quickly: what is tried here is not kept.
         package = make("deb", binaries, directory, COMPRESSION="-Zgzip -z1", **PACKAGER)
         check_package(report, package, binaries, directory)
+        check_python_package(report, package, directory)
         tarball = make("dist", binaries, directory, COMPRESS="gzip -1")
         check_tarball(report, tarball, directory)
         if not chosen.short:
