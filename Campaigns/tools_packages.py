@@ -241,8 +241,8 @@ class Packages:
         self.tools.tried(self.program("twine"), "--version")
 
     def try_types(self):
-        """The types of the Python package and of its apps, beside those of httpx, requests and keyring."""
+        """The types of the Python package, of its apps and of calls, beside those of httpx, requests and keyring."""
         status, said = self.tools.run(
             self.program("mypy"), "--strict", "--cache-dir", os.devnull, os.path.join(ROOT, "Clients/python/src"),
-            os.path.join(ROOT, "Examples/python"))
+            os.path.join(ROOT, "Examples/python"), os.path.join(ROOT, "Clients/python/tests/typing_cases.py"))
         self.note(status == 0 and "no issues found" in said, "mypy finds no mistake in the Python package", said)

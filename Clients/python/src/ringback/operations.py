@@ -27,6 +27,10 @@ def on_stderr(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def _as_it_is(event: Event) -> Event:
+    return event
+
+
 def _as_link(event: Event) -> Link | None:
     data: Any = event.data
     return data if event.name == "deep_link" else None
@@ -168,7 +172,7 @@ class Operations:
 
     # --- Events and links
 
-    @stream("GET /v1/events", lambda event: event)
+    @stream("GET /v1/events", _as_it_is)
     def events(self, account: str | None = None, *, telemetry: bool | None = None) -> Event:
         """The state of each account, then each change, until the daemon ends the stream. `telemetry`: steps of sign-ins
         for an app's own statistics instead."""

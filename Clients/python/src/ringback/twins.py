@@ -8,6 +8,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, ove
 from urllib.parse import quote
 
 from .calls import Call
+from .events import Event
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
@@ -103,7 +104,7 @@ def route(words: str, *, take: str | None = None, body: str | None = None
     return made
 
 
-def stream(words: str, read: Callable[[Any], Result | None]
+def stream(words: str, read: Callable[[Event], Result | None]
            ) -> Callable[[Callable[Concatenate[Any, P], Result]], Stream[P, Result]]:
     """A method that gives one event of a route after the other, as `read` sees it: None is left out."""
     def made(function: Callable[Concatenate[Any, P], Result]) -> Stream[P, Result]:
