@@ -133,3 +133,29 @@ import Testing
         #expect(list.bytes == Array(text.utf8))
     }
 }
+
+@Suite struct `The program of a server in an AI tool's list` {
+    private func repaired(_ text: String, of tool: AITool) throws -> String {
+        guard case .json(let member) = tool.form else { return "" }
+        var list = try MCPServerList(reading: Array(text.utf8), member: member)
+        list.setProgram(of: "linear", to: "/new/ringback")
+        return String(decoding: list.bytes, as: UTF8.self)
+    }
+
+    private static let forms: [(AITool, String)] = [
+        (.cursor, #"{"mcpServers":{"a":{"command":"/old/y"},"linear":{"env":{"A":"b"},"command":"/old/x"}}}"#),
+        (.opencode, #"{"mcp":{"linear":{"command":[ /* it */ "/old/x","mcp","linear"],"enabled":false}}}"#),
+        (.zed, #"{"context_servers":{"linear":{"command":{"path":"/old/x","args":["mcp","linear"],"env":null}}}}"#),
+    ]
+
+    @Test(arguments: forms.indices) func `is replaced alone`(index: Int) throws {
+        let (tool, text) = Self.forms[index]
+        #expect(try repaired(text, of: tool) == text.replacing("/old/x", with: "/new/ringback"))
+    }
+
+    @Test func `is read from the former form of zed`() throws {
+        let entry: JSON = ["command": ["path": "/usr/bin/ringback", "args": ["mcp", "linear"], "env": .null]]
+        let words = try #require(AITool.zed.words(of: entry))
+        #expect(words == ["/usr/bin/ringback", "mcp", "linear"] && AITool.account(of: words) == "linear")
+    }
+}

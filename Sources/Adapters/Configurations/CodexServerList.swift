@@ -24,6 +24,46 @@ public struct CodexServerList: Sendable, Equatable {
         place(of: CodexServerList.table(name, program, arguments)) != nil
     }
 
+    /// True if nothing but spaces is in the file.
+    public var isEmpty: Bool { bytes.allSatisfy { $0 == 0x20 || $0 == 0x09 || $0 == 0x0A || $0 == 0x0D } }
+
+    /// The servers whose tables begin as ``add(_:_:_:)`` writes them.
+    public var servers: [(name: String, words: [String])] {
+        let lines = lines
+        return lines.indices.compactMap { index in
+            guard index + 2 < lines.count, let name = CodexServerList.name(lines[index]),
+                let program = CodexServerList.value(lines[index + 1], of: "command")?.string,
+                let arguments = CodexServerList.value(lines[index + 2], of: "args")?.array
+            else { return nil }
+            let words = arguments.compactMap(\.string)
+            return words.count == arguments.count ? (name, [program] + words) : nil
+        }
+    }
+
+    /// Replaces the program of a table that begins as ``add(_:_:_:)`` writes it.
+    public mutating func setProgram(of name: String, to program: String) {
+        var lines = lines
+        guard String(validating: bytes, as: UTF8.self) != nil,
+            let index = lines.firstIndex(where: { CodexServerList.name($0) == name }), index + 2 < lines.count,
+            CodexServerList.value(lines[index + 1], of: "command") != nil
+        else { return }
+        lines[index + 1] = "command = \(JSON.string(program).text)"
+        bytes = Array(lines.joined(separator: "\n").utf8)
+    }
+
+    private static func name(_ line: String) -> String? {
+        let head = "[mcp_servers."
+        guard line.hasPrefix(head), line.hasSuffix("]") else { return nil }
+        let key = line.dropFirst(head.count).dropLast()
+        guard key.hasPrefix("\"") else { return key.contains(".") ? nil : String(key) }
+        return (try? JSON(parsing: Array(key.utf8)))?.string
+    }
+
+    private static func value(_ line: String, of key: String) -> JSON? {
+        guard line.hasPrefix("\(key) = ") else { return nil }
+        return try? JSON(parsing: Array(line.utf8.dropFirst("\(key) = ".utf8.count)))
+    }
+
     public mutating func add(_ name: String, _ program: String, _ arguments: [String]) {
         guard !mentions(name) else { return }
         if let last = bytes.last, last != 0x0A { bytes.append(0x0A) }

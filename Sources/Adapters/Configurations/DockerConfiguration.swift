@@ -173,6 +173,14 @@ struct JSONMembers {
         return (end + (indent.isEmpty ? "\t" : indent), end)
     }
 
+    /// Where the value is that begins at an offset; nil at the end of the text.
+    static func value(_ bytes: [UInt8], at start: Int) -> Range<Int>? {
+        guard start < bytes.count else { return nil }
+        var end = start
+        skipValue(bytes, &end)
+        return start..<end
+    }
+
     private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D }
 
     private static func skipSpace(_ bytes: [UInt8], _ index: inout Int) {

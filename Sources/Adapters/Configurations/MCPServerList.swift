@@ -35,6 +35,37 @@ public struct MCPServerList: Sendable, Equatable {
     /// The entry of a server; nil if there is none.
     public func entry(_ name: String) -> JSON? { MCPServerList.document(bytes)?[member]?[name] }
 
+    /// The entries of all servers, in the file's order.
+    public var entries: [(name: String, entry: JSON)] {
+        (MCPServerList.document(bytes)?[member]?.object?.members ?? []).map { ($0.name, $0.value) }
+    }
+
+    /// True if the file has no member and no comment.
+    public var isEmpty: Bool {
+        let text = CommentedJSON(bytes)
+        return text.comments.isEmpty && JSONMembers(top: text.plain).all.isEmpty
+    }
+
+    /// Replaces the program of a server's entry: its `command`, the first word of that, or the `path` in it. Everything
+    /// else of the entry stays.
+    public mutating func setProgram(of name: String, to program: String) {
+        let plain = CommentedJSON(bytes).plain
+        func value(_ name: String, at place: Int) -> Int? {
+            JSONMembers(plain, at: place)[name]?.value.lowerBound
+        }
+        guard let list = JSONMembers(top: plain)[self.member]?.value.lowerBound, let entry = value(name, at: list),
+            var place = value("command", at: entry)
+        else { return }
+        if plain[place] == UInt8(ascii: "{") {
+            guard let path = value("path", at: place) else { return }
+            place = path
+        } else if plain[place] == UInt8(ascii: "[") {
+            repeat { place += 1 } while place < plain.count && CommentedJSON.isSpace(plain[place])
+        }
+        guard let word = JSONMembers.value(plain, at: place), plain[place] == UInt8(ascii: "\"") else { return }
+        bytes.replaceSubrange(word, with: JSON.string(program).text.utf8)
+    }
+
     /// Adds the entry of a server that has none.
     public mutating func add(_ name: String, _ entry: JSONObject) {
         guard self.entry(name) == nil else { return }

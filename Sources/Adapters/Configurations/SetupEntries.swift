@@ -24,6 +24,27 @@ public struct SetupEntries: Sendable, Equatable {
     public mutating func add(registry: String, of file: String) { lines.insert(SetupEntries.line(registry, file)) }
     public mutating func add(link: String) { lines.insert("link \(link)") }
 
+    /// A file that did not exist before, with the directories that were made for it, the outermost first.
+    public mutating func add(file: String, in directories: [String]) {
+        lines.insert("file \(file)")
+        for directory in directories { lines.insert("directory \(directory)") }
+    }
+
+    public func has(file: String) -> Bool { lines.contains("file \(file)") }
+
+    /// - Returns: the directories above the file that were made for it, the innermost first; nil for a file that is not in
+    ///   the list.
+    public mutating func remove(file: String) -> [String]? {
+        guard lines.remove("file \(file)") != nil else { return nil }
+        var (made, path) = ([String](), file[...])
+        while let slash = path.lastIndex(of: "/"), slash > path.startIndex {
+            path = path[..<slash]
+            guard lines.remove("directory \(path)") != nil else { break }
+            made.append(String(path))
+        }
+        return made
+    }
+
     /// - Returns: false for an entry that is not in the list.
     public mutating func remove(registry: String, of file: String) -> Bool {
         lines.remove(SetupEntries.line(registry, file)) != nil

@@ -70,6 +70,7 @@ struct DoctorExamination {
             report.lookAtPrograms(of: configuration)
             report.lookAtTools(of: configuration, manager: managerPath)
         }
+        report.lookAtAITools(of: account)
         lookAtUnit()
         report.lookAtBrowser()
         // The desktop opens the links while the daemon asks the providers.

@@ -24,6 +24,8 @@ enum HomeFile {
         return unsafe lstat(path, &status) == 0
     }
 
+    static func isLink(_ path: String) -> Bool { target(of: path) != nil }
+
     /// True if both names lead to one file.
     static func areSame(_ left: String, _ right: String) -> Bool {
         var one = stat()

@@ -10,7 +10,8 @@ struct AddToTool: ParsableCommand {
         commandName: "add-to", abstract: "Add an account's MCP server to an AI tool.",
         discussion: """
             Writes "ringback mcp ACCOUNT" into the tool's own list of MCP servers. Comments and everything else in the file \
-            stay. The change is shown, and made after a question. --undo removes the entry, if it is unchanged.
+            stay. The change is shown, and made after a question. An entry with another path of ringback gets the present one. \
+            --undo removes the entry, if it is unchanged, and a file that this command made and that has nothing else.
             """)
 
     private static let list = AITool.allCases.map(\.rawValue).joined(separator: ", ")
@@ -64,7 +65,10 @@ struct AddToTool: ParsableCommand {
                 ["ringback", "mcp", "add-to", tool.rawValue, account]
                 + (name.map { ["--name", $0] } ?? []) + (undo ? ["--undo"] : [])
             if !yes { try SetupQuestion.ask(words, isRemoval: undo) }
+            // As for ringback setup: an entry in the list alone does no harm.
+            if !undo { try plan.record?.write() }
             for step in plan.steps { try step.run() }
+            if undo { try plan.record?.write() }
             Output.note(undo ? "Removed." : "Done. Start \(tool.rawValue) again.")
         }
     }
@@ -89,96 +93,131 @@ struct AddToTool: ParsableCommand {
 
     private var shown: String { name ?? account }
 
-    private func path() throws(RingbackError) -> String {
-        guard let home = SocketPlace.variable("HOME"), home.hasPrefix("/") else {
-            throw RingbackError("setup_failed", "HOME is not set to an absolute path. Nothing was changed.")
-        }
-        let (path, isConfiguration) = tool.place
-        guard isConfiguration else { return "\(home)/\(path)" }
-        let folder =
-            SocketPlace.variable("XDG_CONFIG_HOME").flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "\(home)/.config"
-        return "\(folder)/\(path)"
-    }
-
     private func plan() throws(RingbackError) -> SetupPlan {
-        let path = try path()
+        let file = try AIToolFile(tool)
+        let path = file.path
         let former = try HomeFile.contents(of: path)
         let words = [try DockerSetup.program(), "mcp", account]
+        let known = try file.servers(former).first { $0.name == shown }
+        let isOurs = known?.account == account
         var plan = SetupPlan()
-        if former == nil, !undo {
+        var list = try ServerList(file, former)
+        guard isOurs || !list.has(shown) else {
+            guard undo else { throw taken(path) }
+            plan.notes.append("\(path) has another server called \(shown). It stays.")
+            return plan
+        }
+        var what = undo ? "remove" : "add"
+        if undo {
+            guard let known else { return plan }
+            guard list.remove(shown, [known.program] + words.dropFirst()) else {
+                plan.notes.append("\(path) has a server called \(shown) that was changed. It stays.")
+                return plan
+            }
+        } else if let known {
+            guard known.program != words[0] else { return plan }
+            list.setProgram(of: shown, to: words[0])
+            what = "in place of \(known.program), start"
+        } else {
+            list.add(shown, words, for: tool)
+        }
+        let removed = undo ? [known?.program ?? words[0]] + words.dropFirst() : words
+        let text = "\(path): \(what) \(shown): \(shown: ShownCommand(words: removed))"
+        guard former != nil || undo else {
             plan.notes.append(
                 "\(path) does not exist yet. If \(tool.rawValue) has another configuration, add the entry there.")
+            plan.record = try SetupRecord()
+            plan.record?.entries.add(file: path, in: file.missingFolders)
+            plan.steps = [.replace(path: path, former: nil, list.bytes, text: text)]
+            return plan
         }
-        let changed =
-            switch tool.form {
-            case .json(let member): try changedList(former, member, at: path, words, &plan)
-            case .toml: try changedTables(former, at: path, words, &plan)
+        plan.steps = [.replace(path: path, former: former, list.bytes, text: text)]
+        if undo, list.isEmpty, !HomeFile.isLink(path) {
+            var record = try SetupRecord()
+            if let directories = record.entries.remove(file: path) {
+                plan.steps.append(.removeFile(path: path, list.bytes, directories: directories))
+                plan.record = record
             }
-        guard let changed else { return plan }
-        let text = "\(path): \(undo ? "remove" : "add") \(shown): \(shown: ShownCommand(words: words))"
-        plan.steps = [.replace(path: path, former: former, changed, text: text)]
+        }
         return plan
-    }
-
-    /// The file after the change; nil if nothing changes.
-    private func changedList(
-        _ former: [UInt8]?, _ member: String, at path: String, _ words: [String], _ plan: inout SetupPlan
-    ) throws(RingbackError) -> [UInt8]? {
-        var list: MCPServerList
-        do throws(MCPServerList.Failure) {
-            list = try MCPServerList(reading: former, member: member)
-        } catch {
-            let reason =
-                switch error {
-                case .notAnObject: "is not a JSON object without repeated members"
-                case .listUnreadable: "has a member \(member) that is no object"
-                }
-            throw RingbackError("setup_failed", "\(path) \(reason). Nothing was changed.")
-        }
-        let known = list.entry(shown)
-        let isOurs = known.flatMap(tool.words).map {
-            $0[0].hasSuffix("/ringback") && Array($0.dropFirst()) == ["mcp", account]
-        }
-        if undo {
-            guard known != nil else { return nil }
-            guard isOurs == true else {
-                plan.notes.append("\(path) has another server called \(shown). It stays.")
-                return nil
-            }
-            list.remove(shown)
-            return list.bytes
-        }
-        guard known == nil else {
-            if isOurs == true { return nil }
-            throw taken(path)
-        }
-        list.add(shown, tool.entry(words[0], Array(words.dropFirst())))
-        return list.bytes
-    }
-
-    private func changedTables(
-        _ former: [UInt8]?, at path: String, _ words: [String], _ plan: inout SetupPlan
-    ) throws(RingbackError) -> [UInt8]? {
-        var list = CodexServerList(reading: former)
-        let arguments = Array(words.dropFirst())
-        let isOurs = list.has(shown, words[0], arguments)
-        if undo {
-            guard isOurs else {
-                if list.mentions(shown) { plan.notes.append("\(path) has another server called \(shown). It stays.") }
-                return nil
-            }
-            list.remove(shown, words[0], arguments)
-            return list.bytes
-        }
-        if isOurs { return nil }
-        guard !list.mentions(shown) else { throw taken(path) }
-        list.add(shown, words[0], arguments)
-        return list.bytes
     }
 
     private func taken(_ path: String) -> RingbackError {
         var error = RingbackError("place_taken", "\(path) has another server called \(shown). Nothing was changed.")
         error.advice = "Choose another name: --name NAME"
         return error
+    }
+}
+
+/// A list of MCP servers in one of the forms.
+private enum ServerList {
+    case json(MCPServerList)
+    case toml(CodexServerList)
+
+    init(_ file: AIToolFile, _ bytes: [UInt8]?) throws(RingbackError) {
+        switch file.tool.form {
+        case .json(let member): self = .json(try file.list(bytes, member))
+        case .toml: self = .toml(CodexServerList(reading: bytes))
+        }
+    }
+
+    var bytes: [UInt8] {
+        switch self {
+        case .json(let list): list.bytes
+        case .toml(let list): list.bytes
+        }
+    }
+
+    /// Nothing but the form of the file is left.
+    var isEmpty: Bool {
+        switch self {
+        case .json(let list): list.isEmpty
+        case .toml(let list): list.isEmpty
+        }
+    }
+
+    func has(_ name: String) -> Bool {
+        switch self {
+        case .json(let list): list.entry(name) != nil
+        case .toml(let list): list.mentions(name)
+        }
+    }
+
+    mutating func add(_ name: String, _ words: [String], for tool: AITool) {
+        let arguments = Array(words.dropFirst())
+        switch self {
+        case .json(var list):
+            list.add(name, tool.entry(words[0], arguments))
+            self = .json(list)
+        case .toml(var list):
+            list.add(name, words[0], arguments)
+            self = .toml(list)
+        }
+    }
+
+    mutating func setProgram(of name: String, to program: String) {
+        switch self {
+        case .json(var list):
+            list.setProgram(of: name, to: program)
+            self = .json(list)
+        case .toml(var list):
+            list.setProgram(of: name, to: program)
+            self = .toml(list)
+        }
+    }
+
+    /// False if the entry is not as it was added.
+    mutating func remove(_ name: String, _ words: [String]) -> Bool {
+        switch self {
+        case .json(var list):
+            list.remove(name)
+            self = .json(list)
+        case .toml(var list):
+            let arguments = Array(words.dropFirst())
+            guard list.has(name, words[0], arguments) else { return false }
+            list.remove(name, words[0], arguments)
+            self = .toml(list)
+        }
+        return true
     }
 }

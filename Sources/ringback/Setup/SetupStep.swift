@@ -10,6 +10,8 @@ enum SetupStep {
     case command([String])
     /// Replaces a file that had the former bytes, or was not there; the text says what of it changes.
     case replace(path: String, former: [UInt8]?, [UInt8], text: String)
+    /// Removes a file that has these bytes, and the directories if nothing is in them, the innermost first.
+    case removeFile(path: String, [UInt8], directories: [String])
     /// Gives the table of an origin these certificate authorities, and lets a running daemon read it.
     case allowAuthorities(OriginEntry, [String])
 
@@ -20,6 +22,7 @@ enum SetupStep {
         case .removeLink(let path): SetupStep.line(["rm", path])
         case .command(let words): SetupStep.line(words)
         case .replace(_, _, _, let text): text
+        case .removeFile(let path, _, _): SetupStep.line(["rm", path])
         case .allowAuthorities(let origin, let digests):
             "\(origin.source.text): \(origin.rule.pattern.text): ca_sha256 = \(SetupStep.array(digests))"
         }
@@ -44,6 +47,10 @@ enum SetupStep {
                     "setup_failed", "\(text) ended with status \(status). What comes before it was done.")
             }
         case .replace(let path, let former, let bytes, _): try SetupStep.write(bytes, to: path, former: former)
+        case .removeFile(let path, let bytes, let directories):
+            guard try HomeFile.contents(of: path) == bytes else { return }
+            guard unsafe unlink(path) == 0 else { throw HomeFile.failure("remove", path) }
+            for directory in directories where unsafe rmdir(directory) != 0 { break }
         case .allowAuthorities(let origin, let digests): try SetupStep.allow(digests, for: origin)
         }
     }

@@ -5,6 +5,7 @@ import StrictJSON
 enum AIToolListLaw {
     private static let name = "law"
     private static let program = "/usr/bin/ringback"
+    private static let other = "/opt/\"r\"/ringback"
     private static let arguments = ["mcp", "law"]
 
     static func check(_ bytes: [UInt8]) throws {
@@ -26,6 +27,11 @@ enum AIToolListLaw {
         try hold("comments stay when one is added", comments(of: list.bytes) == former)
         let again = try? MCPServerList(reading: list.bytes, member: member)
         try hold("the result can be read", again == list)
+        list.setProgram(of: name, to: other)
+        try hold("the entry has the other program", list.entry(name).flatMap(tool.words) == [other] + arguments)
+        try hold("comments stay when the program is replaced", comments(of: list.bytes) == former)
+        list.setProgram(of: name, to: program)
+        try hold("the former program gives the former text", list == again)
         list.remove(name)
         try hold("the entry is removed", list.entry(name) == nil)
         try hold("comments stay when one is removed", comments(of: list.bytes) == former)
@@ -38,6 +44,13 @@ enum AIToolListLaw {
         guard !list.mentions(name) else { return }
         list.add(name, program, arguments)
         try hold("the table is added", list.has(name, program, arguments) && list.bytes.starts(with: text))
+        if String(validating: list.bytes, as: UTF8.self) != nil, list.servers.contains(where: { $0.name == name }) {
+            let added = list
+            list.setProgram(of: name, to: other)
+            try hold("the table has the other program", list.has(name, other, arguments))
+            list.setProgram(of: name, to: program)
+            try hold("the former program gives the former table", list == added)
+        }
         list.remove(name, program, arguments)
         let end = [[], Array("\n".utf8)]
         try hold("only the table is removed", end.contains { list.bytes == text + $0 })

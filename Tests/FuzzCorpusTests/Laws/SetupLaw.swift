@@ -10,5 +10,9 @@ enum SetupLaw {
         entries.add(link: "/a")
         try hold("an entry is there once", entries.remove(link: "/a") && !entries.remove(link: "/a"))
         try hold("the others stay", !isNew || entries == former)
+        entries.add(file: "/a/b/c", in: ["/a", "/a/b"])
+        try hold(
+            "a file is there once, with its directories",
+            entries.remove(file: "/a/b/c") == ["/a/b", "/a"] && entries.remove(file: "/a/b/c") == nil)
     }
 }

@@ -13,8 +13,10 @@ import Testing
         let former: String
         /// What the entry has, in its order.
         let parts: [String]
+        /// It is taken only if it is there.
+        var isOther = false
 
-        var testDescription: String { name }
+        var testDescription: String { file }
 
         private static func list(_ member: String) -> String {
             "{\n  // mine\n  \"theme\": \"One\",\n  \"\(member)\": {\n    \"other\": {\"command\": \"/bin/other\"}\n  }\n}\n"
@@ -30,11 +32,18 @@ import Testing
                 name: "codex", file: ".codex/config.toml",
                 former: "# mine\nmodel = \"m\"\n\n[mcp_servers.other]\ncommand = \"/bin/other\"\n",
                 parts: ["[mcp_servers.linear]", #"command = "{ringback}""#, #"args = ["mcp", "linear"]"#]),
+            Tool(
+                name: "copilot", file: ".copilot/mcp-config.json", former: list("mcpServers"),
+                parts: [#""type": "local""#] + usual.dropFirst() + [#""tools": ["*"]"#]),
             Tool(name: "cursor", file: ".cursor/mcp.json", former: list("mcpServers"), parts: usual),
             Tool(name: "gemini", file: ".gemini/settings.json", former: list("mcpServers"), parts: usual),
             Tool(
                 name: "opencode", file: ".config/opencode/opencode.json", former: list("mcp"),
                 parts: [#""linear": {"#, #"["{ringback}", "mcp", "linear"]"#]),
+            Tool(
+                name: "opencode", file: ".config/opencode/opencode.jsonc", former: list("mcp"),
+                parts: [#""linear": {"#, #"["{ringback}", "mcp", "linear"]"#], isOther: true),
+            Tool(name: "qwen", file: ".qwen/settings.json", former: list("mcpServers"), parts: usual),
             Tool(name: "vscode", file: ".config/Code/User/mcp.json", former: list("servers"), parts: usual),
             Tool(
                 name: "windsurf", file: ".codeium/windsurf/mcp_config.json", former: list("mcpServers"), parts: usual),
@@ -73,6 +82,19 @@ import Testing
             let nothing = try await stage.ringback("mcp", "add-to", tool.name, "linear", "--undo", "--yes")
             #expect(nothing.status == 0 && nothing.err.contains("nothing to remove"), "\(nothing)")
 
+            // A program that was moved: the entry is repaired, also what its user added to it stays.
+            _ = try await stage.ringback("mcp", "add-to", tool.name, "linear", "--yes")
+            let stale = (FileTree.text(of: file) ?? "").replacing(Programs.path("ringback"), with: "/gone/bin/ringback")
+            try stage.write(stale, to: file, mode: 0o640)
+            let doctor = try await stage.ringback("doctor", "linear")
+            #expect((doctor.out + doctor.err).contains("ringback mcp add-to \(tool.name) linear"), "\(doctor)")
+            let repaired = try await stage.ringback("mcp", "add-to", tool.name, "linear", "--yes")
+            #expect(repaired.out.contains("in place of /gone/bin/ringback"), "\(repaired)")
+            #expect(FileTree.text(of: file) == text)
+            try stage.write(stale, to: file, mode: 0o640)
+            _ = try await stage.ringback("mcp", "add-to", tool.name, "linear", "--undo", "--yes")
+            #expect(FileTree.text(of: file) == tool.former)
+
             // Another server of this name is not replaced, and not removed.
             let other = try await stage.ringback("mcp", "add-to", tool.name, "linear", "--name", "other", "--yes")
             #expect(other.status != 0 && other.err.contains("another server called other"), "\(other)")
@@ -95,6 +117,55 @@ import Testing
             try stage.write(configuration: Stage.twoAccounts)
             #expect(try await stage.ringback("reload").status == 0)
             #expect(try await stage.ringback("mcp", "add-to", "cursor", "linear", "--undo", "--yes").status == 0)
+        }
+    }
+
+    @Test(arguments: Tool.all.filter { !$0.isOther })
+    func `a file that it made is removed again, with its directories, if nothing else is in it`(tool: Tool) async throws
+    {
+        try await Stage.play(Self.account, startsDaemon: false) { stage in
+            let path = "\(stage.directory)/home/\(tool.file)"
+            let before = FileTree.names(in: "\(stage.directory)/home").sorted()
+            for isUsed in [true, false] {
+                #expect(try await stage.ringback("mcp", "add-to", tool.name, "linear", "--yes").status == 0)
+                let text = try #require(FileTree.text(of: path))
+                if isUsed {
+                    #expect(try await stage.ringback("mcp", "add-to", tool.name, "work", "--yes").status == 0)
+                    _ = try await stage.ringback("mcp", "add-to", tool.name, "linear", "--undo", "--yes")
+                    #expect(FileTree.text(of: path)?.contains("work") == true)
+                    _ = try await stage.ringback("mcp", "add-to", tool.name, "linear", "--yes")
+                    _ = try await stage.ringback("mcp", "add-to", tool.name, "work", "--undo", "--yes")
+                    #expect(FileTree.text(of: path)?.contains("linear") == true, "\(text)")
+                }
+                let undone = try await stage.ringback("mcp", "add-to", tool.name, "linear", "--undo", "--yes")
+                #expect(undone.status == 0 && undone.out.contains("rm \(path)"), "\(undone)")
+                #expect(FileTree.text(of: path) == nil)
+                #expect(
+                    FileTree.names(in: "\(stage.directory)/home").sorted().filter { $0 != ".local" }
+                        == before.filter { $0 != ".local" })
+            }
+            // An empty file of the user's stays.
+            try await makeFolder(of: path, on: stage)
+            try stage.write(tool.name == "codex" ? "" : "{}\n", to: path, mode: 0o600)
+            _ = try await stage.ringback("mcp", "add-to", tool.name, "linear", "--yes")
+            _ = try await stage.ringback("mcp", "add-to", tool.name, "linear", "--undo", "--yes")
+            #expect(FileTree.text(of: path) != nil)
+        }
+    }
+
+    @Test(arguments: [
+        ("claude", "CLAUDE_CONFIG_DIR", ".claude.json"), ("codex", "CODEX_HOME", "config.toml"),
+        ("copilot", "COPILOT_HOME", "mcp-config.json"),
+    ])
+    func `the directory that a tool's variable names is used`(tool: String, variable: String, file: String) async throws
+    {
+        try await Stage.play(Self.account, startsDaemon: false) { stage in
+            let added = try await stage.run(
+                "/usr/bin/env",
+                ["\(variable)=\(stage.directory)/own", Programs.path("ringback"), "mcp", "add-to", tool]
+                    + ["linear", "--yes"])
+            #expect(added.status == 0, "\(added)")
+            #expect(FileTree.text(of: "\(stage.directory)/own/\(file)")?.contains("linear") == true)
         }
     }
 
