@@ -221,6 +221,11 @@ extension Bridge {
     private mutating func failed(_ outgoing: OutgoingRequest, _ head: RelayHead, _ body: [UInt8]) {
         // A server without a standing stream says 405. Others refuse it in other ways: the session goes on without.
         if outgoing.isStream { return }
+        if head.status == 401, head.token == nil {
+            return fail(
+                outgoing, "The MCP server of \(account) demands a token, and the account has sign_in = false.",
+                code: "sign_in_required")
+        }
         if head.status == 401 {
             // The account holds a session, so a sign-in has to be asked for again.
             return fail(

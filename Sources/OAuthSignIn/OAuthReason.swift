@@ -64,9 +64,18 @@ public enum OAuthReason: KindReason, Equatable {
     case mcpIssuerWithoutPKCE(AccountName, issuer: String)
     /// The server does not name the configured issuer.
     case mcpOtherIssuer(AccountName, configured: String, announced: String)
-    /// A client has to be registered by hand. `isDocumentUnsafe`: the client-id metadata document is not used, because
-    /// the issuer does not announce `iss` in its responses.
-    case mcpNeedsClient(AccountName, issuer: String, isDocumentUnsafe: Bool)
+    /// The issuer registers no clients, and the account has none that it takes.
+    case mcpNeedsClient(AccountName, issuer: String, MCPDocument)
+    /// The issuer refuses the parameter `resource`. `message` is what it said.
+    case mcpResourceRefused(AccountName, host: String, message: String?)
+    /// The server responds without a token, and has no protected-resource metadata.
+    case mcpNeedsNoSignIn(AccountName, host: String)
+    /// The account says that the server needs no sign-in, and it demands a token.
+    case mcpNeedsSignIn(AccountName, host: String)
+    case mcpAcceptsToken(host: String)
+    /// The server refuses the token of the session, which has not expired.
+    case mcpRefusesToken(AccountName, host: String)
+    case mcpTokenLacksScopes(AccountName, host: String, scopes: [String])
     case mcpAnnounces(host: String, issuer: String, client: MCPClientWay, scopes: [String])
     /// The server names another issuer than at the last sign-in.
     case mcpIssuerChanged(AccountName, former: String, issuer: String)
@@ -75,6 +84,16 @@ public enum OAuthReason: KindReason, Equatable {
     /// The rest of a sentence that begins with the host.
     case mcpResponds(status: Int)
     case mcpNotAsked(host: String)
+
+    /// Why an issuer that registers no clients takes no client-id metadata document of the account.
+    public enum MCPDocument: Sendable, Equatable {
+        /// It takes no such documents.
+        case notTaken
+        /// It takes one, and the account has none.
+        case missing
+        /// It does not announce `iss` in its responses, and the account shares its redirect URI with others.
+        case shared
+    }
 
     /// Where the client of an account at an MCP server comes from.
     public enum MCPClientWay: Sendable, Equatable {
@@ -169,5 +188,8 @@ extension OAuthReason {
 }
 
 extension Reason {
+    /// Nil for another kind's.
+    var ofOAuth: OAuthReason? { if case .kind(let fact) = self { fact.reason as? OAuthReason } else { nil } }
+
     static func oauth(_ reason: OAuthReason) -> Reason { .kind(KindFact(reason)) }
 }

@@ -122,8 +122,9 @@ final class DaemonLines {
     private func access(
         _ account: String, _ server: KeptConnection.Response, _ session: KeptConnection.Response
     ) throws(RingbackError) -> TokenDesk.Access {
-        TokenDesk.Access(
-            try self.server(account, server), try Session(reading: try BrokerCalls.json(session)))
+        let server = try self.server(account, server)
+        guard server.needsSignIn else { return TokenDesk.Access(server) }
+        return TokenDesk.Access(server, try Session(reading: try BrokerCalls.json(session)))
     }
 
     private func server(

@@ -200,8 +200,8 @@ final class RestrictedConversation {
                 sent, length: request.method == "POST" ? request.body.count : nil, proxy: server.proxy)
         else { return refuse("server_unreachable", "The MCP server cannot be asked.") }
         if !request.body.isEmpty { transfer.give(request.body) }
-        let token = access.authorization.revealed().split(separator: " ").last.map { String($0) } ?? ""
-        let secrets = [token] + server.headers.map(\.1)
+        let token = (access.authorization?.revealed() ?? "").split(separator: " ").last.map { String($0) } ?? ""
+        let secrets = (token.isEmpty ? [] : [token]) + server.headers.map(\.1)
         let response = RestrictedResponse(
             ResponseRule(orders.rule, secrets: secrets), ids, request: request.id, listsTools: request.listsTools)
         state = .streaming(transfer, TokenDesk.Sent(url: server.url, token: access.digest), response)

@@ -12,7 +12,7 @@ enum RestrictedHead {
             status: status, contentType: fields["content-type"], session: fields["mcp-session-id"],
             retryAfter: fields["retry-after"])
         if status == 401 {
-            refused.add(sent.token)
+            if let token = sent.token { refused.add(token) }
             head.token = sent.token
         }
         if let location = fields["location"] {

@@ -19,14 +19,23 @@ final class TokenDesk: Sendable {
         let headers: [(String, String)]
         /// Its name must not lead to this machine.
         let isOutside: Bool
+        /// False if no token is sent to it, of whichever account.
+        let needsSignIn: Bool
     }
 
     /// What a request needs.
     struct Access: Sendable {
         var server: Server
-        let authorization: Secret
+        /// Nil for a server that needs no sign-in.
+        let authorization: Secret?
         /// The SHA-256 of the token, in hexadecimal digits.
-        let digest: String
+        let digest: String?
+
+        /// Without a token.
+        init(_ server: Server) {
+            self.server = server
+            (authorization, digest) = (nil, nil)
+        }
 
         init(_ server: Server, _ session: Session) {
             self.server = server
@@ -38,8 +47,8 @@ final class TokenDesk: Sendable {
     /// What is kept of it once the request was sent: not the token, since a response may last for days.
     struct Sent {
         let url: WebURL
-        /// The SHA-256 of the token, in hexadecimal digits.
-        let token: String
+        /// The SHA-256 of the token, in hexadecimal digits; nil if there was none.
+        let token: String?
     }
 
     /// The answer for a conversation, by its number: a descriptor may be another connection's by then.
@@ -85,6 +94,7 @@ final class TokenDesk: Sendable {
     private func access(_ request: RelayRequest) -> Result<Access, RelayRefusal> {
         do throws(RingbackError) {
             let server = try Server(reading: try calls.call(.getMCPServer, [request.account]))
+            guard server.needsSignIn else { return .success(Access(server)) }
             if let rejected = request.rejected {
                 _ = try calls.call(.refresh, [request.account], body: ["rejected_sha256": .string(rejected)])
             }
@@ -120,6 +130,7 @@ extension TokenDesk.Server {
             return (name, value)
         }
         isOutside = server["outside"]?.bool ?? false
+        needsSignIn = server["sign_in"]?.bool ?? true
         guard let proxy = server["proxy"]?["url"]?.string.flatMap({ try? WebURL(parsing: $0) }) else {
             self.proxy = nil
             return

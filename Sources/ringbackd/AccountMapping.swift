@@ -59,6 +59,7 @@ extension MCPAccount {
         issuer = configuration.issuer
         clientMetadataURL = configuration.clientMetadataURL
         sendsResource = configuration.sendsResource
+        needsSignIn = configuration.needsSignIn
     }
 }
 

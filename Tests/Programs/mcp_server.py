@@ -8,6 +8,10 @@ All members but `issuers` may be left out. It says 401 to a request without a be
 every other one. Prints its port, then a line for each request: method, path, "token" or "none", and the method of the
 message or the event that a stream is resumed after.
 
+"open": true is for a server that takes requests without a token and announces nothing. "documents" has further documents
+by path, with {origin} for the server's own. "initialize": the status with which it refuses an initialize, with "wants",
+the scopes of that challenge.
+
 For bridges, mcp.json may have: "session", the id of the only session that it knows; "refuse": true, the next token is
 refused from then on; "tools": names of tools that it lists; "slash": true, /mcp redirects to /mcp/. The tools: `echo` gives its arguments back, `size` their size,
 `text` a text of as many characters; `headers` gives the request's Authorization back;
@@ -48,7 +52,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         digest = hashlib.sha256(token.encode()).digest()
         if announced.get("refuse") and token and not refused:
             refused.add(digest)
-        return announced, bool(token) and digest not in refused
+        return announced, bool(token) and digest not in refused or announced.get("open", False)
 
     def do_DELETE(self):
         self.say()
@@ -105,9 +109,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.stream()
             number = json.loads(self.headers["Last-Event-ID"])
             return self.event({"jsonrpc": "2.0", "id": number, "result": {"resumed": True}}, "last")
-        if self.path != "/.well-known/oauth-protected-resource/mcp":
+        if self.path in announced.get("documents", {}):
+            text = json.dumps(announced["documents"][self.path]).replace("{origin}", origin())
+            return self.answer(200, json.loads(text))
+        if self.path != "/.well-known/oauth-protected-resource/mcp" or announced.get("open"):
             return self.answer(404, {"error": "not found"})
-        body = {"resource": announced.get("resource", origin() + "/mcp"), "authorization_servers": announced["issuers"]}
+        body = {"resource": announced.get("resource", origin() + "/mcp"), "authorization_servers": [
+            issuer.replace("{origin}", origin()) for issuer in announced["issuers"]]}
         if "scopes" in announced:
             body["scopes_supported"] = announced["scopes"]
         self.answer(200, body)
@@ -120,6 +128,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(404, {"error": "not found"})
         if has_token and announced.get("slash") and self.path == "/mcp":
             return self.answer(307, {}, [("Location", "/mcp/")])
+        if has_token and request.get("method") == "initialize" and "initialize" in announced:
+            field = f'Bearer error="insufficient_scope", scope="{announced.get("wants", "")}"'
+            return self.answer(announced["initialize"], {}, [("WWW-Authenticate", field)])
         if has_token:
             return self.respond(request, announced.get("session"), announced.get("tools", []))
         challenge = f'Bearer resource_metadata="{origin()}/.well-known/oauth-protected-resource/mcp"'

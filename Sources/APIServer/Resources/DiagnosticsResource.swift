@@ -213,6 +213,7 @@ struct DiagnosticsResource: Resource {
         object["proxy"] = api.proxy(of: finding).map { .string($0) }
         object["ca_file"] = finding.way?.certificateFile.map { .string($0) }
         object["stated"] = finding.stated.map { .string($0) }
+        object["scope"] = finding.scope.map { .string($0) }
         return .object(object)
     }
 
@@ -283,6 +284,7 @@ extension Component {
             .optional("cause", .oneOf(Finding.Cause.self)), .optional("setting", .string), .optional("url", .string),
             .optional("host", .string), .optional("port", .integer), .optional("path", .string),
             .optional("proxy", .string), .optional("ca_file", .string), .optional("stated", .string),
+            .optional("scope", .string),
             .required("level", .oneOf(Finding.Level.self)),
         ])
 }

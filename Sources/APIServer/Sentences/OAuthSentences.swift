@@ -59,11 +59,32 @@ extension OAuthReason: Sentence {
         case .mcpOtherIssuer(let name, let configured, let announced):
             "The MCP server of \(name) does not name \(configured) as its authorization server, but \(announced). "
                 + "If you trust it, set issuer to it, and client_id to a client that is registered there."
-        case .mcpNeedsClient(let name, let issuer, let isDocumentUnsafe):
-            "\(issuer) registers no clients by itself"
-                + (isDocumentUnsafe
-                    ? ", and client_id_metadata_url is not used where responses do not name their issuer (iss)" : "")
-                + ". Register a native app there by hand, and set issuer and client_id of \(name)."
+        case .mcpNeedsClient(let name, let issuer, .notTaken):
+            "\(issuer) registers no clients by itself. Register a native app there by hand, and set issuer and client_id of "
+                + "\(name)."
+        case .mcpNeedsClient(let name, let issuer, .missing):
+            "\(issuer) registers no clients by itself. It takes the URL of a client-id metadata document: host one, and set "
+                + "client_id_metadata_url of \(name) to its URL. Or register a native app there by hand, and set issuer and "
+                + "client_id."
+        case .mcpNeedsClient(let name, let issuer, .shared):
+            "\(issuer) registers no clients by itself, and does not announce that its responses name it (iss, RFC 9207). So "
+                + "\(name) needs a redirect URI that it shares with no other account: add http://127.0.0.1/callback/\(name) to "
+                + "redirect_uris of the client-id metadata document, and set redirect_uri of \(name) to "
+                + "http://127.0.0.1:{port}/callback/\(name)."
+        case .mcpResourceRefused(let name, let host, let message):
+            "\(host) refuses the parameter resource" + (message.map { " (\($0))" } ?? "")
+                + ". If it takes no such parameter, set resource_parameter = false for \(name) and sign in again."
+        case .mcpNeedsNoSignIn(let name, let host):
+            "\(host) needs no sign-in: it responds without a token, and names no authorization server. Set sign_in = false for "
+                + "\(name)."
+        case .mcpNeedsSignIn(let name, let host):
+            "\(host) demands a token, and \(name) has sign_in = false. Remove that, and sign in."
+        case .mcpAcceptsToken(let host): "\(host) accepts the account's token."
+        case .mcpRefusesToken(let name, let host):
+            "\(host) refuses the token of \(name), although it has not expired. Sign in again."
+        case .mcpTokenLacksScopes(let name, let host, let scopes):
+            "\(host) wants more scopes than the token of \(name) has"
+                + (scopes.isEmpty ? "." : ": \(scopes.joined(separator: " ")).")
         case .mcpAnnounces(let host, let issuer, let client, let scopes):
             "\(host) names \(issuer) as its authorization server; \(client.sentence). "
                 + (scopes.isEmpty ? "It names no scopes." : "Scopes: \(scopes.joined(separator: " ")).")

@@ -86,6 +86,8 @@ public struct Finding: Sendable, Equatable {
     public var way: Way?
     /// The issuer in the provider's metadata, where it differs from the configured one and is at the same host.
     public var stated: String?
+    /// Scopes that a sign-in has to request, separated by spaces.
+    public var scope: String?
 
     /// How an account reaches its provider.
     public struct Way: Sendable, Equatable {

@@ -9,12 +9,14 @@ public struct MCPConfiguration: Sendable, Equatable {
     public let clientMetadataURL: String?
     /// False if the parameter `resource` is not sent.
     public let sendsResource: Bool
+    /// False if the server takes requests without a token.
+    public let needsSignIn: Bool
 }
 
 /// Reads the settings of an account at an MCP server.
 struct MCPReader {
     /// The keys that only such an account has.
-    static let keys = ["client_id_metadata_url", "resource_parameter"]
+    static let keys = ["client_id_metadata_url", "resource_parameter", "sign_in"]
 
     /// Keys that name a provider or a client in another way.
     private static let foreignKeys = [
@@ -59,7 +61,8 @@ struct MCPReader {
             return .mcp(
                 MCPConfiguration(
                     server: server, issuer: issuer, clientMetadataURL: document,
-                    sendsResource: table.boolean("resource_parameter") ?? true))
+                    sendsResource: table.boolean("resource_parameter") ?? true,
+                    needsSignIn: table.boolean("sign_in") ?? true))
         } catch {
             account.refuse("mcp", AccountReader.reason(error))
             return nil

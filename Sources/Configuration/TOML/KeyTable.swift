@@ -106,6 +106,7 @@ struct Key {
             .account, "client_id_metadata_url", .string,
             "mcp: the URL of the client-id metadata document that you host"),
         Key(.account, "resource_parameter", .boolean, "mcp: false for servers that refuse the parameter resource"),
+        Key(.account, "sign_in", .boolean, "mcp: false for a server that takes requests without a token"),
         Key(.account, "tenant", .string, "microsoft: the directory's id, or common, organizations or consumers"),
         Key(.account, "host", .string, "gitlab: the host of your own GitLab, without scheme"),
         Key(.account, "url", .string, "supabase: the project's URL"),

@@ -1,5 +1,5 @@
 public import HTTPMessages
-internal import Secrets
+public import Secrets
 
 /// An MCP server that takes access tokens (Model Context Protocol, Authorization), by its URL. Everything else about a
 /// sign-in is found by asking it.
@@ -40,6 +40,39 @@ public struct MCPServer: Sendable, Equatable {
             // A server without authorization may respond with a stream that does not end.
             keepsPartialBody: true)
     }
+
+    /// The request by which a bridge begins, in the newest revision that has it: it shows whether the server accepts a
+    /// token. Servers without `initialize` accept or refuse the token all the same.
+    public func initialization(accessToken: Secret) -> HTTPRequest {
+        let body = """
+            {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"\(MCPServer.sessionVersion)",\
+            "capabilities":{},"clientInfo":{"name":"ringback","version":"1"}}}
+            """
+        var request = probe()
+        request.fields = HTTPFields([
+            ("Accept", "application/json, text/event-stream"), ("Content-Type", "application/json"),
+        ])
+        request.body = Secret(body)
+        request.authorization = MCPServer.authorization(accessToken)
+        return request
+    }
+
+    /// Ends the session that a response to ``initialization(accessToken:)`` began; nil if it began none.
+    public func ending(_ response: HTTPResponse, accessToken: Secret) -> HTTPRequest? {
+        guard let session = response.fields["Mcp-Session-Id"] else { return nil }
+        return HTTPRequest(
+            method: "DELETE", url: url.text,
+            fields: HTTPFields([("Mcp-Session-Id", session), ("MCP-Protocol-Version", MCPServer.sessionVersion)]),
+            authorization: MCPServer.authorization(accessToken),
+            limits: HTTPLimits(timeout: .seconds(5), maxBody: 65_536), keepsPartialBody: true)
+    }
+
+    private static func authorization(_ token: Secret) -> Secret {
+        Secret(bytes: Array("Bearer ".utf8) + token.revealedBytes())
+    }
+
+    /// The newest revision with `initialize`.
+    private static let sessionVersion = "2025-11-25"
 
     /// The newest revision of the protocol that is known here.
     static let protocolVersion = "2026-07-28"

@@ -26,6 +26,17 @@ struct ClientDiagnosis: Sendable {
     /// and of the redirect URI itself (RFC 6749 section 4.1.2.1), so that a sign-in waits for a callback that never
     /// comes.
     func authorizationRejection() async -> Finding? {
+        let resource = provider.rules.mcp?.resource
+        guard let rejection = await authorizationRejection(resource) else { return nil }
+        // Some servers, such as Entra, refuse the parameter itself, and show that on their page only.
+        guard resource != nil, await authorizationRejection(nil) == nil else { return rejection }
+        guard case .pageRejectsClient(let host, _, let message)? = rejection.message.ofOAuth else { return rejection }
+        return Finding(
+            .page, .wrong, .oauth(.mcpResourceRefused(provider.account.name, host: host, message: message)),
+            .configuration, setting: "resource_parameter")
+    }
+
+    private func authorizationRejection(_ resource: String?) async -> Finding? {
         let account = provider.account
         // A server that requires pushed requests refuses all others.
         guard !provider.requiresPushes(metadata),
@@ -36,7 +47,7 @@ struct ClientDiagnosis: Sendable {
                 scopes: account.scopes, state: RandomToken.base64URL(bits: 256),
                 nonce: account.scopes.contains("openid") ? RandomToken.base64URL(bits: 256) : nil,
                 codeChallenge: PKCE().challenge, responseMode: provider.rules.responseMode,
-                resource: provider.rules.mcp?.resource, additionalParameters: account.authorizationParameters)
+                resource: resource, additionalParameters: account.authorizationParameters)
         else { return nil }
         var page = HTTPRequest(url: request.url(), fields: HTTPFields([("Accept", "text/html, application/json")]))
         page.limits.timeout = ClientDiagnosis.timeout

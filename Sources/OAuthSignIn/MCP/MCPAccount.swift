@@ -11,6 +11,8 @@ public struct MCPAccount: Sendable {
     public var clientMetadataURL: String?
     /// False for a server that refuses the parameter `resource`.
     public var sendsResource = true
+    /// False for a server that takes requests without a token.
+    public var needsSignIn = true
     /// The settings for the client and its requests. Their endpoints are replaced by those of the issuer.
     public var rules: OAuthAccount
 
@@ -59,6 +61,9 @@ extension Account {
     func at(_ connection: MCPConnection, of kind: MCPAccount, with tools: ProviderTools) -> Account {
         var account = self
         var rules = kind.rules
+        var connection = connection
+        // A session from before the setting goes on without the parameter, too.
+        if !kind.sendsResource { connection.resource = nil }
         rules.endpoints = .issuer(connection.issuer)
         rules.mcp = connection
         rules.clientAuthentication = connection.authentication ?? rules.clientAuthentication

@@ -31,6 +31,12 @@ struct MCPClients: Sendable {
         return metadata.registrationEndpoint == nil ? .none : .registration
     }
 
+    /// Why an issuer that registers no clients takes no document of the account.
+    func document(at announcement: MCPAnnouncement) -> OAuthReason.MCPDocument {
+        guard announcement.metadata.supportsClientMetadataDocuments else { return .notTaken }
+        return kind.clientMetadataURL == nil ? .missing : .shared
+    }
+
     /// - Parameter isRenewed: true for a new registration in place of the one in the vault.
     func choose(
         _ announcement: MCPAnnouncement, for scopes: [String], in context: SignInContext, isRenewed: Bool = false
@@ -41,7 +47,8 @@ struct MCPClients: Sendable {
         case .configured: choice.connection.clientID = account.clientID
         case .document:
             // All accounts with such a document share one path. Only `iss` tells their responses apart, so only issuers
-            // that announce it may use the path.
+            // that announce it may use the path (RFC 9207 section 1: an issuer could pass a code of another one off as its
+            // own). An account with a redirect URI of its own needs no `iss`: the path tells its responses apart.
             choice.connection.clientID = kind.clientMetadataURL ?? ""
             choice.connection.authentication = ClientAuthentication.none
             choice.redirectURI = account.redirectURI ?? ClientMetadataDocument.redirectURI
@@ -60,12 +67,9 @@ struct MCPClients: Sendable {
             choice.redirectURI = client.redirectURI
             choice.isRegistered = true
         case .none:
-            let isDocumentUnsafe =
-                kind.clientMetadataURL != nil && announcement.metadata.supportsClientMetadataDocuments
             throw .misconfigured(
                 .oauth(
-                    .mcpNeedsClient(
-                        account.name, issuer: announcement.connection.issuer, isDocumentUnsafe: isDocumentUnsafe)))
+                    .mcpNeedsClient(account.name, issuer: announcement.connection.issuer, document(at: announcement))))
         }
         return choice
     }
@@ -151,8 +155,11 @@ struct MCPClients: Sendable {
     func explaining(
         _ error: BrokerError, of connection: MCPConnection, isRefresh: Bool = false
     ) async -> BrokerError {
-        guard isRegistered(connection) else { return error }
         let host = (try? WebURL(parsing: connection.issuer))?.place ?? connection.issuer
+        if connection.resource != nil, let refusal = error.refusalOfResource {
+            return .misconfigured(.oauth(.mcpResourceRefused(account.name, host: host, message: refusal)))
+        }
+        guard isRegistered(connection) else { return error }
         if case .unusableSetting(let setting) = error, setting.isOfRegistration, isRefresh {
             await replaceClient(of: connection)
             return .refreshRefused(account.name, host: host, .clientSecretExpired)
@@ -234,5 +241,33 @@ extension ProviderMetadata {
         }
         let ways: [ClientAuthentication] = [.clientSecretBasic, .clientSecretPost]
         return listed.first { ways.map(\.rawValue).contains($0) }
+    }
+}
+
+extension BrokerError {
+    /// What a provider says that refuses the parameter `resource` (RFC 8707); nil for another error. Some send
+    /// `invalid_target`, others another code and a text that names the parameter, such as Entra.
+    var refusalOfResource: String? {
+        let (code, message): (String?, String?)
+        switch self {
+        case .provider(.refused(let stated, let text)): (code, message) = (stated, text)
+        case .provider(.unexplained(_, _, let text)): (code, message) = (nil, text)
+        default: return nil
+        }
+        let isNamed = message.map(OAuthError.namesResourceParameter) ?? false
+        guard code == "invalid_target" || isNamed else { return nil }
+        return [code, message].compactMap(\.self).joined(separator: ": ")
+    }
+}
+
+extension OAuthError {
+    /// True for a text about the parameter `resource`.
+    static func namesResourceParameter(_ text: String) -> Bool {
+        let text = text.lowercased()
+        let words = [
+            "aadsts9010010", "'resource'", "\"resource\"", "“resource”", "`resource`", "resource parameter",
+            "parameter resource", "parameter: resource",
+        ]
+        return words.contains { text.contains($0) }
     }
 }

@@ -21,7 +21,7 @@ struct MCPConnection: Sendable, Equatable {
     /// The scopes that were requested.
     var scopes: [String] = []
     /// Sent as `resource` (RFC 8707); nil for a server that refuses the parameter.
-    let resource: String?
+    var resource: String?
     /// The network that the MCP server is in.
     let peer: PeerPlace
     /// The server has no protected-resource metadata, so it is its own authorization server (MCP revision 2025-03-26),

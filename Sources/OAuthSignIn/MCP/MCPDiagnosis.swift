@@ -19,10 +19,24 @@ struct MCPDiagnosis: Sendable {
             return .success(.oauth(.mcpResponds(status: seen.status)))
         }
         guard let response else { return Diagnosis(findings) }
+        guard kind.needsSignIn else {
+            if response.status == 401 {
+                findings.append(
+                    Finding(
+                        .provider, .wrong, .oauth(.mcpNeedsSignIn(account.name, host: server.url.place)),
+                        .configuration,
+                        setting: "sign_in"))
+            }
+            return Diagnosis(findings, awaitsCallbacks: false)
+        }
         do throws(BrokerError) {
             let walk = MCPWalk(account: account, kind: kind, tools: tools)
             findings += await self.findings(about: try await walk.announcement(after: response))
         } catch {
+            if case .misconfigured(let reason) = error, case .mcpNeedsNoSignIn? = reason.ofOAuth {
+                findings.append(Finding(.discovery, .warning, reason, .configuration, setting: "sign_in"))
+                return Diagnosis(findings)
+            }
             findings.append(
                 Finding(
                     .discovery, .wrong, error.finding(at: server.url.place), .badResponse, setting: "mcp",
@@ -44,14 +58,54 @@ struct MCPDiagnosis: Sendable {
                         scopes: announcement.usualScopes)))
         ]
         if way == .none {
+            let document = clients.document(at: announcement)
+            let setting =
+                switch document {
+                case .notTaken: "client_id"
+                case .missing: "client_id_metadata_url"
+                case .shared: "redirect_uri"
+                }
             findings.append(
                 Finding(
-                    .client, .wrong,
-                    .oauth(.mcpNeedsClient(account.name, issuer: issuer, isDocumentUnsafe: false)), .configuration,
-                    setting: "client_id"))
+                    .client, .wrong, .oauth(.mcpNeedsClient(account.name, issuer: issuer, document)), .configuration,
+                    setting: setting))
         }
         if let client = await client(at: announcement, clients) { findings.append(client) }
-        return findings + (await changes(announcement, clients))
+        findings += await changes(announcement, clients)
+        if let token = await tokenFinding() { findings.append(token) }
+        return findings
+    }
+
+    /// Whether the server accepts the token of the session, by the request with which a bridge begins. Nil for a token that
+    /// has expired: it is refreshed before it is sent.
+    private func tokenFinding() async -> Finding? {
+        let server = kind.server
+        guard let session, let connection = MCPConnection(of: session, at: server), let token = session.tokens[.own],
+            token.type.lowercased() == "bearer",
+            (token.remaining(at: tools.clock.bootInstant) ?? .seconds(60)) > .seconds(10)
+        else { return nil }
+        let host = server.url.place
+        guard
+            let response = try? await account.send(
+                server.initialization(accessToken: token.value), at: connection, over: tools.http)
+        else { return nil }
+        if let end = server.ending(response, accessToken: token.value) {
+            _ = try? await account.send(end, at: connection, over: tools.http)
+        }
+        if response.status == 401 {
+            return Finding(
+                .provider, .wrong, .oauth(.mcpRefusesToken(account.name, host: host)), .signInNeeded)
+        }
+        if response.status == 403, let challenge = BearerChallenge(in: response.fields), challenge.demandsScopes {
+            let scopes = ScopeList.union(connection.scopes, challenge.scopes)
+            var finding = Finding(
+                .provider, .wrong,
+                .oauth(.mcpTokenLacksScopes(account.name, host: host, scopes: challenge.scopes)), .signInNeeded)
+            if !challenge.scopes.isEmpty { finding.scope = scopes.joined(separator: " ") }
+            return finding
+        }
+        return (200..<300).contains(response.status)
+            ? Finding(.provider, .ok, .oauth(.mcpAcceptsToken(host: host))) : nil
     }
 
     /// What the issuer says about the client of the session, or of the next sign-in. A registered client that the issuer

@@ -39,6 +39,9 @@ struct MCPProvider: SignInProvider {
     // MARK: Sign-ins
 
     func check(_ request: SignInRequest) throws(BrokerError) -> SignInRequest {
+        guard kind.needsSignIn else {
+            throw .methodUnsupported(.oauth(.mcpNeedsNoSignIn(account.name, host: kind.server.url.place)))
+        }
         var account = account
         account.kind = kind.rules
         return try provider(account).check(request)
@@ -75,7 +78,9 @@ struct MCPProvider: SignInProvider {
         } catch {
             // The port was taken since, the secret has expired, or the issuer does not know the client: another client
             // is registered, once.
-            guard choice.isRegistered, error.isMendedByRegistering else { throw error }
+            guard choice.isRegistered, error.isMendedByRegistering else {
+                throw await clients.explaining(error, of: choice.connection)
+            }
             let fresh = try await clients.choose(announcement, for: scopes, in: context, isRenewed: true)
             beginning = try await provider(fresh).begin(request, in: context)
         }

@@ -1,6 +1,8 @@
 internal import BrokerCore
 internal import HTTPMessages
 internal import OAuth
+internal import Secrets
+internal import StrictJSON
 
 /// What an MCP server announces now.
 struct MCPAnnouncement: Sendable {
@@ -42,6 +44,9 @@ struct MCPWalk: Sendable {
         let challenge = BearerChallenge(in: response.fields)
         let peer = server.url.isLoopback ? PeerPlace.inside : response.peer
         let published = try await protectedResource(challenge, peer)
+        if published == nil, challenge == nil, response.isOfOpenServer {
+            throw .misconfigured(.oauth(.mcpNeedsNoSignIn(account.name, host: server.url.place)))
+        }
         let resource = published ?? ProtectedResource(ofServerWithout: server)
         let issuer = try chooseIssuer(of: resource)
         var connection = MCPConnection(
@@ -94,6 +99,14 @@ struct MCPWalk: Sendable {
 }
 
 extension HTTPResponse {
+    /// True for the response of an MCP server to ``MCPServer/probe()`` if it takes requests without a token. A server of an
+    /// older revision refuses this one with 400 and a JSON-RPC error: it has no session yet.
+    var isOfOpenServer: Bool {
+        let type = fields["content-type"]?.lowercased() ?? ""
+        if status == 200 { return type.hasPrefix("application/json") || type.hasPrefix("text/event-stream") }
+        return status == 400 && (try? JSON(parsing: body.revealedBytes()))?["jsonrpc"]?.string == "2.0"
+    }
+
     /// True if there is no document. Some servers respond with 401 or 405 to every location that they do not know.
     var isAbsent: Bool { (400..<500).contains(status) && ![408, 425, 429].contains(status) }
 }

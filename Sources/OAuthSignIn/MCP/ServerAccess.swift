@@ -12,6 +12,8 @@ public struct MCPServerAccess: Sendable {
     public let headers: [(String, String)]
     /// At the sign-in the server was on another machine, so its name must not lead to this one.
     public let isOutside: Bool
+    /// False if requests have no token.
+    public let needsSignIn: Bool
 }
 
 extension Broker {
@@ -24,6 +26,6 @@ extension Broker {
         let held = await signInContext.sessions.held(name).flatMap { MCPConnection(of: $0, at: kind.server) }
         return MCPServerAccess(
             url: kind.server.url, trust: account.trust, route: account.route, headers: account.headers,
-            isOutside: held?.isOutside ?? false)
+            isOutside: held?.isOutside ?? false, needsSignIn: kind.needsSignIn)
     }
 }

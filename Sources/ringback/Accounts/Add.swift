@@ -71,7 +71,7 @@ struct AccountAdd: ParsableCommand {
     mutating func run() throws {
         let hasShownURIs = try readMissing()
         try write(showsURIs: !hasShownURIs, showsNext: !login)
-        guard login else { return }
+        guard login, !description.needsNoSignIn else { return }
         let words = [name] + (daemon.socket.map { ["--socket", $0] } ?? []) + (json.isWanted ? ["--json"] : [])
         let verb = try Login.parse(words + (replace ? ["--again"] : []))
         try verb.run()
@@ -107,7 +107,7 @@ struct AccountAdd: ParsableCommand {
         }
     }
 
-    private func write(showsURIs: Bool, showsNext: Bool) throws {
+    private mutating func write(showsURIs: Bool, showsNext: Bool) throws {
         var added: (checked: JSON, registered: RegisteredAccount?) = ([:], nil)
         var provider: JSON?
         var remains: String?
@@ -139,11 +139,12 @@ struct AccountAdd: ParsableCommand {
     /// Writes the file, has it checked, and keeps it; after a failure nothing is left.
     ///
     /// - Parameter provider: set to what was found at the provider, if it was asked.
-    private func add(
+    private mutating func add(
         _ file: AccountFile, _ registered: RegisteredAccount?, _ provider: inout JSON?
     ) throws(RingbackError) -> JSON {
         let checked = try check(file, registered)
         do throws(RingbackError) {
+            var usual = description
             // A provider that has just registered the client was contacted already.
             if !offline, registered == nil {
                 let found = try ProviderCheck.run(name, description, daemon.calls())
@@ -152,13 +153,14 @@ struct AccountAdd: ParsableCommand {
                     let client = try ProviderCheck.look(name, description, daemon.calls(), isClientOnly: true)
                     if let error = client.error { throw error }
                 }
-                var usual = description
                 usual.leaveOutOfflineAccess(found)
-                if usual.leavesOutOfflineAccess {
+                usual.leaveOutSignIn(found)
+                if usual.leavesOutOfflineAccess || usual.needsNoSignIn {
                     file.discard()
                     try file.writeCandidate(usual.text(for: name))
                 }
             }
+            description = usual
             try file.keep(replacing: replace)
         } catch {
             file.discard()
@@ -180,7 +182,7 @@ struct AccountAdd: ParsableCommand {
 
     /// The file is checked before anything is registered. If it cannot be written afterwards, the registration is
     /// deleted.
-    private func addRegistered(
+    private mutating func addRegistered(
         _ file: AccountFile, _ remains: inout String?
     ) throws(RingbackError) -> (JSON, RegisteredAccount?) {
         let calls = try daemon.calls()
@@ -264,6 +266,10 @@ struct AccountAdd: ParsableCommand {
 
     /// A replaced account may hold a session, which a sign-in replaces only if that is asked for.
     private func showNext() {
+        guard !description.needsNoSignIn else {
+            return Output.note(
+                "Nobody has to sign in. To put it into an AI tool: \(shown: "ringback mcp add-to TOOL \(name)")")
+        }
         Output.note("Then run: \(shown: "ringback login \(name) \(replace ? "--again" : "" as ShownCommand)")")
     }
 }

@@ -14,6 +14,23 @@ struct AccountDescription: ParsableArguments {
     @Option(help: ArgumentHelp("An MCP server; its issuer and the client are found by asking it.", valueName: "url"))
     var mcp: String?
 
+    @Option(
+        name: .customLong("client-id-metadata-url"),
+        help: ArgumentHelp(
+            "With --mcp: where you host the document that “ringback client-metadata” prints, for servers that take it as "
+                + "the client.", valueName: "url"))
+    var clientMetadataURL: String?
+
+    @Flag(
+        name: .customLong("no-resource-parameter"),
+        help: "With --mcp: the authorization server refuses the parameter resource, as Entra does.")
+    var leavesOutResource = false
+
+    @Flag(
+        name: .customLong("no-sign-in"),
+        help: "With --mcp: the server takes requests without a token. It is found out by asking it.")
+    var needsNoSignIn = false
+
     @Option(help: "The directory of a microsoft account.")
     var tenant: String?
 
@@ -91,7 +108,10 @@ struct AccountDescription: ParsableArguments {
             "client_key_file",
             "client_authentication", "redirect_uri", "response_mode", "ca_file":
             "--" + key.replacing("_", with: "-")
+        case "client_id_metadata_url": "--client-id-metadata-url"
         case "gateway": "--no-gateway"
+        case "resource_parameter": "--no-resource-parameter"
+        case "sign_in": "--no-sign-in"
         case "scopes": "--scope"
         case "client_secret": "--client-secret-fd"
         case "endpoints.authorization": "--authorization-endpoint"
@@ -146,6 +166,10 @@ struct AccountDescription: ParsableArguments {
         guard kinds.filter({ $0 }).count <= 1 else {
             throw ValidationError("Name the provider: \(AccountDescription.kinds).")
         }
+        guard mcp != nil || (clientMetadataURL == nil && !leavesOutResource && !needsNoSignIn) else {
+            throw ValidationError(
+                "--client-id-metadata-url, --no-resource-parameter and --no-sign-in belong to --mcp.")
+        }
         guard clientSecretFile == nil || clientSecretDescriptor == nil else {
             throw ValidationError("--client-secret-file and --client-secret-fd exclude each other.")
         }
@@ -166,6 +190,9 @@ struct AccountDescription: ParsableArguments {
     func text(for name: String, registered: RegisteredAccount? = nil) -> String {
         var text = AccountText(name: name)
         text.add("mcp", mcp)
+        text.add("client_id_metadata_url", clientMetadataURL)
+        if leavesOutResource { text.add("resource_parameter", is: false) }
+        if needsNoSignIn { text.add("sign_in", is: false) }
         text.add("issuer", issuer)
         text.add("provider", provider)
         text.add("tenant", tenant)

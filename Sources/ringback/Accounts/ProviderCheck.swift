@@ -28,8 +28,28 @@ struct ProviderCheck {
             [.unreachable, .untrusted, .wrongScheme, .badResponse, .configuration, .clientRefused].contains(cause)
         }
 
+        /// The client-id metadata document to host, and what to type then; nil if none is missing.
+        private func documentAdvice(_ description: AccountDescription, _ name: String) -> String? {
+            guard let mcp = description.mcp, setting == "client_id_metadata_url" || setting == "redirect_uri" else {
+                return nil
+            }
+            let isShared = setting == "redirect_uri"
+            let own = isShared ? "http://127.0.0.1:{port}/callback/\(name)" : nil
+            let url = description.clientMetadataURL ?? "https://www.example.org/ringback.json"
+            let document = ClientMetadata.document(url, own.map { [$0] } ?? []).text
+            let redirect: ShownCommand = own.map { "--redirect-uri=\($0)" } ?? ""
+            let command = ShownCommand(
+                "ringback account add \(name) --mcp=\(mcp) --client-id-metadata-url=\(url) \(redirect)")
+            let place =
+                isShared
+                ? "At \(Sanitizer.line(url, limit: 1_000)) host" : "At an https URL of yours, such as \(url), host"
+            return "\(place) this document, whose client_id is that URL, as application/json: \(document) Then run: "
+                + "\(shown: command). "
+        }
+
         /// What to change, or to look at.
-        func advice(_ description: AccountDescription) -> String {
+        func advice(_ description: AccountDescription, _ name: String) -> String {
+            if let document = documentAdvice(description, name) { return document }
             if cause == .wrongScheme {
                 return ProviderCheck.otherScheme(description).map { "Try \($0) instead. " } ?? ""
             }
@@ -43,6 +63,9 @@ struct ProviderCheck {
             return "Look at \(option). "
         }
     }
+
+    /// The server needs no sign-in.
+    private(set) var needsNoSignIn = false
 
     /// The option for a provider of this machine with the other one of http and https.
     private static func otherScheme(_ description: AccountDescription) -> String? {
@@ -115,10 +138,11 @@ struct ProviderCheck {
         }
         var check = ProviderCheck(checks: answer["checks"] ?? .array([]))
         check.lacksOfflineAccess = found.contains { $0.level == "warning" && $0.setting == "scopes" }
+        check.needsNoSignIn = found.contains { $0.level == "warning" && $0.setting == "sign_in" }
         guard let first = wrong.first else { return check }
         var error = RingbackError(kind(of: first), first.message, recovery: .fixConfiguration)
         error.advice =
-            "\(first.advice(description))Nothing was written; --offline adds the account without asking the provider."
+            "\(first.advice(description, name))Nothing was written; --offline adds the account without asking the provider."
         check.error = error
         check.refusesClient = first.cause == .clientRefused
         check.refusesKey = first.setting == "api_key"
@@ -141,5 +165,12 @@ extension AccountDescription {
         guard found.lacksOfflineAccess, scopes.isEmpty else { return }
         leavesOutOfflineAccess = true
         Output.note("The account does not request offline_access. To request it all the same, name it in --scopes.")
+    }
+
+    /// A server that needs no sign-in gets an account that has none.
+    mutating func leaveOutSignIn(_ found: ProviderCheck) {
+        guard found.needsNoSignIn else { return }
+        needsNoSignIn = true
+        Output.note("The account has sign_in = false.")
     }
 }

@@ -54,13 +54,14 @@ struct DoctorReport {
                     ?? json.object?.cause.flatMap {
                         DoctorReport.command(
                             for: $0, account, check: check, setting: json["setting"]?.string,
-                            DoctorReport.request(json))
+                            scope: json["scope"]?.string, DoctorReport.request(json))
                     }))
     }
 
     /// The command that corrects what the daemon found, or shows more about it.
     private static func command(
-        for cause: ProblemCause, _ account: String?, check: String, setting: String?, _ request: ShownCommand?
+        for cause: ProblemCause, _ account: String?, check: String, setting: String?, scope: String?,
+        _ request: ShownCommand?
     ) -> ShownCommand? {
         let isOfAccount = account != nil
         let account = account.flatMap { RequestTarget.isAccountName($0) ? $0 : nil } ?? "ACCOUNT"
@@ -76,8 +77,10 @@ struct DoctorReport {
         case .callbackIsPasted: "ringback complete"
         case .portTaken: "ss -ltnp"
         case .sessionStale: ShownCommand("ringback refresh \(account)")
+        case .signInNeeded where scope != nil: ShownCommand("ringback login \(account) --scopes=\(scope ?? "")")
         // The session that is held has nothing wrong, but its tokens are of no use to the server.
-        case .signInNeeded where check == "discovery": ShownCommand("ringback login \(account) --again")
+        case .signInNeeded where ["discovery", "client", "provider"].contains(check):
+            ShownCommand("ringback login \(account) --again")
         case .signInNeeded: ShownCommand("ringback login \(account)")
         case .vaultLocked: "ringback unlock"
         case .keySourceDiffers: "ringback status"

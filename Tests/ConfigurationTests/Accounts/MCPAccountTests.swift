@@ -32,11 +32,12 @@ import Testing
             issuer = "https://id.example"
             client_id = "mine"
             resource_parameter = false
+            sign_in = false
             """
         let found = try #require(try account(lines))
         #expect(found.clientID == "mine" && found.redirectURIsToRegister == ["http://127.0.0.1:{port}/callback/linear"])
         let server = try #require(try server(lines))
-        #expect(server.issuer == "https://id.example" && !server.sendsResource)
+        #expect(server.issuer == "https://id.example" && !server.sendsResource && !server.needsSignIn)
     }
 
     @Test func `may have a client-id metadata document`() throws {

@@ -87,6 +87,102 @@ import Testing
         }
     }
 
+    /// The metadata of an authorization server that registers no clients, and takes documents.
+    private func documents(_ members: String) -> String {
+        #"""
+        {"issuers":["{origin}"],"documents":{"/.well-known/oauth-authorization-server":{"issuer":"{origin}",
+        "authorization_endpoint":"{origin}/authorize","token_endpoint":"{origin}/token",
+        "response_types_supported":["code"],"code_challenge_methods_supported":["S256"],
+        "client_id_metadata_document_supported":true\#(members)}}}
+        """#
+    }
+
+    @Test func `says which document to host, and what to type then`() async throws {
+        try await Stage.play("") { stage in
+            let announced = documents(#","authorization_response_iss_parameter_supported":true"#)
+            let server = try await startServer(stage, announced)
+            let refused = try await stage.ringback("account", "add", "linear", "--mcp", server.url)
+            #expect(refused.status == 78, "\(refused)")
+            let start = try #require(refused.err.firstIndex(of: "{"))
+            let end = try #require(refused.err.lastIndex(of: "}"))
+            let url = "https://www.example.org/ringback.json"
+            let printed = try await stage.ringback("client-metadata", url)
+            #expect(try JSON(parsing: refused.err[start...end].utf8) == JSON(parsing: printed.out.utf8))
+            let command = "ringback account add linear --mcp=\(server.url) --client-id-metadata-url=\(url)"
+            #expect(refused.err.contains("Then run: \(command)"), "\(refused)")
+            #expect(FileTree.text(of: "\(stage.dropIns)/linear.toml") == nil)
+            let added = try await stage.run("ringback", command.split(separator: " ").dropFirst().map(String.init))
+            #expect(added.status == 0, "\(added)")
+            let text = FileTree.text(of: "\(stage.dropIns)/linear.toml") ?? ""
+            #expect(text.contains("client_id_metadata_url = \"\(url)\""))
+            let flow = try await stage.begin("linear")
+            #expect(flow.authorizationURL.contains("client_id=https%3A%2F%2Fwww.example.org%2Fringback.json"))
+        }
+    }
+
+    @Test func `wants a redirect URI of its own where responses do not name the issuer`() async throws {
+        try await Stage.play("") { stage in
+            let server = try await startServer(stage, documents(""))
+            let url = "https://apps.example.org/ringback.json"
+            let refused = try await stage.ringback(
+                "account", "add", "linear", "--mcp", server.url, "--client-id-metadata-url", url)
+            #expect(refused.status == 78 && refused.err.contains("RFC 9207"), "\(refused)")
+            #expect(refused.err.contains(#""http://127.0.0.1/callback/linear""#), "\(refused)")
+            let added = try await stage.ringback(
+                "account", "add", "linear", "--mcp", server.url, "--client-id-metadata-url", url, "--redirect-uri",
+                "http://127.0.0.1:{port}/callback/linear")
+            #expect(added.status == 0, "\(added)")
+            let flow = try await stage.begin("linear")
+            #expect(flow.authorizationURL.contains("%2Fcallback%2Flinear"), "\(flow.authorizationURL)")
+        }
+    }
+
+    @Test func `needs no sign-in where the server needs none, and sends no token`() async throws {
+        try await Stage.play("") { stage in
+            let server = try await startServer(stage, #"{"issuers":["{sandbox}"],"open":true}"#)
+            let added = try await stage.ringback("account", "add", "linear", "--mcp", server.url)
+            #expect(added.status == 0 && added.err.contains("needs no sign-in"), "\(added)")
+            #expect(!added.err.contains("ringback login"))
+            #expect(FileTree.text(of: "\(stage.dropIns)/linear.toml")?.contains("sign_in = false") == true)
+            let login = try await stage.ringback("login", "linear")
+            #expect(login.status != 0 && login.err.contains("needs no sign-in"), "\(login)")
+            for target in ["linear", server.url] {
+                let bridge = try Program(
+                    "ringback", ["mcp", target], environment: stage.environment,
+                    stdin: #"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"headers"}}"# + "\n")
+                let output = try await bridge.end()
+                let answer = try JSON(parsing: Array((output.lines.first ?? "").utf8))
+                #expect(output.status == 0 && answer["result"]?["text"] == .null, "\(output)")
+            }
+            #expect(!server.program.output.value.text.contains(" token"))
+            let doctor = try await stage.ringback("doctor", "linear")
+            #expect(!(doctor.out + doctor.err).contains("ringback login"), "\(doctor)")
+            try announce(stage, #"{"issuers":["{sandbox}"]}"#)
+            let closed = try await stage.ringback("doctor", "linear")
+            #expect((closed.out + closed.err).contains("sign_in = false"), "\(closed)")
+        }
+    }
+
+    @Test(arguments: [
+        (401, "refuses the token", "ringback login linear --again"),
+        (403, "wants more scopes", "ringback login linear --scopes='mcp:read offline_access mcp:admin'"),
+    ]) func `has its token tried by the doctor, as a bridge would`(status: Int, text: String, command: String)
+        async throws
+    {
+        try await Stage.play("") { stage in
+            let announced = #"{"issuers":["{sandbox}"],"scopes":["mcp:read"]"#
+            let server = try await startServer(stage, announced + "}")
+            #expect(try await stage.ringback("account", "add", "linear", "--mcp", server.url).status == 0)
+            try await stage.signIn("linear")
+            let fine = try await stage.ringback("doctor", "linear")
+            #expect(fine.out.contains("accepts the account's token"), "\(fine)")
+            try announce(stage, announced + #","initialize":\#(status),"wants":"mcp:admin"}"#)
+            let doctor = try await stage.ringback("doctor", "linear")
+            #expect(doctor.status == 1 && doctor.out.contains(text), "\(doctor)")
+            #expect(doctor.out.contains("→ \(command)\n"), "\(doctor)")
+        }
+    }
+
     @Test func `is removed with the client that was registered for it`() async throws {
         try await Stage.play("") { stage in
             let server = try await startServer(stage, #"{"issuers":["{sandbox}"]}"#)

@@ -45,7 +45,7 @@ import Testing
         let house = try await MCPHouse()
         try await house.signIn()
         let more = OAuthReason.mcpNamesMoreScopes(House.name, scopes: ["mcp:admin"])
-        #expect(try await findings(house).count == 3)
+        #expect(try await findings(house).count == 4)
         house.network.announce { $0.challenge = #"Bearer scope="mcp:read mcp:admin""# }
         #expect(try await findings(house).contains(more))
         let chosen = try await MCPHouse { account, _ in account.scopes = ["mcp:read"] }
@@ -65,6 +65,30 @@ import Testing
         #expect(
             try await findings(house).contains(
                 .mcpIssuerChanged(House.name, former: "https://id.example", issuer: "https://other.example")))
+    }
+
+    @Test func `says whether the server accepts the token, and sends it nowhere else`() async throws {
+        let house = try await MCPHouse()
+        try await house.signIn()
+        #expect(try await findings(house).contains(.mcpAcceptsToken(host: "mcp.example")))
+        house.network.announce { $0.tokenStatus = 401 }
+        #expect(try await findings(house).contains(.mcpRefusesToken(House.name, host: "mcp.example")))
+        house.network.announce { announced in
+            announced.tokenStatus = 403
+            announced.tokenChallenge = #"Bearer error="insufficient_scope", scope="a b""#
+        }
+        let found = try await Diagnostics(of: house.broker).findings(of: House.name)
+        #expect(
+            found.contains {
+                $0.message.oauth == .mcpTokenLacksScopes(House.name, host: "mcp.example", scopes: ["a", "b"])
+                    && $0.scope == "mcp:read offline_access a b"
+            })
+        let carrying = house.network.requests.filter { $0.authorization != nil }
+        #expect(!carrying.isEmpty && carrying.allSatisfy { $0.url == MCPNetwork.server })
+        // One that has expired is not sent.
+        house.clock.advance(by: 3_600)
+        _ = try await findings(house)
+        #expect(house.network.requests.count { $0.authorization != nil } == carrying.count)
     }
 
     @Test func `says what is wrong with its documents`() async throws {

@@ -23,6 +23,11 @@ final class MCPNetwork: HTTPClient {
             ]
         ]
         var peer = PeerPlace.elsewhere
+        /// The response to a request without a token: status, type and body; nil for 401.
+        var response: (status: Int, type: String, body: String)?
+        /// The response to a request with a token.
+        var tokenStatus = 200
+        var tokenChallenge: String?
     }
 
     private struct State {
@@ -99,6 +104,15 @@ final class MCPNetwork: HTTPClient {
         guard let url = try? WebURL(parsing: request.url) else { throw .refusedURL }
         if url.origin == "https://mcp.example" {
             if url.path == "/mcp" {
+                if request.authorization != nil {
+                    let fields = announced.tokenChallenge.map { [("WWW-Authenticate", $0)] } ?? []
+                    return HTTPResponse(status: announced.tokenStatus, fields: HTTPFields(fields), peer: announced.peer)
+                }
+                if let response = announced.response {
+                    return HTTPResponse(
+                        status: response.status, fields: HTTPFields([("Content-Type", response.type)]),
+                        body: Secret(response.body), peer: announced.peer)
+                }
                 let fields = announced.challenge.map { [("WWW-Authenticate", $0)] } ?? []
                 return HTTPResponse(status: 401, fields: HTTPFields(fields), peer: announced.peer)
             }
@@ -199,6 +213,11 @@ struct MCPHouse {
         broker = Broker(
             vault: vault, http: network, callbackReceiver: ports.callbackReceiver, work: work, clock: clock.clock,
             record: Facts().record)
+        try await configure(change)
+        broker.stopListening(try await broker.events(of: nil, after: nil).live)
+    }
+
+    func configure(_ change: (inout Account, inout MCPAccount) -> Void) async throws {
         var kind = MCPAccount(
             server: try MCPServer(parsing: MCPNetwork.server),
             rules: OAuthAccount(endpoints: .issuer("https://mcp.example")))
@@ -206,7 +225,6 @@ struct MCPHouse {
         change(&account, &kind)
         account.kind = kind
         await broker.configure([account])
-        broker.stopListening(try await broker.events(of: nil, after: nil).live)
     }
 
     /// The parameters of the authorization request of a new sign-in.

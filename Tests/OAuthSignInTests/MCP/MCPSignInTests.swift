@@ -130,13 +130,94 @@ import Testing
         #expect(house.other.requests.isEmpty)
     }
 
-    @Test func `asks for a client where none can be had`() async throws {
-        let house = try await MCPHouse()
-        house.provider.behave { $0.metadata["registration_endpoint"] = .some(nil) }
+    @Test(arguments: [
+        (false, false, OAuthReason.MCPDocument.notTaken), (false, true, .notTaken), (true, false, .missing),
+        (true, true, .shared),
+    ]) func `asks for a client where none can be had, and says why it has no document`(
+        takesDocuments: Bool, hasDocument: Bool, document: OAuthReason.MCPDocument
+    ) async throws {
+        let house = try await MCPHouse { _, kind in
+            if hasDocument { kind.clientMetadataURL = "https://apps.example/client.json" }
+        }
+        house.provider.behave { manners in
+            manners.metadata["registration_endpoint"] = .some(nil)
+            manners.metadata["client_id_metadata_document_supported"] = .bool(takesDocuments)
+            manners.metadata["authorization_response_iss_parameter_supported"] = false
+        }
+        let expected = OAuthReason.mcpNeedsClient(House.name, issuer: "https://id.example", document)
         guard case .misconfigured(let reason)? = await house.failure() else { throw Unexpected() }
+        #expect(reason.oauth == expected)
         #expect(
-            reason.oauth
-                == .mcpNeedsClient(House.name, issuer: "https://id.example", isDocumentUnsafe: false))
+            try await Diagnostics(of: house.broker).findings(of: House.name).contains {
+                $0.message.oauth == expected && $0.level == .wrong
+            })
+    }
+
+    @Test(arguments: [
+        #"{"error":"invalid_target"}"#,
+        #"{"error":"invalid_request","error_description":"AADSTS901002: The 'resource' request parameter is not supported."}"#,
+        #"{"error":"invalid_request","error_description":"AADSTS9010010: The resource parameter does not match the scopes."}"#,
+        #"{"error":"invalid_request","error_description":"Unknown parameter: resource"}"#,
+    ]) func `names the setting where the issuer refuses the parameter resource`(body: String) async throws {
+        let house = try await MCPHouse()
+        let (url, _) = try await house.begin()
+        house.network.forget(["client-1"], saying: (400, body))
+        guard case .failed(_, .misconfigured(let reason)) = await house.broker.receive(try house.provider.consent(url)),
+            case .mcpResourceRefused(House.name, "id.example", _)? = reason.oauth
+        else { throw Unexpected() }
+        // Nothing is wrong with the client.
+        house.network.forget([])
+        #expect(try await house.signIn()["client_id"] == "client-1")
+        let held = await house.vault.sessions
+        house.network.forget(["client-1"], saying: (400, body))
+        house.clock.advance(by: 3_600)
+        let failure = await error { () throws(BrokerError) in _ = try await house.token() }
+        guard case .misconfigured(let reason)? = failure, case .mcpResourceRefused? = reason.oauth else {
+            Issue.record("\(String(describing: failure))")
+            return
+        }
+        #expect(await house.vault.sessions == held)
+    }
+
+    @Test(arguments: [
+        #"{"error":"invalid_request","error_description":"redirect_uri is missing"}"#,
+        #"{"error":"invalid_scope","error_description":"no such scope at this resource server"}"#,
+    ]) func `names no setting for another refusal`(body: String) async throws {
+        let house = try await MCPHouse()
+        let (url, _) = try await house.begin()
+        house.network.forget(["client-1"], saying: (400, body))
+        guard case .failed(_, .provider(.refused)) = await house.broker.receive(try house.provider.consent(url)) else {
+            throw Unexpected()
+        }
+    }
+
+    @Test func `sends no resource any more once the setting says so`() async throws {
+        let house = try await MCPHouse()
+        #expect(try await house.signIn()["resource"] == "https://mcp.example/mcp")
+        try await house.configure { $1.sendsResource = false }
+        house.clock.advance(by: 3_600)
+        _ = try await house.token()
+        let refresh = try #require(house.provider.requests.last { $0.form["refresh_token"] != nil })
+        #expect(refresh.form["resource"] == nil)
+    }
+
+    @Test(arguments: [
+        (200, "application/json", "{}", true), (200, "text/event-stream", "", true), (200, "text/html", "<p>", false),
+        (400, "application/json", #"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no session"}}"#, true),
+        (400, "application/json", #"{"error":"no"}"#, false), (404, "application/json", "{}", false),
+    ]) func `needs none at a server that responds without a token and announces nothing`(
+        status: Int, type: String, body: String, isOpen: Bool
+    ) async throws {
+        let house = try await MCPHouse()
+        house.network.announce { announced in
+            announced.documents = [:]
+            announced.challenge = nil
+            announced.response = (status, type, body)
+        }
+        let failure = await house.failure()
+        let reason: OAuthReason? = if case .misconfigured(let reason)? = failure { reason.oauth } else { nil }
+        let expected = OAuthReason.mcpNeedsNoSignIn(House.name, host: "mcp.example")
+        #expect((reason == expected) == isOpen, "\(String(describing: failure))")
     }
 
     @Test func `sends no resource to a server that refuses it`() async throws {

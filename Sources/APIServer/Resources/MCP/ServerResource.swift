@@ -35,6 +35,7 @@ struct MCPServerResource: Resource {
             object["headers"] = .array(access.headers.map { ["name": .string($0.0), "value": .string($0.1)] })
         }
         if access.isOutside { object["outside"] = true }
+        if !access.needsSignIn { object["sign_in"] = false }
         let proxy: HTTPProxy? =
             switch access.route {
             case .standard: daemon.network().proxy
@@ -100,6 +101,7 @@ extension Component {
             .optional(
                 "outside", .boolean,
                 "At the sign-in the server was not on this machine: its name must not lead to this machine now"),
+            .optional("sign_in", .boolean, "False if the server takes requests without a token: none is sent to it"),
             .optional(
                 "exposed_socket", .string, "On an exposed socket: its name. Only `account` and `url` are beside it"),
         ])
