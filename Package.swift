@@ -11,12 +11,45 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error, .when(configuration: .debug)),
 ]
 
-func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
-    .target(name: name, dependencies: dependencies, swiftSettings: strict)
+/// The wings: the folders of `Sources`, each with its targets. `Tests` has the same.
+let wings: [String: [String]] = [
+    "Base": [
+        "Secrets", "StrictJSON", "Encodings", "FilePaths", "HTTPMessages", "Terminal", "CLinux", "CErasedHeap",
+    ],
+    "Cryptography": ["Cryptography", "COpenSSL"],
+    "Network": ["CurlTransport", "CCurl", "LocalHTTP", "CallbackListener", "SignInPage"],
+    "OAuth": ["OAuth", "SupabaseAuth"],
+    "Vault": ["SessionVault"],
+    "Broker": ["BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "KeptFiles"],
+    "Desktop": ["DesktopBus", "Launcher", "DesktopNotices", "SchemeRegistration", "CSystemd"],
+    "Hosts": ["SharedVault", "RowDatabase", "PostgresClient", "CPostgres"],
+    "Socket": ["RingbackAPI", "RingbackClient", "APIServer", "Records"],
+    "Tools": ["Adapters", "MCPBridge", "ringback-relay"],
+    "Configuration": ["Configuration"],
+    "Daemon": ["ringbackd", "NetworkWatch"],
+    "CommandLine": ["ringback"],
+    "Sandbox": ["Sandbox", "ringback-sandbox"],
+]
+
+/// The folder of a target in `Sources` or `Tests`.
+func folder(_ root: String, of target: String, named name: String? = nil) -> String {
+    let wing = wings.first { $0.value.contains(target) }?.key
+    return [root, wing, name ?? target].compactMap { $0 }.joined(separator: "/")
 }
 
+func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(
+        name: name, dependencies: dependencies, path: folder("Sources", of: name), swiftSettings: strict)
+}
+
+/// The wrapper of a C library.
+func wrapper(_ name: String) -> Target { .target(name: name, path: folder("Sources", of: name)) }
+
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-    .testTarget(name: name, dependencies: dependencies, path: "Tests/\(name)", swiftSettings: strict)
+    // `BrokerTestSupport` stands beside the tests that it is for.
+    let tested = name == "BrokerTestSupport" ? "BrokerCore" : String(name.dropLast("Tests".count))
+    return .testTarget(
+        name: name, dependencies: dependencies, path: folder("Tests", of: tested, named: name), swiftSettings: strict)
 }
 
 let log: Target.Dependency = .product(name: "Logging", package: "swift-log")
@@ -71,12 +104,12 @@ let package = Package(
     ],
     targets: [
         // Level 0: what the C libraries show, and values without behaviour.
-        .target(name: "CCurl"),
-        .systemLibrary(name: "COpenSSL", providers: [.apt(["libssl-dev"])]),
-        .target(name: "CLinux"),
-        .target(name: "CErasedHeap"),
-        .target(name: "CSystemd"),
-        .target(name: "CPostgres"),
+        wrapper("CCurl"),
+        .systemLibrary(name: "COpenSSL", path: folder("Sources", of: "COpenSSL"), providers: [.apt(["libssl-dev"])]),
+        wrapper("CLinux"),
+        wrapper("CErasedHeap"),
+        wrapper("CSystemd"),
+        wrapper("CPostgres"),
         library("Secrets"),
         library("StrictJSON"),
         library("Encodings"),
@@ -167,6 +200,7 @@ let package = Package(
                 "StrictJSON", "Secrets", "HTTPMessages", "Terminal",
                 log, lifecycle, signals,
             ],
+            path: folder("Sources", of: "ringbackd"),
             swiftSettings: strict,
             linkerSettings: hardened
         ),
@@ -176,6 +210,7 @@ let package = Package(
                 "Adapters", "MCPBridge", "RingbackClient", "RingbackAPI", "SchemeRegistration", "Encodings",
                 "FilePaths", "HTTPMessages", "Secrets", "StrictJSON", "Terminal", "CErasedHeap", "CLinux", arguments,
             ],
+            path: folder("Sources", of: "ringback"),
             swiftSettings: strict + staticExecutable.swift,
             linkerSettings: staticExecutable.linker
         ),
@@ -186,12 +221,14 @@ let package = Package(
                 "MCPBridge", "CurlTransport", "LocalHTTP", "RingbackClient", "RingbackAPI", "OAuth", "Cryptography",
                 "HTTPMessages", "Secrets", "StrictJSON", "CErasedHeap", "CLinux",
             ],
+            path: folder("Sources", of: "ringback-relay"),
             swiftSettings: strict,
             linkerSettings: hardened
         ),
         .executableTarget(
             name: "ringback-sandbox",
             dependencies: ["Sandbox", "LocalHTTP", "Secrets", arguments, lifecycle, signals, log],
+            path: folder("Sources", of: "ringback-sandbox"),
             swiftSettings: strict,
             linkerSettings: hardened
         ),

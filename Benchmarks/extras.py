@@ -48,7 +48,7 @@ def agenda():
     """What each of many sessions costs the schedule: put at an instant, moved by a refresh, taken out when due."""
     progress("the schedule of 1,000 to 100,000 sessions")
     program = os.path.join(TOOLS, "agenda")
-    scheduling = "Sources/BrokerCore/Scheduling"
+    scheduling = "Sources/Broker/BrokerCore/Scheduling"
     sources = [f"{scheduling}/Scheduler.swift", f"{scheduling}/Instants.swift", "Benchmarks/agenda.swift"]
     try:
         command = ["swiftc", "-O", "-swift-version", "6", "-parse-as-library", "-o", program]

@@ -30,9 +30,9 @@ ROUNDS_OF_A_FLOW = 100
 
 def build(directory):
     program = os.path.join(directory, "foreign")
-    sources = [os.path.join(ROOT, name) for name in ("Campaigns/foreign.c", "Sources/CLinux/CLinux.c")]
+    sources = [os.path.join(ROOT, name) for name in ("Campaigns/foreign.c", "Sources/Base/CLinux/CLinux.c")]
     subprocess.run(
-        ["cc", "-O2", "-w", "-I", os.path.join(ROOT, "Sources/CLinux/include"), "-o", program, *sources], check=True)
+        ["cc", "-O2", "-w", "-I", os.path.join(ROOT, "Sources/Base/CLinux/include"), "-o", program, *sources], check=True)
     # The other user need not reach it: it takes their uid only once it runs.
     return program
 

@@ -18,7 +18,7 @@ from stage import UnixHTTP
 
 # Hosts, callers of each, and expiries: in full, and in the short form. Also through a pooler.
 HERD, SHORT_HERD = (20, 50, 100), (3, 5, 5)
-# Those of the sandbox (Sources/Sandbox, Issuer.newToken).
+# Those of the sandbox (Sources/Sandbox/Sandbox, Issuer.newToken).
 REFRESH_TOKEN = re.compile(rb"rt-[A-Za-z0-9_-]{43}")
 # How often a sign-out is tried.
 SIGN_OUTS = 20

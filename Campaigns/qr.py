@@ -38,8 +38,8 @@ BORDER = 4
 
 def built():
     """Our encoder as a program, below .build."""
-    sources = sorted(glob.glob(os.path.join(ROOT, "Sources/Terminal/QR*.swift")))
-    sources.append(os.path.join(ROOT, "Sources/Terminal/Console.swift"))
+    sources = sorted(glob.glob(os.path.join(ROOT, "Sources/Base/Terminal/QR*.swift")))
+    sources.append(os.path.join(ROOT, "Sources/Base/Terminal/Console.swift"))
     main = os.path.join(ROOT, "Campaigns/qr.swift")
     place = os.path.join(ROOT, ".build/qr")
     program = os.path.join(place, "qr")

@@ -89,7 +89,7 @@ import Testing
         let file = try Document(path: "Examples/SupabaseProfile/Sources/SupabaseProfile/LocalizedRingbackError.swift")
         let recipe = try #require(file.text.split(separator: "\n\n").last)
         let comment = recipe.split(separator: "\n").map { "/// \($0)" }.joined(separator: "\n")
-        let library = try Document(path: "Sources/RingbackClient/RingbackError.swift")
+        let library = try Document(path: "Sources/Socket/RingbackClient/RingbackError.swift")
         #expect(library.text.contains("/// ```swift\n\(comment)\n/// ```\n"))
     }
 

@@ -194,7 +194,7 @@ private enum Manual {
 
     /// The table of keys, as its source has it: section and name.
     static func keys() throws -> [(section: String, name: String)] {
-        let table = try Document(path: "Sources/Configuration/TOML/KeyTable.swift").text
+        let table = try Document(path: "Sources/Configuration/Configuration/TOML/KeyTable.swift").text
         return table.split(separator: "Key(").dropFirst().compactMap { part in
             let start = part.drop { $0.isWhitespace }
             guard start.hasPrefix("."), let quote = start.firstIndex(of: "\"") else { return nil }

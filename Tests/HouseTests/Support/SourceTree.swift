@@ -4,12 +4,12 @@ import Foundation
 
 struct SourceTree {
     struct File {
-        /// Below Sources: `Target/Folder/File.swift`.
+        /// Below Sources: `Wing/Target/Folder/File.swift`.
         let path: String
         let text: String
         let source: SourceText
 
-        var target: String { String(path.split(separator: "/")[0]) }
+        var target: String { path.split(separator: "/").dropFirst().first.map(String.init) ?? "" }
         /// Without `.swift`.
         var name: String { String(path.split(separator: "/").last?.dropLast(6) ?? "") }
     }

@@ -1,4 +1,4 @@
-"""Sessions and the vault's key at rest, as the head of Sources/SessionVault/SealedFile.swift lays them out."""
+"""Sessions and the vault's key at rest, as the head of Sources/Vault/SessionVault/SealedFile.swift lays them out."""
 
 import json
 
