@@ -97,18 +97,26 @@ private let mostLines = (type: 600, actor: 800)
         }
     }
 
-    @Test func `the rules and the table of the targets name what is imported, and nothing else`() throws {
-        let table = try Document(path: "docs/architecture.md").lines.filter { $0.hasPrefix("| ") }.map {
-            $0.split(separator: "|").map(String.init).map(\.trimmed)
-        }
-        // Libraries are named below the table.
-        let libraries: Set = ["ArgumentParser", "ServiceLifecycle", "UnixSignals", "Logging"]
+    @Test func `the rules name what is imported, and nothing else`() {
         for (target, named) in allowed {
             let imported = tree.files(of: target).reduce(into: Set<String>()) { $0.formUnion($1.source.imports) }
             #expect(imported.subtracting(system) == named.union(LayoutDebts.imports[target] ?? []), "\(target)")
-            let row = table.first { $0.count == 4 && $0[1].split(separator: ", ").contains("`\(target)`") }
-            let listed = try #require(row, "\(target)")[3].split(separator: ", ").map(String.init)
-            #expect(Set(listed).subtracting(["nothing"]) == named.subtracting(libraries), "\(target)")
+        }
+    }
+
+    @Test func `docs/architecture.md has a row for each wing, with its targets and the wings that it uses`() throws {
+        let wings = try SourceTree.wings()
+        let table = try Document(path: "docs/architecture.md").tableRows
+        let rows = table.filter { $0.count == 4 && wings[$0[0]] != nil }
+        #expect(rows.map { $0[0] }.sorted() == wings.keys.sorted())
+        for row in rows {
+            let targets = try #require(wings[row[0]])
+            #expect(Set(Document.codeSpans(in: row[1])) == targets, "\(row[0])")
+            let imported = tree.files.filter { targets.contains($0.target) }
+                .reduce(into: Set<String>()) { $0.formUnion($1.source.imports) }
+            let used = wings.filter { $0.key != row[0] && !$0.value.isDisjoint(with: imported) }.keys.sorted()
+            let listed = row[3].split(separator: ", ").map(String.init)
+            #expect(listed == (used.isEmpty ? ["nothing"] : used), "\(row[0])")
         }
     }
 

@@ -31,6 +31,15 @@ struct SourceTree {
             .deletingLastPathComponent().deletingLastPathComponent().appending(path: name)
     }
 
+    /// The folders of Sources, each with the names of its targets.
+    static func wings() throws -> [String: Set<String>] {
+        let paths = try FileManager.default.subpathsOfDirectory(atPath: folder("Sources").path())
+        return paths.reduce(into: [:]) { wings, path in
+            let names = path.split(separator: "/").map(String.init)
+            if names.count > 2 { wings[names[0], default: []].insert(names[1]) }
+        }
+    }
+
     /// The Swift files below a folder, with their paths in it, sorted.
     static func texts(below root: URL) throws -> [(path: String, text: String)] {
         try FileManager.default.subpathsOfDirectory(atPath: root.path()).sorted()
