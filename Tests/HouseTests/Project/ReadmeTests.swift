@@ -93,7 +93,7 @@ private let pagePaths =
     + [
         "sign-in", "sessions", "configuration", "api", "command-line", "services", "many-hosts", "tools", "supabase",
         "coming-from",
-        "sandbox", "desktop", "troubleshooting", "contributing", "architecture", "performance",
+        "sandbox", "desktop", "troubleshooting", "security", "contributing", "architecture", "performance",
     ].map { "docs/\($0).md" }
 
 /// The verbs of `ringback` that have verbs below them.
