@@ -31,7 +31,7 @@ let package = Package(
         library("RingbackAPI", ["StrictJSON"]),
         library("Cryptography", ["COpenSSL", "Encodings", "Secrets"]),
         // Without the part that depends on another package.
-        library("LocalHTTP", ["CLinux", "HTTPMessages"], exclude: ["HTTPServer.swift", "ServerPulse.swift"]),
+        library("LocalHTTP", ["CLinux", "HTTPMessages"], exclude: ["HTTPServer.swift"]),
         library("RingbackClient", ["RingbackAPI", "Encodings", "StrictJSON", "CLinux"]),
         library("Records", ["CLinux", "Encodings", "StrictJSON"]),
         library("OAuth", ["Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),

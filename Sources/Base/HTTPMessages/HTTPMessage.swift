@@ -1,4 +1,6 @@
+internal import Encodings
 public import Secrets
+internal import Synchronization
 
 /// A request to a provider. Building this value sends nothing.
 public struct HTTPRequest: Sendable {
@@ -150,4 +152,133 @@ public enum HTTPClientError: Error, Sendable, Equatable {
     case refusedURL
     /// The caller was cancelled or the client is shutting down.
     case cancelled
+}
+
+/// The header fields of a message, in order. Names are compared without regard to letter case (RFC 9110 section 5.1).
+public struct HTTPFields: Sendable {
+    /// One field line.
+    public struct Field: Sendable {
+        public let name: String
+        public let value: String
+    }
+
+    public private(set) var lines: [Field] = []
+
+    public init() {}
+
+    public init(_ pairs: [(String, String)]) {
+        for (name, value) in pairs { append(name, value) }
+    }
+
+    /// Appends a line. Lines with the same name are kept.
+    public mutating func append(_ name: String, _ value: String) {
+        lines.append(Field(name: name, value: value))
+    }
+
+    /// Replaces all lines with this name by one.
+    public mutating func set(_ name: String, _ value: String) {
+        remove(name)
+        append(name, value)
+    }
+
+    /// Removes all lines with this name.
+    public mutating func remove(_ name: String) { lines.removeAll { HTTPFields.isSame($0.name, name) } }
+
+    /// Every value of the name, in order.
+    public subscript(all name: String) -> [String] {
+        lines.filter { HTTPFields.isSame($0.name, name) }.map(\.value)
+    }
+
+    /// The first value of the name.
+    public subscript(name: String) -> String? {
+        lines.first { HTTPFields.isSame($0.name, name) }?.value
+    }
+
+    /// True if the name occurs.
+    public func contains(_ name: String) -> Bool {
+        lines.contains { HTTPFields.isSame($0.name, name) }
+    }
+
+    /// Compares two field names as ASCII, without regard to letter case.
+    public static func isSame(_ left: String, _ right: String) -> Bool {
+        guard left.utf8.count == right.utf8.count else { return false }
+        var others = right.utf8.makeIterator()
+        for byte in left.utf8 {
+            guard let other = others.next(), byte == other || lowered(byte) == lowered(other) else { return false }
+        }
+        return true
+    }
+
+    /// True for a character of a token, such as a field's name (RFC 9110 section 5.6.2).
+    public static func isTokenByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+        }
+    }
+
+    private static func lowered(_ byte: UInt8) -> UInt8 {
+        byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte | 0x20 : byte
+    }
+}
+
+/// Says of a request that failed that no byte of it was sent. Without the mark it may have been.
+public final class UnsentMark: Sendable {
+    private let mark = Atomic(false)
+
+    public init() {}
+
+    public var isNoted: Bool { mark.load(ordering: .acquiring) }
+
+    /// For the client: the request has failed before it was sent.
+    public func note() { mark.store(true, ordering: .releasing) }
+}
+
+/// The dates of HTTP fields (RFC 9110 section 5.6.7): `Sun, 06 Nov 1994 08:49:37 GMT` (IMF-fixdate). The two obsolete
+/// formats are only read: `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`.
+public enum HTTPDate {
+    private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+    /// Unix seconds. Nil for another format and for values out of range.
+    public static func seconds(of text: String) -> Int? {
+        guard let words = words(of: text), let day = number(words.day), words.day.utf8.count <= 2,
+            let month = months.firstIndex(of: String(words.month)), words.year.utf8.count == 4,
+            let year = number(words.year)
+        else { return nil }
+        let parts = words.time.split(separator: ":", omittingEmptySubsequences: false)
+        let time = parts.compactMap { $0.utf8.count == 2 ? number($0) : nil }
+        guard parts.count == 3, time.count == 3, time[0] < 24, time[1] < 60, time[2] < 61, day >= 1,
+            day <= Calendar.length(ofMonth: month + 1, year), year >= 1970
+        else { return nil }
+        return Calendar.day(year, month + 1, day) * 86_400 + time[0] * 3_600 + time[1] * 60 + time[2]
+    }
+
+    private static func words(of text: String) -> (day: Substring, month: Substring, year: Substring, time: Substring)?
+    {
+        let words = text.split(separator: " ")
+        if words.count == 6, words[0].hasSuffix(","), words[5] == "GMT" {
+            return (words[1], words[2], words[3], words[4])
+        }
+        if words.count == 5, words[0].utf8.count == 3 { return (words[2], words[1], words[4], words[3]) }
+        guard words.count == 4, words[0].hasSuffix(","), words[3] == "GMT" else { return nil }
+        let date = words[1].split(separator: "-", omittingEmptySubsequences: false)
+        guard date.count == 3, date[2].utf8.count == 2, let year = number(date[2]) else { return nil }
+        return (date[0], date[1], "\(year < 70 ? 20 : 19)\(date[2])", words[2])
+    }
+
+    /// Formats Unix seconds as IMF-fixdate. Negative values become 1970-01-01.
+    public static func text(of seconds: Int) -> String {
+        let (day, time) = (max(0, seconds) / 86_400, max(0, seconds) % 86_400)
+        let (year, month, number) = Calendar.date(ofDay: day)
+        let date = "\(two(number)) \(months[month - 1]) \(year)"
+        // 1970-01-01 was a Thursday.
+        let weekday = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"][day % 7]
+        return "\(weekday), \(date) \(two(time / 3_600)):\(two(time / 60 % 60)):\(two(time % 60)) GMT"
+    }
+
+    private static func two(_ number: Int) -> String { number < 10 ? "0\(number)" : String(number) }
+
+    private static func number(_ text: Substring) -> Int? {
+        text.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int(text) : nil
+    }
 }

@@ -82,3 +82,175 @@ public enum TextWrap {
         line.split(separator: " ", omittingEmptySubsequences: false).map(String.init)
     }
 }
+
+/// The width of text on a terminal, in columns. Terminals differ in rare characters; these are the usual widths.
+public enum TextWidth {
+    /// The width of one line of text in columns.
+    public static func of(_ text: String) -> Int { text.unicodeScalars.reduce(0) { $0 + of($1) } }
+
+    /// The text, cut and ended with `…` if it is wider than `columns`.
+    public static func cut(_ text: String, to columns: Int) -> String {
+        guard of(text) > columns else { return text }
+        guard columns > 0 else { return "" }
+        var kept = String.UnicodeScalarView()
+        var left = columns - 1
+        for scalar in text.unicodeScalars {
+            left -= of(scalar)
+            guard left >= 0 else { break }
+            kept.append(scalar)
+        }
+        return String(kept) + "…"
+    }
+
+    /// The number of rows that the text takes on a terminal with that many columns; the text may have several lines.
+    public static func rows(of text: String, columns: Int) -> Int {
+        text.split(separator: "\n", omittingEmptySubsequences: false).reduce(0) { sum, line in
+            sum + max(1, (of(String(line)) + columns - 1) / max(1, columns))
+        }
+    }
+
+    private static func of(_ scalar: Unicode.Scalar) -> Int {
+        switch scalar.properties.generalCategory {
+        case .nonspacingMark, .enclosingMark: 0
+        default: isWide(scalar.value) ? 2 : 1
+        }
+    }
+
+    /// East Asian wide and full-width forms and emoji, in the blocks where nearly all of them are (UAX 11).
+    private static func isWide(_ value: UInt32) -> Bool {
+        switch value {
+        case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F,
+            0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x1F300...0x1F64F, 0x1F900...0x1F9FF, 0x20000...0x3FFFD:
+            true
+        default: false
+        }
+    }
+}
+
+/// A table of aligned columns. The cells are sanitized.
+public struct Table: Sendable {
+    private var rows: [[String]]
+
+    public init(columns: [String]) { rows = [columns] }
+
+    public mutating func add(_ cells: [String]) { rows.append(cells.map { Sanitizer.line($0) }) }
+
+    /// The lines, beginning with the column names, without trailing spaces. If they are too wide, the last cells of each
+    /// row are on lines of their own below it, indented and broken between words.
+    ///
+    /// - Parameters:
+    ///   - columns: of the terminal; nil if the output is none.
+    ///   - count: how many of the last cells are put below.
+    public func lines(columns: Int?, below count: Int) -> [String] {
+        guard let columns, count > 0, lines.contains(where: { TextWidth.of($0) > columns }) else { return lines }
+        var upper = self
+        upper.rows = rows.map { Array($0.dropLast(count)) }
+        let indent = "    "
+        return zip(upper.lines, rows).flatMap { line, row in
+            let rest = row.suffix(count).filter { !$0.isEmpty }.joined(separator: "  ")
+            guard !rest.isEmpty else { return [line] }
+            let broken = TextWrap.wrapped(rest, columns: columns - indent.count).split(separator: "\n")
+            return [line] + broken.map { indent + $0 }
+        }
+    }
+
+    /// The lines, beginning with the column names, without trailing spaces.
+    public var lines: [String] {
+        let columns = rows.map(\.count).max() ?? 0
+        let widths = (0..<columns).map { column in
+            rows.map { column < $0.count ? TextWidth.of($0[column]) : 0 }.max() ?? 0
+        }
+        return rows.map { row in
+            var line = ""
+            for (column, cell) in row.enumerated() {
+                line += cell
+                guard row[(column + 1)...].contains(where: { !$0.isEmpty }) else { break }
+                line += String(repeating: " ", count: widths[column] - TextWidth.of(cell) + 2)
+            }
+            return line
+        }
+    }
+}
+
+/// Makes text from outside safe to show. A provider, an app or a callback could move the cursor, change colours,
+/// reorder letters or hide text. The result is one line of visible characters.
+public enum Sanitizer {
+    /// The maximum length in Unicode scalars, so that a long error description does not scroll other lines off the
+    /// screen.
+    public static let maxLength = 200
+
+    /// The text with a space for each space character and `?` for each other character that is not visible, cut to
+    /// `limit` Unicode scalars.
+    public static func line(_ text: String, limit: Int = maxLength) -> String {
+        var output = String.UnicodeScalarView()
+        var count = 0
+        for scalar in text.unicodeScalars {
+            guard count < limit else {
+                output.removeLast()
+                output.append("…")
+                break
+            }
+            output.append(isVisible(scalar) ? scalar : replacement(of: scalar))
+            count += 1
+        }
+        return String(output)
+    }
+
+    /// True for a character that is visible and has no other effect.
+    public static func isVisible(_ scalar: Unicode.Scalar) -> Bool {
+        if scalar.isASCII { return (0x20..<0x7F).contains(scalar.value) }
+        let properties = scalar.properties
+        switch properties.generalCategory {
+        // Controls; format characters (bidi controls, zero-width, tags); line ends; characters without a glyph.
+        case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator, .paragraphSeparator: return false
+        // Spaces of unusual width.
+        case .spaceSeparator: return false
+        // Fillers, joiners and variation selectors have the category of letters or marks, but are invisible.
+        default: return !properties.isDefaultIgnorableCodePoint
+        }
+    }
+
+    private static func replacement(of scalar: Unicode.Scalar) -> Unicode.Scalar {
+        scalar.properties.generalCategory == .spaceSeparator ? " " : "?"
+    }
+}
+
+/// A mark before a line that says whether something is in order. It is one column wide.
+public enum Mark: Sendable {
+    case good, warning, bad
+    /// Neither in order nor wrong.
+    case neutral
+
+    /// The mark for a stream: a symbol or an ASCII character, with colour where the stream has it.
+    public func text(on stream: Console.Stream) -> String {
+        let text = stream.hasSymbols ? symbol : character
+        return style.map { $0.apply(text, on: stream) } ?? text
+    }
+
+    private var symbol: String {
+        switch self {
+        case .good: "✓"
+        case .warning: "!"
+        case .bad: "✗"
+        case .neutral: "·"
+        }
+    }
+
+    private var character: String {
+        switch self {
+        case .good: "+"
+        case .warning: "!"
+        case .bad: "x"
+        case .neutral: "-"
+        }
+    }
+
+    private var style: Style? {
+        switch self {
+        case .good: .green
+        case .warning: .yellow
+        case .bad: .red
+        case .neutral: nil
+        }
+    }
+}

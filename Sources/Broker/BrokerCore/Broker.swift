@@ -281,3 +281,105 @@ public struct Broker: Sendable {
             .signInEnded(name, method: request.method, outcome, duration: clock.bootInstant - began, error: error))
     }
 }
+
+/// The accounts, as callers see them.
+extension Broker {
+    /// Every account, sorted by name.
+    public func accounts() async -> [AccountView] {
+        for name in await sessionManager.namesWithUnusableSetting { await lookAgain(name) }
+        return await sessionManager.views(with: await flowRegistry.pending(), await revocations.undelivered())
+    }
+
+    /// One account. A problem with a file of its settings is not shown any more once the file can be used.
+    public func account(_ name: AccountName) async throws(BrokerError) -> AccountView {
+        await lookAgain(name)
+        let revocation = await revocations.undelivered()[name]
+        return try await sessionManager.view(name, flow: await flowRegistry.pending(name), revocation)
+    }
+
+    /// Checks a setting again that could not be used. If it can be used now, the account's problem is cleared.
+    private func lookAgain(_ name: AccountName) async {
+        guard let lane = await sessionManager.lanes[name], case .unusableSetting(let setting)? = lane.state.problem,
+            await lane.account.kind.isUsable(setting)
+        else { return }
+        await sessionManager.take(.settingFixed(setting), lane.id)
+    }
+
+    /// The only account of an issuer. With `shown`, only these accounts are considered. Throws if there is none or more
+    /// than one.
+    public func account(issuer: String, among shown: [AccountName]? = nil) async throws(BrokerError) -> AccountName {
+        let names = await sessionManager.names(issuer: issuer).filter { shown?.contains($0) ?? true }
+        guard let name = names.first else { throw .accountNotFound(issuer) }
+        guard names.count == 1 else {
+            throw .conflict(.account(.issuerShared(names)))
+        }
+        return name
+    }
+}
+
+/// The checks of sign-in requests that are the same for every kind of account.
+extension SignInRequest {
+    /// Reads the request's method as one of the methods of a kind of account.
+    ///
+    /// - Parameter offered: the methods that the error lists.
+    /// - Throws: `methodUnsupported` for a method that the kind does not have.
+    public func readMethod<Method: RawRepresentable<String>>(
+        offering offered: [Method], of account: Account
+    ) throws(BrokerError) -> Method {
+        guard let known = Method(rawValue: method.rawValue) else {
+            throw .methodUnsupported(
+                .request(.unknownMethod(account.name, method: method, offered: offered.map(\.rawValue))))
+        }
+        return known
+    }
+
+    /// Checks the request's authorization parameters, before any request is sent to the provider.
+    ///
+    /// - Parameter reserved: the authorization parameters that only Ringback sets.
+    public func checkParameters(reserved: Set<String>, of account: Account) throws(BrokerError) {
+        var names = Set(account.authorizationParameters.map(\.0))
+        for (name, _) in parameters {
+            guard !reserved.contains(name) else {
+                throw .invalid(field: "params.\(name)", reason: .request(.parameterReserved))
+            }
+            guard !name.isEmpty, names.insert(name).inserted else {
+                throw .invalid(field: "params.\(name)", reason: .request(.parameterTaken))
+            }
+        }
+    }
+}
+
+/// Subscriptions to events.
+extension Broker {
+    /// Subscribes to events. First come the accounts as they are now, then the remembered events after `lastSeen`, then
+    /// what happens from now on. Waits until the accounts are loaded. As long as `process` listens, a caller counts as
+    /// waiting for the flows that it asked for.
+    public func events(
+        of name: AccountName?, after lastSeen: UInt64?, process: Int32? = nil
+    ) async throws(BrokerError) -> (initial: [BrokerEvent], live: EventSubscription) {
+        let names = if let name { [try await sessionManager.account(name).name] } else { await sessionManager.names }
+        let live = bus.subscribe(to: name, after: lastSeen, process: process)
+        var initial: [BrokerEvent] = []
+        for name in names {
+            try? await sessionManager.ready(name)
+            guard var view = try? await account(name) else { continue }
+            if view.state == .loading {
+                // The account's event follows when it is loaded, which may have happened just now.
+                live.awaitInitial(name)
+                guard let current = try? await account(name), current.state != .loading, live.stopAwaiting(name) else {
+                    continue
+                }
+                view = current
+            }
+            initial.append(
+                BrokerEvent(
+                    kind: .initialSession, account: name, state: view.state, subject: view.subject, user: view.user,
+                    expiresAt: view.expiresAt, error: view.error,
+                    at: clock.wallInstant))
+        }
+        return (initial, live)
+    }
+
+    /// Ends a subscription whose listener has disconnected.
+    public func stopListening(_ subscription: EventSubscription) { bus.remove(subscription) }
+}

@@ -1,4 +1,5 @@
 public import FilePaths
+internal import Glibc
 
 /// An error in the configuration: where it is, what is wrong and what is allowed.
 ///
@@ -72,4 +73,85 @@ public struct ConfigurationErrors: Error, Sendable, Equatable, CustomStringConve
 
     /// One line for each error.
     public var description: String { errors.map(\.description).joined(separator: "\n") }
+}
+
+/// The files of the configuration and their required owner.
+public struct ConfigurationPlace: Sendable, Equatable {
+    /// A changed copy of a configuration file. It is read in place of the original, and errors are reported with the
+    /// original's path.
+    public struct Draft: Sendable, Equatable {
+        public let original: String
+        public let path: String
+
+        public init(of original: String, at path: String) {
+            self.original = original
+            self.path = path
+        }
+    }
+
+    /// An absolute path; nil if no file was named and there is no home directory.
+    public var userFile: String?
+    /// True if the file was named explicitly. It must then exist.
+    public var isExplicit: Bool
+    /// In the order of reading; later files override earlier ones.
+    public var dropInDirectories: [String]
+    /// A drop-in to check before it is added; read after the existing ones.
+    public var candidate: String?
+    /// A file to check before it replaces another one.
+    public var draft: Draft?
+    /// The home directory, for `~/`; nil if there is none.
+    public var home: String?
+    /// `$XDG_RUNTIME_DIR` without a slash at its end, for the paths of kept files; nil if there is none.
+    public var runtimeDirectory: String?
+    /// The uid that files must belong to, unless they are root's.
+    public var user: UInt32
+    /// The credentials that the daemon would get at its start, if they are known. Only `config check` sets this: a
+    /// missing credential must not stop a running daemon.
+    public var credentials: GivenCredentials?
+    /// The default for `[vault]`.
+    public var usualVault = VaultConfiguration.standard
+    /// Overrides `[vault]`; nil if the file decides.
+    public var onlyVault: VaultConfiguration?
+
+    /// Uses the given files, for tests and private daemons.
+    public init(userFile: String?, isExplicit: Bool, dropInDirectories: [String], home: String?, user: UInt32) {
+        self.userFile = userFile
+        self.isExplicit = isExplicit
+        self.dropInDirectories = dropInDirectories
+        self.home = home
+        self.user = user
+    }
+
+    /// The standard files. The user's file is `--config`, else `RINGBACK_CONFIG`, else
+    /// `$XDG_CONFIG_HOME/ringback/config.toml`, else `~/.config/ringback/config.toml`. Drop-ins are in
+    /// `/usr/share/ringback/accounts.d`, `/etc/ringback/accounts.d` and `accounts.d` in the directory of the user's
+    /// file.
+    ///
+    /// `option` is the value of `--config`; a relative path is resolved against the current working directory.
+    public static func standard(option: String?, environment: [String: String]) -> ConfigurationPlace {
+        let home = environment["HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
+        // The XDG specification says that a relative path is ignored.
+        let base =
+            environment["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home.map { "\($0)/.config" }
+        let named = option ?? environment["RINGBACK_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
+        let file = named.map { Path.absolute($0) ?? $0 } ?? base.map { "\($0)/ringback/config.toml" }
+        let beside = file.flatMap { file in file.lastIndex(of: "/").map { "\(file[..<$0])/accounts.d" } }
+        var place = ConfigurationPlace(
+            userFile: file, isExplicit: named != nil,
+            dropInDirectories: ["/usr/share/ringback/accounts.d", "/etc/ringback/accounts.d"]
+                + (beside.map { [$0] } ?? []),
+            home: home, user: geteuid()
+        )
+        if var runtime = environment["XDG_RUNTIME_DIR"], runtime.hasPrefix("/") {
+            while runtime.hasSuffix("/") { runtime.removeLast() }
+            place.runtimeDirectory = runtime
+        }
+        return place
+    }
+
+    /// A path of the configuration with `~/` expanded; nil if the result is not absolute.
+    func path(_ written: String) -> String? {
+        if written.hasPrefix("~/") { return home.map { "\($0)/\(written.dropFirst(2))" } }
+        return written.hasPrefix("/") ? written : nil
+    }
 }

@@ -1,4 +1,6 @@
 internal import COpenSSL
+internal import Encodings
+public import Secrets
 
 /// A private key for signing. Its private part cannot be read, and libcrypto erases it when the last copy is released.
 public struct PrivateKey: Sendable {
@@ -116,5 +118,236 @@ extension EllipticCurve {
         case "secp521r1", "P-521": self = .p521
         default: return nil
         }
+    }
+}
+
+/// Private keys from files. Encrypted keys are rejected, because the daemon cannot ask for their passphrase.
+extension PrivateKey {
+    /// The maximum size of one number in bytes; the largest is an RSA modulus of 8192 bits.
+    private static let maxNumber = 1024
+
+    /// Reads the private key of a PEM file (RFC 7468): PKCS #8, `RSA PRIVATE KEY` or `EC PRIVATE KEY`. Other blocks in
+    /// the file are ignored. Throws `invalidKey` if there is not exactly one private key, if it is encrypted, or if its
+    /// type is not supported.
+    public init(pem text: Secret) throws(CryptographyError) {
+        var blocks: [(label: String, body: [UInt8])] = []
+        var label: String?
+        var body: [UInt8] = []
+        for line in text.revealedBytes().split(whereSeparator: { $0 == 0x0A || $0 == 0x0D }) {
+            if let begun = PrivateKey.label(of: line, "BEGIN") {
+                label = begun
+                body = []
+            } else if let ended = PrivateKey.label(of: line, "END"), ended == label {
+                if ended.hasSuffix("PRIVATE KEY") { blocks.append((ended, body)) }
+                label = nil
+            } else if label != nil {
+                body += line.filter { $0 != 0x20 && $0 != 0x09 }
+            }
+        }
+        defer { body.erase() }
+        guard let block = blocks.first, blocks.count == 1 else {
+            throw .invalidKey(reason: blocks.isEmpty ? "a PEM text without a private key" : "more than one private key")
+        }
+        guard block.label != "ENCRYPTED PRIVATE KEY", !block.body.contains(UInt8(ascii: ":")) else {
+            throw .invalidKey(reason: "it is encrypted: store it without a passphrase in a file with mode 0600")
+        }
+        guard var bytes = Base64.decode(block.body[...]) else { throw .invalidKey(reason: "not base64") }
+        defer { bytes.erase() }
+        guard let handle = KeyHandle(privateKey: bytes) else { throw .invalidKey(reason: "not a private key") }
+        try self.init(reading: handle)
+    }
+
+    /// Builds a private key from its numbers, big-endian (RFC 7518 section 6): for RSA `d`, `p`, `q`, `dp`, `dq`, `qi`;
+    /// otherwise `d`. Throws `invalidKey` if they do not belong to the public key.
+    public init(_ publicKey: PublicKey, numbers: [Secret]) throws(CryptographyError) {
+        var numbers = numbers.map { $0.revealedBytes() }
+        defer { for index in numbers.indices { numbers[index].erase() } }
+        guard numbers.allSatisfy({ (1...PrivateKey.maxNumber).contains($0.count) }) else {
+            throw .invalidKey(reason: "one of its numbers is empty or too long")
+        }
+        var bytes = try PrivateKey.encode(publicKey.parts, numbers)
+        defer { bytes.erase() }
+        guard let handle = KeyHandle(privateKey: bytes) else { throw .invalidKey(reason: "not a private key") }
+        try self.init(reading: handle)
+        guard self.publicKey == publicKey else {
+            throw .invalidKey(reason: "its private and public parts do not belong together")
+        }
+    }
+
+    /// RSA as PKCS #1 (RFC 8017 appendix A.1.2), curves as SEC 1 (RFC 5915), Ed25519 as PKCS #8 (RFC 8410 section 7).
+    private static func encode(_ parts: PublicKey.Parts, _ numbers: [[UInt8]]) throws(CryptographyError) -> [UInt8] {
+        switch parts {
+        case .rsa(let modulus, let exponent):
+            guard numbers.count == 6 else { throw .invalidKey(reason: "an RSA key must have d, p, q, dp, dq and qi") }
+            let all = [[0], modulus, exponent] + numbers
+            return DER.element(0x30, all.flatMap { DER.integer($0) })
+        case .ellipticCurve(let curve, let x, let y):
+            guard numbers.count == 1, numbers[0].count == curve.coordinateLength else {
+                throw .invalidKey(reason: "the length of d does not fit the curve")
+            }
+            return DER.sequence(
+                DER.integer([1]), DER.octetString(numbers[0]),
+                DER.element(0xA0, DER.identifier(PublicKey.Identifier.of(curve))),
+                DER.element(0xA1, DER.bitString([0x04] + x + y)))
+        case .ed25519:
+            guard numbers.count == 1, numbers[0].count == PublicKey.ed25519Length else {
+                throw .invalidKey(reason: "an Ed25519 key must have 32 bytes")
+            }
+            return DER.sequence(
+                DER.integer([0]), DER.sequence(DER.identifier(PublicKey.Identifier.ed25519)),
+                DER.octetString(DER.octetString(numbers[0])))
+        }
+    }
+
+    /// The label of an encapsulation boundary (RFC 7468 section 2); nil if the line is not a boundary.
+    private static func label(of line: ArraySlice<UInt8>, _ word: String) -> String? {
+        let text = String(decoding: line, as: UTF8.self)
+        let head = "-----\(word) "
+        guard text.hasPrefix(head), let end = text.utf8.lastIndex(where: { $0 != 0x20 && $0 != 0x09 }),
+            text[...end].hasSuffix("-----"), text[...end].utf8.count > head.utf8.count + 5
+        else { return nil }
+        return String(text[...end].dropFirst(head.utf8.count).dropLast(5))
+    }
+}
+
+/// Owns one EVP_PKEY, public or private. The key is immutable and libcrypto locks its internal caches, so threads may
+/// share it.
+@safe final class KeyHandle: @unchecked Sendable {
+    private let key: OpaquePointer
+
+    /// Takes ownership of a key.
+    init(owning key: OpaquePointer) {
+        unsafe self.key = unsafe key
+    }
+
+    deinit {
+        unsafe EVP_PKEY_free(key)
+    }
+
+    /// The public key of a SubjectPublicKeyInfo (RFC 5280 section 4.1), or nil if libcrypto cannot read it.
+    convenience init?(subjectPublicKeyInfo bytes: [UInt8]) {
+        let key = unsafe bytes.withUnsafeBufferPointer { buffer in
+            var next = buffer.baseAddress
+            return unsafe d2i_PUBKEY(nil, &next, buffer.count)
+        }
+        guard let key = unsafe key else {
+            ERR_clear_error()
+            return nil
+        }
+        unsafe self.init(owning: key)
+    }
+
+    /// The private key of an unencrypted PKCS #8, PKCS #1 or SEC 1 structure, or nil if libcrypto cannot read it.
+    convenience init?(privateKey bytes: [UInt8]) {
+        let key = unsafe bytes.withUnsafeBufferPointer { buffer in
+            var next = buffer.baseAddress
+            return unsafe d2i_AutoPrivateKey(nil, &next, buffer.count)
+        }
+        ERR_clear_error()
+        guard let key = unsafe key else { return nil }
+        unsafe self.init(owning: key)
+    }
+
+    /// True if the key is of this type by libcrypto's name: `RSA`, `EC`, `ED25519`.
+    func isType(_ name: String) -> Bool { unsafe EVP_PKEY_is_a(key, name) == 1 }
+
+    /// libcrypto's name of the key's curve.
+    func groupName() -> String? {
+        defer { ERR_clear_error() }
+        var name = [CChar](repeating: 0, count: 64)
+        var count = 0
+        guard unsafe EVP_PKEY_get_group_name(key, &name, name.count, &count) == 1, count < name.count else {
+            return nil
+        }
+        return String(decoding: name.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// True if the point is on its curve and not at infinity.
+    func hasValidPoint() -> Bool {
+        guard let context = unsafe EVP_PKEY_CTX_new(key, nil) else { return false }
+        defer { unsafe EVP_PKEY_CTX_free(context) }
+        let isValid = unsafe EVP_PKEY_public_check(context) == 1
+        ERR_clear_error()
+        return isValid
+    }
+
+    func verify(signature: [UInt8], message: [UInt8], algorithm: SignatureAlgorithm) -> Bool {
+        // libcrypto has an error queue for each thread. Errors that stay in it would be reported for a later operation.
+        defer { ERR_clear_error() }
+        guard let context = unsafe EVP_MD_CTX_new() else { return false }
+        defer { unsafe EVP_MD_CTX_free(context) }
+        var options: OpaquePointer?
+        guard unsafe EVP_DigestVerifyInit_ex(context, &options, algorithm.digestName, nil, nil, key, nil) == 1,
+            unsafe KeyHandle.setPadding(options, algorithm)
+        else { return false }
+        return unsafe EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
+    }
+
+    /// The signature in libcrypto's form: DER for ECDSA.
+    func sign(message: [UInt8], algorithm: SignatureAlgorithm) throws(CryptographyError) -> [UInt8] {
+        defer { ERR_clear_error() }
+        guard let context = unsafe EVP_MD_CTX_new() else { throw .failed(operation: "sign") }
+        defer { unsafe EVP_MD_CTX_free(context) }
+        var options: OpaquePointer?
+        var signature = [UInt8](repeating: 0, count: max(0, Int(unsafe EVP_PKEY_get_size(key))))
+        var count = signature.count
+        guard unsafe EVP_DigestSignInit_ex(context, &options, algorithm.digestName, nil, nil, key, nil) == 1,
+            unsafe KeyHandle.setPadding(options, algorithm),
+            unsafe EVP_DigestSign(context, &signature, &count, message, message.count) == 1,
+            count <= signature.count
+        else { throw .failed(operation: "sign") }
+        return Array(signature.prefix(count))
+    }
+
+    /// For PSS: a salt as long as the digest, and MGF1 over the same digest (RFC 7518 section 3.5).
+    private static func setPadding(_ options: OpaquePointer?, _ algorithm: SignatureAlgorithm) -> Bool {
+        guard algorithm.scheme == .rsaPSS else { return true }
+        return unsafe EVP_PKEY_CTX_set_rsa_padding(options, RSA_PKCS1_PSS_PADDING) == 1
+            && EVP_PKEY_CTX_set_rsa_pss_saltlen(options, RSA_PSS_SALTLEN_DIGEST) == 1
+    }
+
+    /// One of the key's numbers, big-endian, padded to `length` bytes, or without leading zeros.
+    func number(_ name: String, length: Int? = nil) throws(CryptographyError) -> [UInt8] {
+        defer { ERR_clear_error() }
+        var number: OpaquePointer?
+        guard unsafe EVP_PKEY_get_bn_param(key, name, &number) == 1, let number = unsafe number else {
+            throw .failed(operation: "read a key")
+        }
+        defer { unsafe BN_clear_free(number) }
+        let size = length ?? (Int(unsafe BN_num_bits(number)) + 7) / 8
+        var bytes = [UInt8](repeating: 0, count: size)
+        guard unsafe BN_bn2binpad(number, &bytes, Int32(size)) == Int32(size) else {
+            throw .failed(operation: "read a key")
+        }
+        return bytes
+    }
+
+    /// The secret of this X25519 key and a public one (RFC 7748 section 6.1); nil if the public one yields zero.
+    func agree(withX25519 publicKey: [UInt8]) -> Secret? {
+        defer { ERR_clear_error() }
+        guard
+            let peer = unsafe EVP_PKEY_new_raw_public_key(EVP_PKEY_X25519, nil, publicKey, publicKey.count)
+        else { return nil }
+        defer { unsafe EVP_PKEY_free(peer) }
+        guard let context = unsafe EVP_PKEY_CTX_new(key, nil) else { return nil }
+        defer { unsafe EVP_PKEY_CTX_free(context) }
+        var bytes = [UInt8](repeating: 0, count: 32)
+        defer { bytes.erase() }
+        var count = bytes.count
+        guard unsafe EVP_PKEY_derive_init(context) == 1, unsafe EVP_PKEY_derive_set_peer(context, peer) == 1,
+            unsafe EVP_PKEY_derive(context, &bytes, &count) == 1, count == bytes.count
+        else { return nil }
+        return Secret(bytes: bytes)
+    }
+
+    /// The public key of an Ed25519 or X25519 key.
+    func rawPublicKey() throws(CryptographyError) -> [UInt8] {
+        defer { ERR_clear_error() }
+        var bytes = [UInt8](repeating: 0, count: PublicKey.ed25519Length)
+        var count = bytes.count
+        guard unsafe EVP_PKEY_get_raw_public_key(key, &bytes, &count) == 1, count == bytes.count else {
+            throw .failed(operation: "read a key")
+        }
+        return bytes
     }
 }

@@ -133,3 +133,167 @@ public struct PublicKey: Sendable, Equatable {
         }
     }
 }
+
+// The part of DER (X.690) that is needed to pass public keys and signatures to libcrypto. Only output of libcrypto is
+// parsed here, never bytes from outside.
+
+enum DER {
+    static func sequence(_ elements: [UInt8]...) -> [UInt8] { element(0x30, elements.flatMap { $0 }) }
+
+    /// A non-negative integer from big-endian bytes, in its shortest form.
+    static func integer(_ magnitude: some Collection<UInt8>) -> [UInt8] {
+        let digits = magnitude.drop { $0 == 0 }
+        let needsSign = (digits.first ?? 0) >= 0x80 || digits.isEmpty
+        return element(0x02, (needsSign ? [0] : []) + digits)
+    }
+
+    static func bitString(_ bytes: [UInt8]) -> [UInt8] { element(0x03, [0] + bytes) }
+
+    /// An object identifier from its encoded content.
+    static func identifier(_ content: [UInt8]) -> [UInt8] { element(0x06, content) }
+
+    static func octetString(_ bytes: [UInt8]) -> [UInt8] { element(0x04, bytes) }
+
+    static let null: [UInt8] = [0x05, 0x00]
+
+    static func element(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
+        let count = content.count
+        if count < 0x80 { return [tag, UInt8(count)] + content }
+        if count < 0x100 { return [tag, 0x81, UInt8(count)] + content }
+        precondition(count < 0x10000, "no key or signature is so long")
+        return [tag, 0x82, UInt8(count >> 8), UInt8(count & 0xFF)] + content
+    }
+
+    /// The two numbers r and s of an ECDSA signature (RFC 3279 section 2.2.3), each padded to `length` bytes. Nil if
+    /// the DER is malformed.
+    static func signatureHalves(_ signature: [UInt8], length: Int) -> [UInt8]? {
+        var rest = signature[...]
+        guard var body = take(0x30, from: &rest), rest.isEmpty, let first = take(0x02, from: &body),
+            let second = take(0x02, from: &body), body.isEmpty
+        else { return nil }
+        var output: [UInt8] = []
+        for number in [first, second] {
+            let digits = number.drop { $0 == 0 }
+            guard digits.count <= length else { return nil }
+            output += [UInt8](repeating: 0, count: length - digits.count) + digits
+        }
+        return output
+    }
+
+    private static func take(_ tag: UInt8, from rest: inout ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+        guard rest.popFirst() == tag, let head = rest.popFirst() else { return nil }
+        var count = Int(head)
+        if head == 0x81 {
+            guard let long = rest.popFirst() else { return nil }
+            count = Int(long)
+        } else if head >= 0x80 {
+            return nil
+        }
+        guard rest.count >= count else { return nil }
+        defer { rest = rest.dropFirst(count) }
+        return rest.prefix(count)
+    }
+}
+
+/// Decides which 32 bytes are accepted as an Ed25519 public key. libcrypto accepts any bytes. Two kinds are dangerous:
+/// points of small order, under which one signature can be valid for many messages, and second encodings of a point.
+enum Ed25519Point {
+    /// False for coordinates not below the field's prime (RFC 8032 section 5.1.3) and for points of small order. Bytes
+    /// that do not encode a point are accepted here; no signature verifies under them.
+    static func isKey(_ bytes: [UInt8]) -> Bool {
+        guard bytes.count == PublicKey.ed25519Length else { return false }
+        // The highest bit is the sign of the other coordinate. It does not change the order of the point.
+        let coordinate = bytes.dropLast() + [bytes[bytes.count - 1] & 0x7F]
+        return isCanonical(coordinate) && !smallOrder.contains(Array(coordinate))
+    }
+
+    /// True if the coordinate (little-endian) is below 2^255 - 19.
+    private static func isCanonical(_ coordinate: ArraySlice<UInt8>) -> Bool {
+        let isHigh = coordinate.last == 0x7F && coordinate.dropFirst().dropLast().allSatisfy { $0 == 0xFF }
+        return !isHigh || (coordinate.first ?? 0) < 0xED
+    }
+
+    /// The y coordinates of all points whose order divides the cofactor 8. Their orders are 4, 1, 2, 8 and 8.
+    private static let smallOrder: [[UInt8]] = [
+        [UInt8](repeating: 0, count: 32),
+        [1] + [UInt8](repeating: 0, count: 31),
+        [0xEC] + [UInt8](repeating: 0xFF, count: 30) + [0x7F],
+        [
+            0x26, 0xE8, 0x95, 0x8F, 0xC2, 0xB2, 0x27, 0xB0, 0x45, 0xC3, 0xF4, 0x89, 0xF2, 0xEF, 0x98, 0xF0,
+            0xD5, 0xDF, 0xAC, 0x05, 0xD3, 0xC6, 0x33, 0x39, 0xB1, 0x38, 0x02, 0x88, 0x6D, 0x53, 0xFC, 0x05,
+        ],
+        [
+            0xC7, 0x17, 0x6A, 0x70, 0x3D, 0x4D, 0xD8, 0x4F, 0xBA, 0x3C, 0x0B, 0x76, 0x0D, 0x10, 0x67, 0x0F,
+            0x2A, 0x20, 0x53, 0xFA, 0x2C, 0x39, 0xCC, 0xC6, 0x4E, 0xC7, 0xFD, 0x77, 0x92, 0xAC, 0x03, 0x7A,
+        ],
+    ]
+}
+
+/// The supported signature algorithms of JOSE (RFC 7518 section 3.1, RFC 8037 section 3.1). Raw values are their JOSE
+/// names. `none` and the HS family have no case, so no code can accept them. Attack: a verifier that
+/// accepts HS256 can be made to use a published public key as the MAC key, and then anyone can sign.
+public enum SignatureAlgorithm: String, Sendable, CaseIterable {
+    case rs256 = "RS256"
+    case rs384 = "RS384"
+    case rs512 = "RS512"
+    case ps256 = "PS256"
+    case ps384 = "PS384"
+    case ps512 = "PS512"
+    case es256 = "ES256"
+    case es384 = "ES384"
+    case es512 = "ES512"
+    /// With Ed25519 only. Ed448 is left out: no provider that we know signs with it, and implementations disagree about
+    /// its `at_hash`.
+    case edDSA = "EdDSA"
+
+    /// The algorithm with this name, compared byte for byte. `Ed25519` (RFC 9864 section 2.2) is the newer name of what
+    /// `EdDSA` means with an Ed25519 key, so both give the same case.
+    public init?(rawValue: String) {
+        let name = rawValue == "Ed25519" ? "EdDSA" : rawValue
+        guard let algorithm = Self.allCases.first(where: { $0.rawValue.utf8.elementsEqual(name.utf8) }) else {
+            return nil
+        }
+        self = algorithm
+    }
+
+    enum Scheme: Equatable {
+        case rsaPKCS1, rsaPSS, ecdsa(EllipticCurve), ed25519
+    }
+
+    var scheme: Scheme {
+        switch self {
+        case .rs256, .rs384, .rs512: .rsaPKCS1
+        case .ps256, .ps384, .ps512: .rsaPSS
+        case .es256: .ecdsa(.p256)
+        case .es384: .ecdsa(.p384)
+        case .es512: .ecdsa(.p521)
+        case .edDSA: .ed25519
+        }
+    }
+
+    /// libcrypto's name of the digest; nil if the scheme includes the hashing (Ed25519).
+    var digestName: String? {
+        switch self {
+        case .rs256, .ps256, .es256: "SHA256"
+        case .rs384, .ps384, .es384: "SHA384"
+        case .rs512, .ps512, .es512: "SHA512"
+        case .edDSA: nil
+        }
+    }
+}
+
+/// The NIST curves that JOSE uses for signatures (RFC 7518 section 6.2.1.1). Raw values are their JOSE names.
+public enum EllipticCurve: String, Sendable, CaseIterable {
+    case p256 = "P-256"
+    case p384 = "P-384"
+    case p521 = "P-521"
+
+    /// The length in bytes of one coordinate, and of each half of a signature.
+    public var coordinateLength: Int {
+        switch self {
+        case .p256: 32
+        case .p384: 48
+        case .p521: 66
+        }
+    }
+}

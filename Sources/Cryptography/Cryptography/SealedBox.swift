@@ -125,3 +125,119 @@ public enum SealedBox {
         return tag
     }
 }
+
+/// Derives keys and identifiers from a key: HKDF with SHA-256 (RFC 5869). Not for passphrases, see ``Scrypt``.
+public enum KeyDerivation {
+    /// Derives `length` bytes, 1 to 8,160. Results for different purposes are independent of each other. Throws
+    /// `failed` if libcrypto fails.
+    public static func derive(
+        from key: Secret, salt: [UInt8] = [], purpose: String, length: Int = 32
+    ) throws(CryptographyError) -> Secret {
+        try derive(from: key, salt: salt, info: Array(purpose.utf8), length: length)
+    }
+
+    static func derive(
+        from key: Secret, salt: [UInt8], info: [UInt8], length: Int
+    ) throws(CryptographyError) -> Secret {
+        precondition((1...255 * 32).contains(length), "HKDF has no such output")
+        let salt = Secret(bytes: salt.isEmpty ? [UInt8](repeating: 0, count: 32) : salt)
+        var extracted = try authenticate(key, key: salt)
+        let root = Secret(bytes: extracted)
+        extracted.erase()
+        var output: [UInt8] = []
+        // Reserve the whole length: growing would leave copies of the key in memory.
+        output.reserveCapacity(length + 32)
+        var block: [UInt8] = []
+        var number: UInt8 = 1
+        while output.count < length {
+            let next = try authenticate(Secret(bytes: block + info + [number]), key: root)
+            block.erase()
+            block = next
+            output += block
+            number &+= 1
+        }
+        block.erase()
+        defer { output.erase() }
+        return Secret(bytes: output.prefix(length))
+    }
+
+    /// HMAC-SHA-256 (RFC 2104).
+    private static func authenticate(_ message: Secret, key: Secret) throws(CryptographyError) -> [UInt8] {
+        defer { ERR_clear_error() }
+        var code = [UInt8](repeating: 0, count: 32)
+        let isDone = key.withBytes { key in
+            message.withBytes { message in
+                unsafe key.withUnsafeBytes { key in
+                    unsafe message.withUnsafeBytes { unsafe authenticate($0, key: key, into: &code) }
+                }
+            }
+        }
+        guard isDone else { throw .failed(operation: "derive a key") }
+        return code
+    }
+
+    private static func authenticate(
+        _ message: UnsafeRawBufferPointer, key: UnsafeRawBufferPointer, into code: inout [UInt8]
+    ) -> Bool {
+        var count = 0
+        let start = unsafe message.baseAddress?.assumingMemoryBound(to: UInt8.self)
+        let result = unsafe EVP_Q_mac(
+            nil, "HMAC", nil, "SHA256", nil, key.baseAddress, key.count, start, message.count, &code, code.count,
+            &count)
+        return unsafe result != nil && count == code.count
+    }
+}
+
+/// Derives a key from a passphrase with scrypt, which costs time and memory for each guess (RFC 7914).
+public enum Scrypt {
+    /// The cost of one guess. Every value of this type is within the accepted limits.
+    public struct Cost: Sendable, Equatable {
+        /// N = 2^17: 128 MiB and about half a second for each guess.
+        public static let standard = Cost(n: 1 << 17, r: 8, p: 1)
+
+        /// N, a power of two.
+        public let n: Int
+        /// r, the block size.
+        public let r: Int
+        /// p, the number of runs, which are made one after another.
+        public let p: Int
+
+        /// Nil if N is not a power of two, and for more than 256 MiB or sixteen times the standard work. The numbers
+        /// are read from a file, and a huge cost would block the machine.
+        public init?(validN n: Int, r: Int, p: Int) {
+            guard n >= 2, n <= 1 << 21, n & (n - 1) == 0, (1...64).contains(r), (1...64).contains(p) else { return nil }
+            guard 128 * n * r <= 256 << 20, n * r * p <= 1 << 24 else { return nil }
+            self.init(n: n, r: r, p: p)
+        }
+
+        private init(n: Int, r: Int, p: Int) {
+            self.n = n
+            self.r = r
+            self.p = p
+        }
+    }
+
+    /// A key of `length` bytes. It is the same for the same passphrase, salt and cost.
+    ///
+    /// Throws `failed` if the memory cannot be allocated.
+    public static func derive(
+        _ passphrase: Secret, salt: [UInt8], cost: Cost = .standard, length: Int = 32
+    ) throws(CryptographyError) -> Secret {
+        defer { ERR_clear_error() }
+        var key = [UInt8](repeating: 0, count: length)
+        defer { key.erase() }
+        // libcrypto's default limit is 32 MiB, less than the standard cost. It also counts the memory for p and one
+        // more block.
+        let memory = UInt64(128 * cost.r * (cost.n + cost.p + 2) + (1 << 20))
+        let isDerived = passphrase.withBytes { span in
+            unsafe span.withUnsafeBytes { bytes in
+                let start = unsafe bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
+                return unsafe EVP_PBE_scrypt(
+                    start, bytes.count, salt, salt.count, UInt64(cost.n), UInt64(cost.r), UInt64(cost.p), memory,
+                    &key, length) == 1
+            }
+        }
+        guard isDerived else { throw .failed(operation: "derive a key from a passphrase") }
+        return Secret(bytes: key)
+    }
+}

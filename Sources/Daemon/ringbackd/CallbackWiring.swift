@@ -1,7 +1,16 @@
 import APIServer
 import BrokerCore
 import CallbackListener
+import Configuration
+import DeepLinks
+import Glibc
+import HTTPMessages
+import Launcher
+import Logging
 import OAuthSignIn
+import Records
+import Secrets
+import SessionVault
 
 extension CallbackReceiver {
     /// Opens a listener for redirect URIs of this machine. The callbacks of others come by `ringback open` or `ringback
@@ -145,6 +154,60 @@ final class Arrivals: Sendable {
         case .foreign(let key, let uid):
             await broker.value?.noteForeign(entrance: key, uid: uid)
             return .spent
+        }
+    }
+}
+
+extension DeepLinkRegistry {
+    /// The daemon's registry of links. The helper starts the programs: it reads their names itself, and is given the
+    /// link.
+    convenience init(
+        _ broker: Broker, helper: HelperConnection, work: Work, record: @escaping @Sendable (BrokerFact) -> Void,
+        logger: Logger
+    ) {
+        self.init(broker: broker, work: work, record: record) { scheme, url in
+            do throws(HelperError) {
+                try await helper.startApplication(scheme: scheme, url: url)
+                return nil
+            } catch {
+                logger.error("The app of the scheme \(scheme) was not started: \(error)")
+                return "\(error)"
+            }
+        }
+    }
+}
+
+extension LinkScheme {
+    init(_ scheme: SchemeConfiguration) {
+        self.init(name: scheme.name, hasCommand: scheme.command != nil, takesURL: scheme.takesURL)
+    }
+}
+
+extension Main {
+    /// The certificates for an account that is about to be added, by the rules that hold for a configured one.
+    @Sendable static func readCertificates(_ path: String) throws(UntrustedFile) -> ServerTrust {
+        do throws(ConfigurationError) {
+            return try ServerTrust(certificatesIn: path, user: geteuid())
+        } catch {
+            throw UntrustedFile(reason: error.message)
+        }
+    }
+}
+
+extension Account {
+    /// An account that is not configured yet, by the rules that hold for a configured one.
+    static func reader(
+        _ place: ConfigurationPlace, helper: HelperConnection, vault: any Vault, credentials: Credentials
+    ) -> @Sendable (AccountName, String) throws(UnusableAccount) -> Account {
+        { name, text throws(UnusableAccount) in
+            do throws(ConfigurationErrors) {
+                let configuration = try AccountConfiguration.read(name.rawValue, in: text, at: place)
+                let account = Account(configuration, helper: helper, vault: vault, credentials: credentials)
+                guard let account else { throw ConfigurationErrors([]) }
+                return account
+            } catch {
+                throw UnusableAccount(errors: error.errors.map(\.json))
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ import Logging
 import Records
 import ServiceLifecycle
 import SessionVault
+import Synchronization
 import UnixSignals
 
 /// The daemon. Its first lines run in one thread and in this order: crash signals, dumps, environment, the helper
@@ -265,4 +266,13 @@ enum Main {
         // Other threads may be running already: exit(3) would clean up libraries that they use.
         _exit(status)
     }
+}
+
+/// A value that is set once, before it is read.
+final class OnceBox<Value: Sendable>: Sendable {
+    private let content = Mutex<Value?>(nil)
+
+    var value: Value? { content.withLock { $0 } }
+
+    func set(_ value: Value) { content.withLock { $0 = $0 ?? value } }
 }

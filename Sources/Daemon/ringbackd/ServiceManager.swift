@@ -1,4 +1,12 @@
+import APIServer
+import BrokerCore
+import Configuration
 import Glibc
+import LocalHTTP
+import OAuth
+import OAuthSignIn
+import Secrets
+import ServiceLifecycle
 import Terminal
 
 /// The protocols between systemd and a service: a listening socket from systemd (sd_listen_fds(3)), and messages about
@@ -81,6 +89,93 @@ enum ServiceManager {
             unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 unsafe sendto(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL), $0, length)
             }
+        }
+    }
+}
+
+extension ServiceGrant {
+    /// Nil for an account that users sign in to.
+    init?(_ account: AccountConfiguration) {
+        guard let service = account.service else { return nil }
+        self.init(
+            service.grant, subjectType: service.subjectTokenType, assertion: AssertionSource(account),
+            assertionPlace: service.assertionFile, audience: service.audience, resource: service.resource)
+    }
+}
+
+extension ServiceGrant.AssertionSource {
+    /// Nil without an assertion. It is read at every use, since the platform may replace it at any time.
+    fileprivate init?(_ account: AccountConfiguration) {
+        guard account.service?.assertionFile != nil else { return nil }
+        self.init { () throws(BrokerError) in
+            do throws(ConfigurationError) {
+                if let assertion = try account.readAssertion(user: geteuid()) { return assertion }
+            } catch {
+                throw BrokerError(error)
+            }
+            throw .misconfigured(.stated("\(account.name) has no assertion."))
+        }
+    }
+}
+
+extension Account.KeySource {
+    /// Nil if the key is no credential. It is read at every use too, since a service manager may replace it.
+    init?(credentialOf account: AccountConfiguration, in credentials: Credentials) {
+        guard let name = account.clientKeyCredential else { return nil }
+        self.init { () throws(BrokerError) in
+            let secret: Secret
+            do throws(CredentialError) {
+                secret = try credentials.secret(named: name)
+            } catch {
+                throw BrokerError(account.mistake(at: "client_key_file", error.reason), credential: name)
+            }
+            do throws(ConfigurationError) {
+                return try account.clientKey(in: secret)
+            } catch {
+                throw BrokerError(error, credential: name)
+            }
+        }
+    }
+}
+
+extension Account.SecretSource {
+    /// A secret that was given to the daemon at its start.
+    init(credential name: String, of account: AccountConfiguration, in credentials: Credentials) {
+        self.init { () throws(BrokerError) in
+            do throws(CredentialError) {
+                return try credentials.secret(named: name)
+            } catch {
+                throw BrokerError(account.mistake(at: account.clientCredentialKey, error.reason), credential: name)
+            }
+        }
+    }
+}
+
+/// Tells systemd that the daemon works (`WatchdogSec=`, sd_watchdog_enabled(3)), and only while it does: before each
+/// message the sockets' thread, the session manager and the flow registry have each run a turn. Waiting for a provider
+/// or a disk must not end the daemon, so neither the network nor the vault is asked.
+struct Watchdog: Service {
+    private let broker: Broker
+    private let interval: Duration
+
+    /// Nil if systemd does not watch. The variables are removed in any case: what the daemon starts is not watched.
+    init?(_ broker: Broker) {
+        defer { for name in ["WATCHDOG_USEC", "WATCHDOG_PID"] { unsafe unsetenv(name) } }
+        guard let patience = environment("WATCHDOG_USEC").flatMap(Int.init), patience > 0 else { return nil }
+        if let pid = environment("WATCHDOG_PID"), Int32(pid) != getpid() { return nil }
+        self.broker = broker
+        // Three messages in the allowed time, so that one that is late does not end the daemon.
+        interval = .microseconds(max(patience / 3, 10_000))
+    }
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            repeat {
+                await HTTPServer.turn()
+                _ = await broker.accounts()
+                ServiceManager.notify("WATCHDOG=1")
+                // systemd's clock stops while the machine is suspended, and so does this one.
+            } while (try? await Task.sleep(for: interval, clock: .suspending)) != nil
         }
     }
 }

@@ -1,4 +1,6 @@
 internal import Glibc
+public import Secrets
+internal import StrictJSON
 
 /// A running `client_secret_command` and its result: its output, or an error text that contains none of the output.
 struct RunningCommand {
@@ -121,5 +123,124 @@ struct RunningCommand {
     private mutating func closeOutput() {
         if descriptor >= 0 { close(descriptor) }
         descriptor = -1
+    }
+}
+
+// Programs that the user is to see, through the helper. The daemon names a scheme or a web page; the configuration and
+// the desktop decide which program is run.
+extension HelperConnection {
+    /// A service manager takes some steps, each with a timeout of a few seconds.
+    private static let timeout: Duration = .seconds(30)
+
+    /// Starts the program that is configured for the scheme, with the URL in place of `{url}`: as a transient service
+    /// of the user's service manager, or as a detached process where there is none. Returns when the program runs.
+    /// Throws ``HelperError/programFailed(reason:)`` if it could not be started.
+    public func startApplication(scheme: String, url: Secret) async throws(HelperError) {
+        let members = JSONObject([.init("do", "start_application"), .init("scheme", .string(scheme))])
+        try await start(members, url)
+    }
+
+    /// Opens an `http` or `https` page with the desktop's opener (`xdg-open`). Returns when the opener runs; whether
+    /// the page was shown is unknown. Throws ``HelperError/programFailed(reason:)`` if it could not be started.
+    ///
+    /// - Parameter activationToken: lets the opened window come to the front; from an action of a notification.
+    public func openPage(url: String, activationToken: String? = nil) async throws(HelperError) {
+        var members = JSONObject([.init("do", "open_page")])
+        members["activation_token"] = activationToken.map { .string($0) }
+        try await start(members, Secret(url))
+    }
+
+    private func start(_ members: JSONObject, _ url: Secret) async throws(HelperError) {
+        guard url.count <= Application.maxURL else {
+            throw .programFailed(reason: "was not started: the URL is longer than \(Application.maxURL) bytes")
+        }
+        let answer: HelperResponse
+        do throws(HelperError) {
+            answer = try await request(members, secret: url, timeout: HelperConnection.timeout)
+        } catch {
+            guard case .commandFailed(let reason) = error else { throw error }
+            throw .programFailed(reason: reason)
+        }
+        guard answer.members["started"]?.bool == true else {
+            throw .programFailed(reason: answer.members["reason"]?.string ?? "was not started")
+        }
+    }
+}
+
+/// The environment of the programs that we start: where the user's files and desktop are. Variables that change how
+/// programs are loaded, traced or connected (`LD_*`, proxies, `SSLKEYLOGFILE`) are removed, and so are unknown ones,
+/// which may hold secrets.
+enum CleanEnvironment {
+    private static let kept: Set<String> = [
+        "PATH", "HOME", "USER", "LANG", "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY", "SSH_AUTH_SOCK",
+        "GPG_TTY", "GNUPGHOME", "PASSWORD_STORE_DIR",
+    ]
+
+    /// In addition for the helper: the address of the system bus, where logind is. Commands do not need it.
+    private static let keptForHelper: Set<String> = ["DBUS_SYSTEM_BUS_ADDRESS"]
+
+    /// In addition for programs with windows: how to connect to the user's desktop and which one it is; openers choose
+    /// by that.
+    private static let keptForApplications: Set<String> = [
+        "XAUTHORITY", "BROWSER", "LANGUAGE", "SHELL", "LOGNAME", "DESKTOP_SESSION", "KDE_FULL_SESSION",
+        "KDE_SESSION_VERSION", "GNOME_DESKTOP_SESSION_ID", "TZ",
+    ]
+
+    /// Our own environment, cleaned, as `NAME=value` lines.
+    static func current(forHelper: Bool = false, forApplications: Bool = false) -> [String] {
+        var lines: [String] = []
+        var next = unsafe environ
+        while let line = unsafe next.pointee {
+            lines.append(unsafe String(cString: line))
+            unsafe next += 1
+        }
+        return clean(lines, forHelper: forHelper, forApplications: forApplications)
+    }
+
+    /// Filters the lines. Without a PATH the usual one is added, so that programs can be found by name.
+    static func clean(_ lines: [String], forHelper: Bool = false, forApplications: Bool = false) -> [String] {
+        var result = lines.filter { line in
+            guard let equals = line.firstIndex(of: "=") else { return false }
+            let name = line[..<equals]
+            return kept.contains(String(name)) || name.hasPrefix("XDG_")
+                || forHelper && keptForHelper.contains(String(name))
+                // The helper passes these variables on.
+                || (forHelper || forApplications)
+                    && (keptForApplications.contains(String(name)) || name.hasPrefix("LC_"))
+        }
+        if !result.contains(where: { $0.hasPrefix("PATH=") }) { result.append("PATH=/usr/local/bin:/usr/bin:/bin") }
+        return result
+    }
+}
+
+/// A program of ours that runs beside the daemon, with one end of a socket pair as its descriptor
+/// ``Helper/descriptor``. It ends when the other end is closed.
+public struct Companion: Sendable {
+    public let process: Int32
+    /// The daemon's end: blocking, and close-on-exec.
+    public let socket: Int32
+
+    /// Starts the program with empty input and a clean environment. A name without `/` is looked up in PATH.
+    public static func start(_ program: String, _ arguments: [String]) throws(HelperError) -> Companion {
+        var ends: [Int32] = [-1, -1]
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+        guard unsafe socketpair(AF_UNIX, type, 0, &ends) == 0 else { throw .notStarted(reason: reason(errno)) }
+        defer { close(ends[1]) }
+        let spawn = Spawn(
+            program: program, arguments: [program] + arguments, environment: CleanEnvironment.current(),
+            descriptor: ends[1], target: Helper.descriptor, hasEmptyInput: true)
+        do throws(Spawn.Failure) {
+            return Companion(process: try spawn.start(), socket: ends[0])
+        } catch {
+            close(ends[0])
+            throw .notStarted(reason: reason(error.code))
+        }
+    }
+
+    /// Closes the socket and waits for the end of the process, which is killed if it has not ended by itself.
+    public func end() {
+        close(socket)
+        kill(process, SIGKILL)
+        HelperProcess.reap(process)
     }
 }

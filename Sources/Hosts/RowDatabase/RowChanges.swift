@@ -1,4 +1,5 @@
 internal import PostgresClient
+internal import SessionVault
 internal import SharedVault
 internal import Synchronization
 
@@ -95,5 +96,69 @@ final class RowChanges: Sendable {
         for listener in listeners {
             if case .dropped = listener.yield(key) { listener.yield(nil) }
         }
+    }
+}
+
+extension RowError {
+    /// What a failure means for the rows.
+    init(_ failure: PostgresFailure) {
+        switch failure {
+        case .noLibrary: self = .unreachable(.noLibrary)
+        case .noPassword: self = .unreachable(.noPassword)
+        case .noConnection: self = .unreachable(.noConnection)
+        case .tls: self = .unreachable(.tls)
+        case .authentication: self = .unreachable(.authentication)
+        case .foreignServer(let uid): self = .unreachable(.foreignServer(uid: uid))
+        case .weakAuthentication: self = .unreachable(.weakAuthentication)
+        case .tooMuch: self = .unreachable(.tooMuch)
+        case .timedOut: self = .unreachable(.timedOut)
+        case .closed: self = .unreachable(.closed)
+        case .readOnly: self = .refused(.readOnly)
+        case .notNow: self = .unreachable(.notNow)
+        case .malformed: self = .refused(.malformed)
+        case .cancelled: self = .unreachable(.cancelled)
+        case .busy: self = .unreachable(.busy)
+        case .refused(let state, let number): self = RowError.refusal(state, number)
+        }
+    }
+
+    private static func refusal(_ state: String, _ number: Int64?) -> RowError {
+        switch state {
+        case "RB001": .refused(.otherSchema(Int(number ?? 0)))
+        // No schema, no function, no table.
+        case "3F000", "42883", "42P01": .refused(.noSchema)
+        // No right; no host (any more); a host that has not joined yet.
+        case "42501", "RB002", "RB003": .refused(.notPermitted)
+        case "53100": .refused(.noRoom)
+        // The server ended a wait for a lock, or the statement: it has had no effect.
+        case "55P03", "57014": .unreachable(.timedOut)
+        default: .refused(.refused(state: state))
+        }
+    }
+}
+
+/// The server's clock, against this machine's time since boot.
+struct ServerClock: Sendable {
+    /// What it showed when this machine was booted, in milliseconds since 1970; nil if it is not known.
+    private(set) var boot: Int?
+    private var readAt: Duration = .zero
+    /// How long the reading took: nobody knows when in that time it was made.
+    private var span: Duration?
+
+    /// After that time any other reading is better: either clock may run too fast, or may have been set.
+    private static let interval: Duration = .seconds(600)
+
+    /// There is another connection, perhaps to another server: any other reading is better.
+    mutating func readAgain() { span = nil }
+
+    /// - Parameters:
+    ///   - milliseconds: what the server's clock showed, since 1970.
+    ///   - begin: the time since boot when it was asked.
+    ///   - end: the time since boot when it had answered.
+    mutating func note(_ milliseconds: Int, from begin: Duration, to end: Duration) {
+        let isBetter = span.map { end - begin <= $0 || end - readAt >= ServerClock.interval } ?? true
+        guard isBetter, (0..<1 << 50).contains(milliseconds) else { return }
+        boot = milliseconds - Int((begin + end) / 2 / .milliseconds(1))
+        (span, readAt) = (end - begin, end)
     }
 }

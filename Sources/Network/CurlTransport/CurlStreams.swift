@@ -109,3 +109,315 @@ public import HTTPMessages
         }
     }
 }
+
+/// Bytes on their way through a transfer, which are taken in pieces from the front. What has been taken is removed when it
+/// is as much as what is left, so that no byte is moved often.
+struct StreamBuffer {
+    private var bytes: [UInt8] = []
+    private var taken = 0
+
+    /// Bytes of memory that an empty buffer keeps.
+    private static let kept = 512 << 10
+
+    var count: Int { bytes.count - taken }
+    var isEmpty: Bool { count == 0 }
+
+    mutating func append(_ more: UnsafeRawBufferPointer) {
+        makeRoom()
+        unsafe bytes.append(contentsOf: more)
+    }
+
+    mutating func append(_ more: [UInt8]) {
+        makeRoom()
+        bytes += more
+    }
+
+    /// Lends the first bytes, at most so many.
+    func withFirst<Result>(_ limit: Int, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        unsafe bytes[taken..<(taken + min(limit, count))].withUnsafeBytes { unsafe body($0) }
+    }
+
+    /// The first bytes, at most so many.
+    mutating func take(atMost limit: Int) -> [UInt8] {
+        let first = Array(bytes[taken..<(taken + min(limit, count))])
+        drop(first.count)
+        return first
+    }
+
+    /// Copies the first bytes, as many as there is room for. How many those are.
+    mutating func take(into room: UnsafeMutableRawBufferPointer) -> Int {
+        let count = min(room.count, count)
+        unsafe room.copyBytes(from: bytes[taken..<(taken + count)])
+        drop(count)
+        return count
+    }
+
+    /// Removes the first bytes, of which there are at least so many.
+    mutating func drop(_ count: Int) {
+        taken += count
+        guard isEmpty else { return }
+        bytes.removeAll(keepingCapacity: bytes.capacity <= StreamBuffer.kept)
+        taken = 0
+    }
+
+    private mutating func makeRoom() {
+        guard taken > 65_536, taken >= count else { return }
+        bytes.removeFirst(taken)
+        taken = 0
+    }
+}
+
+// Bodies flow in both directions through buffers of a limited size. libcurl pauses a direction whose buffer is full (of
+// what was received) or empty (of what is to be sent), and goes on when the owner has taken or given something.
+
+/// One transfer of ``CurlStreams``. Used on one thread.
+@safe public final class StreamTransfer {
+    /// How a transfer ended.
+    public enum Outcome: Sendable {
+        /// The response is whole.
+        case whole
+        /// There was no connection, so the server has got nothing of the request.
+        case notSent(HTTPClientError)
+        /// The connection ended before the response was whole.
+        case broken(HTTPClientError)
+    }
+
+    /// Bytes of each buffer. Larger ones are slower: they are in no cache of the processor, and are made anew again and
+    /// again.
+    public static let window = 256 << 10
+    /// Bytes that libcurl reads at a time, for each connection.
+    private static let piece = 128 << 10
+    /// The time after which libcurl is not expected to send a request again.
+    private static let repeatsWithin = Duration.seconds(5)
+
+    let easy: UnsafeMutableRawPointer
+    private let host: String
+    private var fieldList: UnsafeMutablePointer<curl_slist>?
+    private var head = ResponseHead()
+    private var sending = StreamBuffer()
+    private var received = StreamBuffer()
+    /// Nil for a body without a content coding.
+    private var decoder: ContentDecoder?
+    private var unsent: Int
+    /// True once the head of the request was sent.
+    private let isSent: UnsafeMutablePointer<Bool>
+    /// True once an address of this machine was refused.
+    private let isRefused: UnsafeMutablePointer<Bool>
+    private let begin = ContinuousClock.now
+    private var isReceivingPaused = false
+    private var isSendingPaused = false
+    /// How it ended; nil while it goes on.
+    public internal(set) var outcome: Outcome?
+
+    /// - Parameter length: bytes of the body, which are given by ``give(_:)``; nil for a request without one.
+    init?(_ request: HTTPRequest, _ url: WebURL, proxy: HTTPProxy?, length: Int?, userAgent: String) {
+        guard let easy = unsafe ccurl_easy_init() else { return nil }
+        unsafe self.easy = easy
+        unsafe isSent = .allocate(capacity: 1)
+        unsafe isSent.initialize(to: false)
+        unsafe isRefused = .allocate(capacity: 1)
+        unsafe isRefused.initialize(to: false)
+        host = url.place
+        unsent = length ?? 0
+        unsafe fieldList = RequestFields.list(of: request)
+        var options = unsafe EasyOptions(easy)
+        options.setRules(for: url, limits: request.limits, keepsPartialBody: true)
+        // A stream may be silent for hours: only the connection has a time limit.
+        options.set(CURLOPT_TIMEOUT_MS, 0)
+        options.set(CURLOPT_TCP_KEEPALIVE, 1)
+        options.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
+        // A stream comes in few large pieces.
+        options.set(CURLOPT_BUFFERSIZE, StreamTransfer.piece)
+        // A server that closes idle connections sooner is noticed by libcurl before it uses one.
+        options.set(CURLOPT_MAXAGE_CONN, 30)
+        if let proxy {
+            // It resolves the name itself.
+            options.setProxy(proxy)
+        } else if request.refusesInsideAddresses {
+            unsafe options.refuseInside(isRefused)
+        }
+        options.setTrust(request.trust)
+        options.set(CURLOPT_USERAGENT, userAgent)
+        let context = unsafe Unmanaged.passUnretained(self).toOpaque()
+        if let length {
+            options.set(CURLOPT_POST, 1)
+            options.set(CURLOPT_POSTFIELDSIZE, length)
+            unsafe options.setSender(context, body: sendBody)
+        } else {
+            options.set(CURLOPT_HTTPGET, 1)
+        }
+        options.set(CURLOPT_CUSTOMREQUEST, request.method)
+        unsafe options.setFields(fieldList)
+        unsafe options.setReceiver(context, head: receiveHead, body: receiveBody)
+        unsafe options.eraseSent(isSent)
+        guard options.areAllSet else { return nil }
+    }
+
+    deinit {
+        unsafe ccurl_easy_cleanup(easy)
+        unsafe ccurl_slist_free_all(fieldList)
+        unsafe isSent.deallocate()
+        unsafe isRefused.deallocate()
+    }
+
+    /// A stream may last for days, a token may be signed out before. So its token is zeroed once it was sent and libcurl will
+    /// not send it again: when the response begins, or after some seconds, in which a kept connection that the server had
+    /// closed was noticed. True if that is done.
+    @discardableResult func eraseToken() -> Bool {
+        let isSafe = unsafe isSent.pointee && ContinuousClock.now - begin > StreamTransfer.repeatsWithin
+        guard outcome != nil || head.isComplete || isSafe else { return false }
+        unsafe RequestFields.eraseAuthorization(in: fieldList)
+        unsafe ccurl_erase_sent(easy, nil)
+        return true
+    }
+
+    /// The head of the response, once it is there.
+    public var response: (status: Int, fields: HTTPFields)? {
+        guard head.isComplete else { return nil }
+        var status = 0
+        guard unsafe ccurl_get_long(easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK else { return nil }
+        return (status, head.fields)
+    }
+
+    /// How many bytes of the request's body it takes now.
+    public var room: Int { StreamTransfer.window - sending.count }
+
+    /// Bytes of the request's body that wait to be sent.
+    public var unsentBytes: Int { sending.count }
+
+    /// Gives it the next bytes of the request's body.
+    public func give(_ bytes: [UInt8]) {
+        sending.append(bytes)
+        guard isSendingPaused, outcome == nil else { return }
+        isSendingPaused = false
+        goOn()
+    }
+
+    /// Takes what has been received of the response's body, at most so many bytes.
+    public func take(atMost count: Int) -> [UInt8] {
+        let taken = received.take(atMost: count)
+        resumeReceiving()
+        return taken
+    }
+
+    /// Bytes that ``take(atMost:)`` could give.
+    public var available: Int { received.count }
+
+    /// Lends what has been received, at most so many bytes. They stay until ``drop(_:)``.
+    public func withFirst<Result>(_ count: Int, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        unsafe received.withFirst(count, body)
+    }
+
+    /// Removes the first bytes of what has been received; there must be so many.
+    public func drop(_ count: Int) {
+        received.drop(count)
+        resumeReceiving()
+    }
+
+    private func resumeReceiving() {
+        decode()
+        guard isReceivingPaused, received.count <= StreamTransfer.window / 2, outcome == nil else { return }
+        isReceivingPaused = false
+        goOn()
+    }
+
+    /// True if ``take(atMost:)`` has nothing to give.
+    public var isEmpty: Bool { received.isEmpty }
+
+    private func goOn() {
+        unsafe ccurl_easy_pause(
+            easy, (isReceivingPaused ? ccurl_pause_receiving : 0) | (isSendingPaused ? ccurl_pause_sending : 0))
+    }
+
+    /// The meaning of libcurl's result.
+    func end(_ result: CURLcode) {
+        guard result != CURLE_OK else {
+            outcome = head.isComplete ? .whole : .broken(.malformed(host: host))
+            decode()
+            return
+        }
+        let error = HTTPClientError(result, host: host, hasHead: head.isComplete)
+        switch result {
+        case CURLE_COULDNT_CONNECT, CURLE_ABORTED_BY_CALLBACK:
+            let inside = HTTPClientError.unreachable(
+                host: host, reason: "its name leads to this machine now, and led to another one at the sign-in")
+            outcome = .notSent(unsafe isRefused.pointee ? inside : error)
+        case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_SSL_CONNECT_ERROR,
+            CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_CACERT_BADFILE:
+            outcome = .notSent(error)
+        case CURLE_OPERATION_TIMEDOUT where !head.isComplete:
+            // Only the connection has a time limit.
+            outcome = .notSent(error)
+        default: outcome = .broken(error)
+        }
+    }
+
+    // MARK: Callbacks of libcurl
+
+    fileprivate func takeHead(_ line: UnsafeRawBufferPointer) -> Int {
+        guard unsafe head.take(line.bytes) else { return 0 }
+        if head.isComplete, decoder == nil { decoder = ContentDecoder(head.fields) }
+        return line.count
+    }
+
+    fileprivate func takeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
+        if let decoder {
+            guard received.count < StreamTransfer.window else {
+                isReceivingPaused = true
+                return ccurl_paused
+            }
+            unsafe decoder.give(bytes)
+            decode()
+            return decoder.hasFailed ? 0 : bytes.count
+        }
+        guard received.isEmpty || received.count + bytes.count <= StreamTransfer.window else {
+            isReceivingPaused = true
+            return ccurl_paused
+        }
+        unsafe received.append(bytes)
+        return bytes.count
+    }
+
+    /// Decodes as much as there is room for. What is left waits in the decoder, until the owner has taken something.
+    private func decode() {
+        guard let decoder else { return }
+        while received.count < StreamTransfer.window {
+            let bytes = decoder.take(atMost: StreamTransfer.window - received.count)
+            guard !bytes.isEmpty else {
+                if case .whole? = outcome, !decoder.isWhole { outcome = .broken(.malformed(host: host)) }
+                return
+            }
+            received.append(bytes)
+        }
+    }
+
+    fileprivate func giveBody(_ room: UnsafeMutableRawBufferPointer) -> Int {
+        guard unsent > 0 else { return 0 }
+        guard !sending.isEmpty else {
+            isSendingPaused = true
+            return ccurl_paused
+        }
+        let part = unsafe UnsafeMutableRawBufferPointer(rebasing: room.prefix(unsent))
+        let count = unsafe sending.take(into: part)
+        unsent -= count
+        return count
+    }
+}
+
+private let receiveHead: ccurl_data_callback = { bytes, size, count, context in
+    guard let bytes = unsafe bytes, let context = unsafe context else { return 0 }
+    let transfer = unsafe Unmanaged<StreamTransfer>.fromOpaque(context).takeUnretainedValue()
+    return unsafe transfer.takeHead(UnsafeRawBufferPointer(start: bytes, count: size * count))
+}
+
+private let receiveBody: ccurl_data_callback = { bytes, size, count, context in
+    guard let bytes = unsafe bytes, let context = unsafe context else { return 0 }
+    let transfer = unsafe Unmanaged<StreamTransfer>.fromOpaque(context).takeUnretainedValue()
+    return unsafe transfer.takeBody(UnsafeRawBufferPointer(start: bytes, count: size * count))
+}
+
+private let sendBody: ccurl_data_callback = { bytes, size, count, context in
+    guard let bytes = unsafe bytes, let context = unsafe context else { return 0 }
+    let transfer = unsafe Unmanaged<StreamTransfer>.fromOpaque(context).takeUnretainedValue()
+    return unsafe transfer.giveBody(UnsafeMutableRawBufferPointer(start: bytes, count: size * count))
+}

@@ -1,6 +1,7 @@
-// The whole page around what a screen says. Everything that is not constant text goes through `escaped`.
-
+internal import Cryptography
 internal import Encodings
+
+// The whole page around what a screen says. Everything that is not constant text goes through `escaped`.
 
 /// A page as HTML: complete without a style, a script or an image.
 public struct HTMLPage: Sendable {
@@ -69,4 +70,47 @@ public struct HTMLPage: Sendable {
         }
         return Markup.escaped(String(String.UnicodeScalarView(shown)))
     }
+}
+
+// The look of the pages. It names no address, so that the policy can forbid every request. Sizes are in rem, so that the
+// browser's font size and zoom hold; at 320 pixels (1280 at a zoom of 400 %) nothing is wider than the window.
+
+public enum PageStyle {
+    /// The text of the pages' `style` element.
+    public static let text = """
+        :root{color-scheme:light dark;--page:#f2f3f6;--card:#fff;--text:#1b2030;--soft:#4a5263;--line:#d3d7df;--good:#1a7f45;--bad:#b3261e}
+        @media(prefers-color-scheme:dark){:root{--page:#14161b;--card:#1e2128;--text:#eceef2;--soft:#b9bfcb;--line:#3b414d;--good:#4cc38a;--bad:#ff8a80}}
+        *{box-sizing:border-box}
+        body{margin:0;padding:2rem 1rem;background:var(--page);color:var(--text);font:1rem/1.55 system-ui,sans-serif;overflow-wrap:anywhere}
+        header,main{max-width:34rem;margin:0 auto}
+        header{display:flex;align-items:center;gap:.6rem;padding:0 .25rem 1rem;font-weight:600}
+        svg{width:1.75rem;height:1.75rem;flex:none}
+        main{padding:1.5rem;background:var(--card);border:1px solid var(--line);border-top:.3rem solid var(--soft);border-radius:.6rem}
+        main.good{border-top-color:var(--good)}
+        main.bad{border-top-color:var(--bad)}
+        h1{margin:0;font-size:1.6rem;line-height:1.25}
+        p{margin:1rem 0 0}
+        dl{margin:1.25rem 0 0;padding:.25rem 0;border:1px solid var(--line);border-width:1px 0}
+        dl div{padding:.35rem 0}
+        dt{color:var(--soft);font-size:.9rem}
+        dd{margin:0;font-weight:600}
+        form{margin:1.25rem 0 0}
+        label{display:block;margin:1rem 0 .3rem;font-weight:600}
+        input,button,a.button{width:100%;min-height:2.9rem;padding:.6rem .8rem;border:1px solid var(--soft);border-radius:.45rem;font:inherit}
+        input{background:var(--page);color:var(--text)}
+        input[aria-invalid]{border-color:var(--bad)}
+        button,a.button{display:block;margin:1.25rem 0 0;background:var(--text);color:var(--card);font-weight:600;text-align:center;text-decoration:none;cursor:pointer}
+        button[disabled]{opacity:.75;cursor:default}
+        a.button,button.quiet{margin-top:.75rem;background:none;color:var(--text)}
+        a{color:inherit}
+        :focus-visible{outline:.2rem solid var(--good);outline-offset:.1rem}
+        .wrong{color:var(--bad);font-weight:600}
+        .words{padding:.5rem .8rem;border:1px dashed var(--soft);border-radius:.45rem;color:var(--soft)}
+        .words b{color:var(--text)}
+        nav{display:flex;flex-wrap:wrap;gap:.5rem 1.25rem;margin:1.25rem 0 0}
+
+        """
+
+    /// The source expression by which a policy allows the stylesheet: the digest of its text.
+    public static let source = "sha256-\(Base64.encode(Digest.sha256(text)))"
 }

@@ -120,3 +120,355 @@ public struct ScreenContent: Sendable {
         self.token = token
     }
 }
+
+/// A screen as HTML. Every form of the sign-in page is written here.
+public struct ScreenDocument: Sendable {
+    private let content: ScreenContent
+    private let text: ScreenText
+    private let language: PageLanguage
+
+    public init(_ content: ScreenContent, in language: PageLanguage) {
+        self.content = content
+        self.language = language
+        text = ScreenText.of(language)
+    }
+
+    public var html: String {
+        HTMLPage(heading, in: language, tone: tone, content: head + body).html
+    }
+
+    /// After so many seconds the browser is to load the screen again; nil if not. A form is left when the page's time is
+    /// over: later, another program may have the port, and would get what is typed.
+    public var refresh: Int? {
+        switch content.screen {
+        case .wait: 1
+        // What is typed would be lost, so only a screen without a field counts down.
+        case .resend where content.secondsLeft > 0: min(content.secondsLeft, 5)
+        case .done, .unused, .ended, .elsewhere: nil
+        default: max(0, content.lifetime) + 1
+        }
+    }
+
+    /// What the login screen says if somebody else signs in than the account's user.
+    public static func otherUser(in language: PageLanguage) -> String { ScreenText.of(language).otherUser }
+
+    /// What a screen says if the project requires a pause of some seconds.
+    public static func wait(_ seconds: Int, in language: PageLanguage) -> String {
+        let text = ScreenText.of(language)
+        return "\(text.waitAtLeast) \(seconds) \(text.seconds)"
+    }
+
+    /// What a screen adds after a code that is wrong or used up.
+    public static func usedCode(in language: PageLanguage) -> String { ScreenText.of(language).usedCode }
+
+    /// What a screen says if the form before it belonged to no step.
+    public static func unused(in language: PageLanguage) -> String { ScreenText.of(language).unusedAdvice }
+
+    private var tone: HTMLPage.Tone {
+        switch content.screen {
+        case .done: .good
+        case .unused, .ended: .bad
+        default: .plain
+        }
+    }
+
+    private var heading: String {
+        switch content.screen {
+        case .login: text.signIn
+        case .signUp: text.signUp
+        case .forgotten: text.forgotten
+        case .mail: text.byMail
+        case .sms: text.bySMS
+        case .code: text.enterCode
+        case .resend: text.sendAgain
+        case .wait: text.oneMoment
+        case .factor: text.secondFactor
+        case .newPassword: text.newPassword
+        case .done: text.signedIn
+        case .unused: text.unused
+        case .ended: text.ended
+        case .elsewhere: text.elsewhere
+        }
+    }
+
+    /// Whose sign-in it is, the two words, and what was wrong with the whole form.
+    private var head: String {
+        guard content.screen != .elsewhere else { return "" }
+        var head = HTMLPage.facts([(text.account, content.account), (text.project, content.host)])
+        if ![.done, .unused, .ended].contains(content.screen) {
+            head += "<p class=\"words\">\(text.words) <b>\(HTMLPage.escaped(content.words))</b></p>\n"
+        }
+        if let complaint = content.complaint, complaint.field == nil {
+            head += "<p class=\"wrong\" role=\"alert\">\(HTMLPage.escaped(complaint.sentence))</p>\n"
+        }
+        if content.offersSwitch { head += form(.switchUser, "", text.switchUser) }
+        return head
+    }
+
+    private var body: String {
+        switch content.screen {
+        case .login: login
+        case .signUp:
+            form(.signUp, contact + newPassword, text.createAccount)
+                + "<nav>\(link(.login, text.haveAccount))</nav>\n"
+        case .forgotten: paragraph(text.forgottenAdvice) + form(.forgotten, email, text.sendMail) + back
+        case .mail: paragraph(text.mailAdvice) + form(.mail, email, text.sendMail) + back
+        case .sms: paragraph(text.smsAdvice) + form(.sms, phone, text.sendSMS) + back
+        case .code: sent
+        case .resend: resend
+        case .wait: paragraph(text.asking)
+        case .factor: factors
+        case .newPassword: form(.newPassword, newPassword, text.savePassword) + skip(text.keepPassword)
+        case .done: paragraph(text.doneAdvice)
+        case .unused: paragraph(text.unusedAdvice) + paragraph(text.doneAdvice)
+        case .ended: paragraph(text.endedAdvice)
+        case .elsewhere: paragraph(text.elsewhereAdvice)
+        }
+    }
+
+    // MARK: Screens
+
+    private var login: String {
+        var login = ""
+        if content.offers.email || content.offers.phone {
+            // The browser is to offer no password here: none is kept for this address.
+            let password = input("password", "password", text.password, autocomplete: "off")
+            login += form(.password, contact + password, text.signIn)
+            var links: [String] = []
+            if content.offers.email {
+                links += [link(.mail, text.byMail), link(.forgotten, text.forgotten)]
+            }
+            if content.offers.phone { links.append(link(.sms, text.bySMS)) }
+            if content.offers.signUp { links.append(link(.signUp, text.signUp)) }
+            login += "<nav>\(links.joined(separator: "\n"))</nav>\n"
+        }
+        for provider in content.providers {
+            login +=
+                "<a class=\"button\" href=\"\(HTMLPage.escaped(provider.path))\">"
+                + "\(text.continueWith) \(HTMLPage.escaped(ScreenText.name(ofProvider: provider.provider)))</a>\n"
+        }
+        return login.isEmpty ? paragraph(text.nothingOffered) : login
+    }
+
+    private var sent: String {
+        let advice = content.hasLink ? text.linkSent : text.codeSent
+        return "<p>\(advice) <bdi>\(HTMLPage.escaped(content.sentTo))</bdi></p>\n"
+            + form(.code, code, text.confirm)
+            + "<nav>\(link(.resend, text.sendAgain))\n\(link(.login, text.otherWay))</nav>\n"
+    }
+
+    private var resend: String {
+        paragraph(resendAdvice(content.secondsLeft))
+            + form(.resend, "", text.sendAgain, isDisabled: content.secondsLeft > 0)
+            + "<nav>\(link(.code, text.enterCode))\n\(link(.login, text.otherWay))</nav>\n"
+    }
+
+    private func resendAdvice(_ seconds: Int) -> String {
+        seconds > 0 ? "\(text.resendIn) \(seconds) \(text.seconds)" : text.mayResend
+    }
+
+    private var factors: String {
+        var factors = ""
+        for factor in content.factors {
+            let name = factor.name.map { " <bdi>\(HTMLPage.escaped($0))</bdi>" } ?? ""
+            let id = "<input type=\"hidden\" name=\"factor\" value=\"\(HTMLPage.escaped(factor.id))\">\n"
+            if factor.isPhone, !factor.hasMessage {
+                factors += "<p>\(text.phoneFactor)\(name)</p>\n" + form(.challenge, id, text.sendSMS)
+            } else {
+                let advice = factor.isPhone ? text.phoneFactorSent : text.appFactor
+                factors += "<p>\(advice)\(name)</p>\n"
+                factors += form(.factor, id + code(of: factor.id), text.confirm)
+                if factor.isPhone {
+                    factors += paragraph(resendAdvice(factor.secondsLeft))
+                    factors += form(.challenge, id, text.sendAgain, isQuiet: true)
+                }
+            }
+        }
+        return factors + skip(text.skipFactor)
+    }
+
+    // MARK: Parts
+
+    private var contact: String {
+        switch (content.offers.email, content.offers.phone) {
+        case (false, true): phone
+        case (true, true):
+            input(
+                "text", "email", text.emailOrPhone, autocomplete: "email",
+                value: content.email.isEmpty ? content.phone : content.email)
+        default: email
+        }
+    }
+
+    private var email: String {
+        input("email", "email", text.email, autocomplete: "email", value: content.email)
+    }
+
+    private var phone: String {
+        input("tel", "phone", text.phone, autocomplete: "tel", value: content.phone)
+    }
+
+    private var newPassword: String {
+        input("password", "password", text.newPassword, autocomplete: "new-password")
+    }
+
+    private var code: String { code(of: "") }
+
+    /// An id stands on a page once.
+    private func code(of factor: String) -> String {
+        input("text", "code", text.code, autocomplete: "one-time-code", id: "code\(factor)", isNumber: true)
+    }
+
+    private var back: String { "<nav>\(link(.login, text.otherWay))</nav>\n" }
+
+    private func skip(_ label: String) -> String { form(.skip, "", label, isQuiet: true) }
+
+    private func paragraph(_ sentence: String) -> String { "<p>\(sentence)</p>\n" }
+
+    private func link(_ screen: Screen, _ label: String) -> String { "<a href=\"\(screen.rawValue)\">\(label)</a>" }
+
+    private func form(
+        _ action: PageForm.Action, _ fields: String, _ button: String, isDisabled: Bool = false, isQuiet: Bool = false
+    ) -> String {
+        """
+        <form method="post" action="\(content.screen.rawValue)">
+        <input type="hidden" name="action" value="\(action.rawValue)">
+        <input type="hidden" name="token" value="\(HTMLPage.escaped(content.token))">
+        \(fields)<button\(isQuiet ? " class=\"quiet\"" : "")\(isDisabled ? " disabled" : "")>\(button)</button>
+        </form>
+
+        """
+    }
+
+    private func input(
+        _ type: String, _ name: String, _ label: String, autocomplete: String, value: String = "", id: String? = nil,
+        isNumber: Bool = false
+    ) -> String {
+        let id = HTMLPage.escaped(id ?? name)
+        let complaint = content.complaint.flatMap { $0.field == name ? $0.sentence : nil }
+        let wrong = complaint.map { "<p class=\"wrong\" id=\"\(id)-wrong\">\(HTMLPage.escaped($0))</p>\n" } ?? ""
+        let state = complaint == nil ? "" : " aria-invalid=\"true\" aria-describedby=\"\(id)-wrong\""
+        return """
+            <label for="\(id)">\(label)</label>
+            <input type="\(type)" id="\(id)" name="\(name)" autocomplete="\(autocomplete)" \
+            value="\(HTMLPage.escaped(value))" required\(isNumber ? " inputmode=\"numeric\"" : "")\(state)>
+            \(wrong)
+            """
+    }
+}
+
+// Every sentence of the screens. None has markup or anything to escape.
+
+/// The sentences of the sign-in page in one language.
+struct ScreenText: Sendable {
+    let account, project, words: String
+    let signIn, signUp, forgotten, byMail, bySMS, enterCode, sendAgain, oneMoment, secondFactor, newPassword: String
+    let signedIn, unused, ended, elsewhere: String
+    let email, phone, emailOrPhone, password, code: String
+    let createAccount, haveAccount, sendMail, sendSMS, confirm, savePassword, keepPassword, skipFactor: String
+    let otherWay, continueWith: String
+    let forgottenAdvice, mailAdvice, smsAdvice, linkSent, codeSent, mayResend, resendIn, seconds, asking: String
+    let waitAtLeast, usedCode: String
+    let phoneFactor, phoneFactorSent, appFactor: String
+    let doneAdvice, unusedAdvice, endedAdvice, elsewhereAdvice, nothingOffered, otherUser, switchUser: String
+
+    static func of(_ language: PageLanguage) -> ScreenText {
+        switch language {
+        case .english: english
+        case .russian: russian
+        }
+    }
+
+    static let english = ScreenText(
+        account: "Account", project: "Project",
+        words: "Enter nothing unless the program that asked you to sign in shows the same two words:",
+        signIn: "Sign in", signUp: "Create an account", forgotten: "Forgotten password",
+        byMail: "Sign in by mail", bySMS: "Sign in by SMS", enterCode: "Enter the code",
+        sendAgain: "Send the message again", oneMoment: "One moment", secondFactor: "Second factor",
+        newPassword: "New password", signedIn: "Signed in", unused: "Your last entry was not used",
+        ended: "The sign-in has ended",
+        elsewhere: "Not this browser",
+        email: "E-mail address", phone: "Phone number with country code",
+        emailOrPhone: "E-mail address, or phone number with country code", password: "Password",
+        code: "Code",
+        createAccount: "Create the account", haveAccount: "I have an account", sendMail: "Send the mail",
+        sendSMS: "Send the SMS", confirm: "Confirm", savePassword: "Save the new password",
+        keepPassword: "Keep the old password", skipFactor: "Go on without it",
+        otherWay: "Sign in another way", continueWith: "Continue with",
+        forgottenAdvice: "You get a mail with a link and a code. Then you can choose a new password.",
+        mailAdvice: "You get a mail with a link or a code.", smsAdvice: "You get an SMS with a code.",
+        linkSent: "Open the link in the mail on this computer, or enter the code. The mail went to",
+        codeSent: "Enter the code of the message that went to", mayResend: "You can ask for another message now.",
+        resendIn: "You can ask for another message in", seconds: "seconds.",
+        asking: "The project is being asked. This page goes on by itself.",
+        waitAtLeast: "Too many attempts. Please wait", usedCode: "If its link was opened, the code is used up.",
+        phoneFactor: "A code can be sent to your phone.",
+        phoneFactorSent: "Enter the code that was sent to your phone.",
+        appFactor: "Enter the code that your authenticator app shows.",
+        doneAdvice: "You can close this tab and go back to the program that asked you to sign in.",
+        unusedAdvice:
+            "What you entered last was not used: its step was done already, or its sign-in has ended. A password that "
+            + "you entered there was not saved.",
+        endedAdvice:
+            "Nothing was changed. The program that asked you to sign in says what happened. You can start again "
+            + "there.",
+        elsewhereAdvice: "This sign-in was opened in another browser, or its address was used before. Go back to the "
+            + "program that asked you to sign in, and open the page from there.",
+        nothingOffered: "The project offers no way to sign in here.",
+        otherUser:
+            "The account is signed in as another user. Nothing was changed. Sign in as that user, or replace that "
+            + "user.",
+        switchUser: "Replace the other user")
+
+    static let russian = ScreenText(
+        account: "Учётная запись", project: "Проект",
+        words: "Ничего не вводите, если программа, которая предложила вам войти, не показывает те же два слова:",
+        signIn: "Войти", signUp: "Создать аккаунт", forgotten: "Забыли пароль?",
+        byMail: "Войти по почте", bySMS: "Войти по SMS", enterCode: "Введите код",
+        sendAgain: "Отправить ещё раз", oneMoment: "Один момент", secondFactor: "Второй фактор",
+        newPassword: "Новый пароль", signedIn: "Вход выполнен", unused: "Введённое не использовано",
+        ended: "Вход завершён без результата",
+        elsewhere: "Не этот браузер",
+        email: "Адрес почты", phone: "Номер телефона с кодом страны",
+        emailOrPhone: "Адрес почты или номер телефона с кодом страны", password: "Пароль",
+        code: "Код",
+        createAccount: "Создать аккаунт", haveAccount: "У меня есть аккаунт", sendMail: "Отправить письмо",
+        sendSMS: "Отправить SMS", confirm: "Подтвердить", savePassword: "Сохранить новый пароль",
+        keepPassword: "Оставить старый пароль", skipFactor: "Продолжить без него",
+        otherWay: "Войти другим способом", continueWith: "Продолжить через",
+        forgottenAdvice: "Вы получите письмо со ссылкой и кодом. Затем можно выбрать новый пароль.",
+        mailAdvice: "Вы получите письмо со ссылкой или кодом.", smsAdvice: "Вы получите SMS с кодом.",
+        linkSent: "Откройте ссылку из письма на этом компьютере или введите код. Письмо отправлено на",
+        codeSent: "Введите код из сообщения, отправленного на", mayResend: "Можно запросить ещё одно сообщение.",
+        resendIn: "Новое сообщение можно запросить через", seconds: "с.",
+        asking: "Ожидаем ответа проекта. Страница продолжит сама.",
+        waitAtLeast: "Слишком много попыток. Подождите", usedCode: "Если ссылку уже открывали, код использован.",
+        phoneFactor: "Код можно отправить на ваш телефон.", phoneFactorSent: "Введите код, отправленный на телефон.",
+        appFactor: "Введите код из приложения для подтверждения входа.",
+        doneAdvice: "Эту вкладку можно закрыть. Вернитесь в программу, которая предложила вам войти.",
+        unusedAdvice:
+            "Введённое последним не использовано: этот шаг уже выполнен, или вход завершён. Введённый там пароль не "
+            + "сохранён.",
+        endedAdvice:
+            "Ничего не изменено. Программа, которая предложила вам войти, сообщает, что произошло. В ней можно "
+            + "начать снова.",
+        elsewhereAdvice: "Этот вход открыт в другом браузере, или его адрес уже использован. Вернитесь в программу, "
+            + "которая предложила вам войти, и откройте страницу из неё.",
+        nothingOffered: "Проект не предлагает здесь способов входа.",
+        otherUser: "В учётной записи уже выполнен вход другого пользователя. Ничего не изменено. Войдите как он или "
+            + "замените его.",
+        switchUser: "Заменить другого пользователя")
+
+    /// A provider's name as people write it.
+    static func name(ofProvider provider: String) -> String {
+        switch provider {
+        case "azure": "Microsoft"
+        case "github": "GitHub"
+        case "gitlab": "GitLab"
+        case "linkedin", "linkedin_oidc": "LinkedIn"
+        case "slack_oidc": "Slack"
+        case "workos": "WorkOS"
+        default: provider.prefix(1).uppercased() + provider.dropFirst()
+        }
+    }
+}

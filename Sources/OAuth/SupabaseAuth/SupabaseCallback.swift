@@ -132,3 +132,159 @@ public struct SupabaseCallback: Sendable, Equatable {
         return segment.isEmpty ? nil : String(segment)
     }
 }
+
+/// All error codes of the Auth server and their meaning for callers, in one table.
+public enum SupabaseCode {
+    /// The API's error code, what the caller can do, and the message for the user.
+    public struct Meaning: Sendable, Equatable {
+        public let code: SupabaseProblem.Code
+        public let recovery: SupabaseProblem.Recovery
+        public let message: UserMessage?
+
+        init(_ code: SupabaseProblem.Code, _ recovery: SupabaseProblem.Recovery, _ message: UserMessage? = nil) {
+            self.code = code
+            self.recovery = recovery
+            self.message = message
+        }
+    }
+
+    /// The meaning of each code without context, see ``meaning(of:on:)``.
+    public static let table: [String: Meaning] = [general, flows, people, factors, limits, organizations]
+        .reduce(into: [:]) { table, part in table.merge(part) { first, _ in first } }
+
+    /// All codes.
+    public static let all = Set(table.keys)
+
+    /// Codes about requests, tokens and sessions.
+    private static let general: [String: Meaning] = [
+        "unknown": .init(.providerError, .none),
+        "unexpected_failure": .init(.providerUnreachable, .retry, .serviceDown),
+        "validation_failed": .init(.validationFailed, .none),
+        "bad_json": .init(.internalError, .none),
+        "request_entity_too_large": .init(.payloadTooLarge, .none),
+        "request_timeout": .init(.providerUnreachable, .retry, .serviceDown),
+        "conflict": .init(.stateConflict, .retry),
+        "bad_jwt": .init(.sessionExpired, .signIn, .sessionEnded),
+        "no_authorization": .init(.signInRequired, .signIn),
+        "not_admin": .init(.accessDenied, .none),
+        "user_not_found": .init(.userNotFound, .none, .unknownUser),
+        "session_not_found": .init(.sessionExpired, .signIn, .sessionEnded),
+        "session_expired": .init(.sessionExpired, .signIn, .sessionEnded),
+        "refresh_token_not_found": .init(.sessionExpired, .signIn, .sessionEnded),
+        "refresh_token_already_used": .init(.sessionExpired, .signIn, .sessionEnded),
+    ]
+
+    /// Codes about browser flows.
+    private static let flows: [String: Meaning] = [
+        "flow_state_not_found": .init(.flowExpired, .signIn, .signInFailed),
+        "flow_state_expired": .init(.flowExpired, .signIn, .signInFailed),
+        "flow_state_already_used": .init(.flowExpired, .signIn, .signInFailed),
+        "bad_code_verifier": .init(.invalidCallback, .signIn, .signInFailed),
+        "bad_oauth_state": .init(.invalidCallback, .signIn, .signInFailed),
+        "bad_oauth_callback": .init(.invalidCallback, .signIn, .signInFailed),
+        "oauth_client_state_not_found": .init(.flowExpired, .signIn, .signInFailed),
+        "oauth_client_state_expired": .init(.flowExpired, .signIn, .signInFailed),
+        "oauth_invalid_state": .init(.invalidCallback, .signIn, .signInFailed),
+        "oauth_provider_not_supported": .init(.methodUnsupported, .fixConfiguration, .notOffered),
+        "provider_email_needs_verification": .init(.accessDenied, .none, .unconfirmedEmail),
+        "provider_disabled": .init(.methodUnsupported, .fixConfiguration, .notOffered),
+    ]
+
+    /// Codes about users, passwords and messages.
+    private static let people: [String: Meaning] = [
+        "invalid_credentials": .init(.invalidCredentials, .none, .wrongCredentials),
+        "email_not_confirmed": .init(.stateConflict, .none, .unconfirmedEmail),
+        "phone_not_confirmed": .init(.stateConflict, .none, .unconfirmedPhone),
+        "user_banned": .init(.accessDenied, .none, .blocked),
+        "signup_disabled": .init(.accessDenied, .none, .signUpClosed),
+        "user_already_exists": .init(.emailAlreadyInUse, .signIn, .emailTaken),
+        "email_exists": .init(.emailAlreadyInUse, .link, .emailTaken),
+        "phone_exists": .init(.stateConflict, .none, .phoneTaken),
+        "email_provider_disabled": .init(.methodUnsupported, .fixConfiguration, .notOffered),
+        "phone_provider_disabled": .init(.methodUnsupported, .fixConfiguration, .notOffered),
+        "anonymous_provider_disabled": .init(.methodUnsupported, .fixConfiguration, .notOffered),
+        "otp_disabled": .init(.userNotFound, .none, .unknownUser),
+        "otp_expired": .init(.invalidCredentials, .none, .wrongCode),
+        "invite_not_found": .init(.flowExpired, .none, .linkExpired),
+        "weak_password": .init(.weakPassword, .none, .weakPassword),
+        "same_password": .init(.validationFailed, .none, .samePassword),
+        "reauthentication_needed": .init(.stateConflict, .signIn, .signInAgain),
+        "reauthentication_not_valid": .init(.invalidCredentials, .none, .wrongCode),
+        "current_password_required": .init(.validationFailed, .none, .passwordNeeded),
+        "current_password_invalid": .init(.invalidCredentials, .none, .wrongPassword),
+        "user_sso_managed": .init(.methodUnsupported, .none, .managed),
+    ]
+
+    /// Codes about second factors and identities.
+    private static let factors: [String: Meaning] = [
+        "insufficient_aal": .init(.stateConflict, .none, .secondFactorNeeded),
+        "mfa_factor_not_found": .init(.notFound, .none),
+        "mfa_factor_name_conflict": .init(.stateConflict, .none, .nameTaken),
+        "too_many_enrolled_mfa_factors": .init(.stateConflict, .none, .tooManyFactors),
+        "mfa_verified_factor_exists": .init(.stateConflict, .none, .tooManyFactors),
+        "mfa_challenge_expired": .init(.flowExpired, .retry, .codeExpired),
+        "mfa_verification_failed": .init(.invalidCredentials, .none, .wrongCode),
+        "mfa_ip_address_mismatch": .init(.stateConflict, .retry, .codeExpired),
+        "mfa_verification_rejected": .init(.accessDenied, .signIn, .sessionEnded),
+        "mfa_totp_enroll_not_enabled": .init(.methodUnsupported, .fixConfiguration),
+        "mfa_totp_verify_not_enabled": .init(.methodUnsupported, .fixConfiguration),
+        "mfa_phone_enroll_not_enabled": .init(.methodUnsupported, .fixConfiguration),
+        "mfa_phone_verify_not_enabled": .init(.methodUnsupported, .fixConfiguration),
+        "mfa_webauthn_enroll_not_enabled": .init(.methodUnsupported, .fixConfiguration),
+        "mfa_webauthn_verify_not_enabled": .init(.methodUnsupported, .fixConfiguration),
+        "identity_already_exists": .init(.emailAlreadyInUse, .link, .emailTaken),
+        "identity_not_found": .init(.notFound, .none),
+        "single_identity_not_deletable": .init(.stateConflict, .none, .lastIdentity),
+        "email_conflict_identity_not_deletable": .init(.stateConflict, .none, .emailTaken),
+        "manual_linking_disabled": .init(.methodUnsupported, .fixConfiguration),
+        "unexpected_audience": .init(.invalidConfiguration, .fixConfiguration),
+    ]
+
+    /// Codes about limits, messages that cannot be sent, and wallets.
+    private static let limits: [String: Meaning] = [
+        "captcha_failed": .init(.validationFailed, .retry, .puzzle),
+        "over_request_rate_limit": .init(.rateLimited, .retry, .tooManyAttempts),
+        "over_email_send_rate_limit": .init(.rateLimited, .retry, .tooManyAttempts),
+        "over_sms_send_rate_limit": .init(.rateLimited, .retry, .tooManyAttempts),
+        "sms_send_failed": .init(.providerError, .retry, .messageNotSent),
+        "email_address_not_authorized": .init(.providerError, .fixConfiguration, .messageNotSent),
+        "email_address_invalid": .init(.validationFailed, .none, .invalidEmail),
+        "email_address_not_provided": .init(.validationFailed, .none, .invalidEmail),
+        "webauthn_credential_not_found": .init(.notFound, .none),
+        "web3_provider_disabled": .init(.methodUnsupported, .fixConfiguration, .notOffered),
+        "web3_unsupported_chain": .init(.methodUnsupported, .none, .notOffered),
+    ]
+
+    /// Codes about single sign-on, auth hooks, passkeys, and the project as an OAuth provider.
+    private static let organizations: [String: Meaning] = [
+        "saml_provider_disabled": .init(.methodUnsupported, .fixConfiguration, .notOffered),
+        "sso_provider_not_found": .init(.methodUnsupported, .fixConfiguration, .notOffered),
+        "sso_provider_disabled": .init(.methodUnsupported, .fixConfiguration, .notOffered),
+        "saml_idp_not_found": .init(.invalidCallback, .signIn, .signInFailed),
+        "saml_relay_state_not_found": .init(.flowExpired, .signIn, .signInFailed),
+        "saml_relay_state_expired": .init(.flowExpired, .signIn, .signInFailed),
+        "saml_assertion_no_user_id": .init(.providerError, .fixConfiguration, .signInFailed),
+        "saml_assertion_no_email": .init(.providerError, .fixConfiguration, .signInFailed),
+        "saml_metadata_fetch_failed": .init(.providerError, .none),
+        "sso_domain_already_exists": .init(.providerError, .none),
+        "saml_entity_id_mismatch": .init(.providerError, .none),
+        "saml_idp_already_exists": .init(.providerError, .none),
+        "custom_provider_not_found": .init(.providerError, .none),
+        "over_custom_provider_quota": .init(.providerError, .none),
+        "hook_timeout": .init(.providerUnreachable, .retry, .serviceDown),
+        "hook_timeout_after_retry": .init(.providerUnreachable, .retry, .serviceDown),
+        "hook_payload_over_size_limit": .init(.providerError, .fixConfiguration),
+        "hook_payload_invalid_content_type": .init(.providerError, .fixConfiguration),
+        "feature_disabled": .init(.methodUnsupported, .fixConfiguration),
+        "passkey_disabled": .init(.methodUnsupported, .fixConfiguration, .notOffered),
+        "too_many_passkeys": .init(.stateConflict, .none, .tooManyFactors),
+        "webauthn_credential_exists": .init(.stateConflict, .none),
+        "webauthn_challenge_not_found": .init(.flowExpired, .retry, .signInFailed),
+        "webauthn_challenge_expired": .init(.flowExpired, .retry, .signInFailed),
+        "webauthn_verification_failed": .init(.invalidCredentials, .none, .signInFailed),
+        "oauth_dynamic_client_registration_disabled": .init(.methodUnsupported, .fixConfiguration),
+        "oauth_client_not_found": .init(.providerError, .fixConfiguration),
+        "oauth_authorization_not_found": .init(.flowExpired, .signIn, .signInFailed),
+        "oauth_consent_not_found": .init(.notFound, .none),
+    ]
+}

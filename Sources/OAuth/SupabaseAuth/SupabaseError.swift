@@ -1,3 +1,9 @@
+internal import Encodings
+internal import HTTPMessages
+internal import OAuth
+internal import Secrets
+internal import StrictJSON
+
 /// Why a project's response cannot be used. Contains statuses, checked codes and checked messages, never a body, URL or
 /// token.
 public enum SupabaseError: Error, Sendable, Equatable {
@@ -124,6 +130,369 @@ public enum RefreshVerdict: Sendable, Equatable {
             // Other codes may come from hooks, so they do not prove that the session has ended.
             default: self = .transient(retryAfter: errorResponse.retryAfter)
             }
+        }
+    }
+}
+
+/// The first step for every response: checks whether it is a success and JSON, and otherwise reads the error. Errors
+/// come from the Auth server, its hooks, the database, the gateway and proxies, each in their own form.
+///
+/// The member `code` is a number in the old form, an error code in the new form, and a database code from the database.
+/// The ID token grant sends only `error`. The error code is taken from `code` if the response has the API version or
+/// the code is known; otherwise from `error_code`, then from the header field with the same content, then from `error`.
+enum ErrorReading {
+    /// Returns for a success; otherwise throws the error.
+    static func success(_ response: HTTPResponse) throws(SupabaseError) {
+        guard !(200..<300).contains(response.status) else {
+            // A truncated response may have lost content that changes its meaning.
+            guard !response.isTruncated else { throw .invalid(reason: "the response was truncated") }
+            return
+        }
+        throw error(response)
+    }
+
+    /// The JSON of a success. Throws for other responses.
+    static func json(_ response: HTTPResponse) throws(SupabaseError) -> JSON {
+        try success(response)
+        guard !response.body.isEmpty else {
+            throw .invalid(reason: "an empty response (HTTP \(response.status))")
+        }
+        do {
+            return try JSON(parsing: UnicodeText.utf8(response.body.revealedBytes()))
+        } catch {
+            throw .invalid(reason: "\(shape(of: response)) (HTTP \(response.status))")
+        }
+    }
+
+    /// The JSON object of a success. Throws for other responses.
+    static func object(_ response: HTTPResponse) throws(SupabaseError) -> JSONObject {
+        guard let object = try json(response).object else {
+            throw .invalid(reason: "JSON, but not an object (HTTP \(response.status))")
+        }
+        return object
+    }
+
+    /// The error for a response that is not a success.
+    static func error(_ response: HTTPResponse) -> SupabaseError {
+        let status = response.status
+        if (300..<400).contains(status) {
+            // Following a redirect could send tokens to a host that is not configured.
+            return .invalid(reason: "a redirect, which is not followed (HTTP \(status))")
+        }
+        guard !response.isTruncated,
+            let object = try? JSON(parsing: UnicodeText.utf8(response.body.revealedBytes())).object,
+            let errorResponse = errorResponse(object, response)
+        else { return withoutShape(response) }
+        return .refused(errorResponse)
+    }
+
+    /// The error response in a body; nil if it has the form of neither the Auth server nor the database.
+    private static func errorResponse(_ object: JSONObject, _ response: HTTPResponse) -> SupabaseError.ErrorResponse? {
+        let texts = [object["msg"], object["message"], object["error_description"], object["error"]]
+        let message = PlainText.message(texts.compactMap { $0?.string }.first { !$0.isEmpty })
+        let database = databaseCode(object, response)
+        guard let code = code(object, response) ?? (database == nil ? nil : "database_error") else { return nil }
+        let weaknesses = object["weak_password"]?["reasons"]?.array?.compactMap { PlainText.code($0.string) } ?? []
+        return SupabaseError.ErrorResponse(
+            code: weaknesses.isEmpty ? code : "weak_password", status: response.status, message: message,
+            weaknesses: weaknesses, retryAfter: retryAfter(response, message), databaseCode: database)
+    }
+
+    private static func code(_ object: JSONObject, _ response: HTTPResponse) -> String? {
+        if let code = object["code"]?.string, isVersioned(response) || SupabaseCode.all.contains(code) {
+            return PlainText.code(code)
+        }
+        // `error` without `error_code` is always sent with status 400. The gateway also sends an `error`, with other
+        // statuses.
+        let error = response.status == 400 ? object["error"]?.string : nil
+        let words = [object["error_code"]?.string, response.fields["x-sb-error-code"], error]
+        if let code = words.lazy.compactMap(PlainText.code).first { return code }
+        // An auth hook's error in the old form: the status as `code`, and the hook's message.
+        return object["code"]?.integer != nil && object["msg"] != nil ? "unknown" : nil
+    }
+
+    /// True if the error has the new form. The server repeats the version only in error responses.
+    private static func isVersioned(_ response: HTTPResponse) -> Bool {
+        guard let version = response.fields["X-Supabase-Api-Version"], version.utf8.count == 10 else { return false }
+        return version >= SupabaseProject.apiVersion
+    }
+
+    /// The database's code in the form of PostgREST: SQLSTATE (five characters) or `PGRST…`.
+    private static func databaseCode(_ object: JSONObject, _ response: HTTPResponse) -> String? {
+        guard !isVersioned(response), let code = object["code"]?.string, object["message"] != nil else { return nil }
+        let isWord = code.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) }
+        return isWord && (code.utf8.count == 5 || (code.hasPrefix("PGRST") && code.utf8.count <= 10)) ? code : nil
+    }
+
+    /// Seconds from `Retry-After`, or from the message ("you can only request this after 59 seconds.").
+    private static func retryAfter(_ response: HTTPResponse, _ message: String?) -> Int? {
+        if let seconds = RetryAfter.seconds(in: response.fields) { return seconds }
+        guard response.status == 429, let words = message?.split(separator: " ") else { return nil }
+        for (number, unit) in zip(words, words.dropFirst()) where unit.hasPrefix("second") {
+            guard number.utf8.count <= 6, number.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { continue }
+            // The server rounds down.
+            return Int(number).map { min(max($0, 1), RetryAfter.longest) }
+        }
+        return nil
+    }
+
+    /// The error for responses of the gateway, a proxy or a captive portal.
+    private static func withoutShape(_ response: HTTPResponse) -> SupabaseError {
+        let status = response.status
+        let retryAfter = RetryAfter.seconds(in: response.fields)
+        switch status {
+        case 429: return .refused(.init(code: "over_request_rate_limit", status: 429, retryAfter: retryAfter))
+        case 540: return .misconfigured(reason: "The project is paused (HTTP 540).")
+        case 408, 425, 500...: return .unavailable(status: status, retryAfter: retryAfter)
+        case 401: return .misconfigured(reason: "The gateway does not accept the project's api_key (HTTP 401).")
+        case 403 where gatewaySays("api key", response):
+            return .misconfigured(reason: "The gateway does not accept the project's api_key (HTTP 403).")
+        case 404, 405:
+            return .misconfigured(reason: "There is no Auth server at the project's url (HTTP \(status)).")
+        default: return .invalid(reason: "\(shape(of: response)) (HTTP \(status))")
+        }
+    }
+
+    private static func gatewaySays(_ words: String, _ response: HTTPResponse) -> Bool {
+        let message = (try? JSON(parsing: UnicodeText.utf8(response.body.revealedBytes())))?["message"]?.string
+        return message?.lowercased().contains(words) ?? false
+    }
+
+    private static func shape(of response: HTTPResponse) -> String {
+        let isPage = response.fields["Content-Type"]?.lowercased().hasPrefix("text/html") ?? false
+        if response.body.isEmpty { return "an empty response" }
+        return isPage ? "a web page in place of JSON" : "not the JSON of a Supabase project"
+    }
+}
+
+/// An error for the API's caller, with the API's code from one table (``SupabaseCode``).
+public struct SupabaseProblem: Sendable, Equatable {
+    /// The API's error codes that an Auth server's response can lead to.
+    public enum Code: String, Sendable, CaseIterable {
+        case accessDenied = "access_denied"
+        case emailAlreadyInUse = "email_already_in_use"
+        case flowExpired = "flow_expired"
+        case internalError = "internal_error"
+        case invalidCallback = "invalid_callback"
+        case invalidConfiguration = "invalid_configuration"
+        case invalidCredentials = "invalid_credentials"
+        case invalidProviderResponse = "invalid_provider_response"
+        case methodUnsupported = "method_unsupported"
+        case notFound = "not_found"
+        case passwordResetFailed = "password_reset_failed"
+        case payloadTooLarge = "payload_too_large"
+        case providerError = "provider_error"
+        case providerUnreachable = "provider_unreachable"
+        case rateLimited = "rate_limited"
+        case sessionExpired = "session_expired"
+        case signInRequired = "sign_in_required"
+        case stateConflict = "state_conflict"
+        case userNotFound = "user_not_found"
+        case validationFailed = "validation_failed"
+        case weakPassword = "weak_password"
+    }
+
+    /// What the caller can do; values of the API.
+    public enum Recovery: String, Sendable, CaseIterable {
+        case retry
+        case signIn = "sign_in"
+        case link
+        case fixConfiguration = "fix_configuration"
+        case none
+    }
+
+    /// The kind of request. The meaning of an error code depends on it.
+    public enum Occasion: Sendable {
+        /// A token request, a sign-up, a message to a user who is not signed in, or the verification of a code.
+        case signIn
+        /// ``SupabaseProject/authorization(_:)``, in which only the provider's name can be wrong.
+        case authorization
+        /// An error in a callback. It concerns the link or the provider, not a typed code.
+        case callback
+        /// A refresh.
+        case refresh
+        /// A request with an access token.
+        case account
+        /// The same, with a credential of an authenticator. If the server rejects the credential, it responds with HTTP
+        /// 500.
+        case credential
+        /// The same for ``SupabaseProject/identityLink(_:bearer:)``, in which only the provider's name can be wrong.
+        case identityPage
+        /// A new password after the old one was forgotten.
+        case passwordReset
+    }
+
+    public let code: Code
+    public let recovery: Recovery
+    /// The message for the user; nil if there is none.
+    public let message: UserMessage?
+    /// The server's error code, for `provider_code`; nil if it sent none.
+    public let providerCode: String?
+    /// The server's message, for `provider_message`.
+    public let providerMessage: String?
+    /// Why a password is too weak: `length`, `characters`, `pwned`.
+    public let weaknesses: [String]
+    /// In seconds.
+    public let retryAfter: Int?
+    /// The reason as a text of Ringback, if the error was found before a request was sent.
+    public let reason: String?
+    /// True if the server said that the session has ended or its user is gone, in response to a request with its access
+    /// token.
+    public let endsSession: Bool
+    /// True for an error response with status 5xx: the change may have been made nevertheless.
+    public var isTrouble = false
+
+    init(
+        _ meaning: SupabaseCode.Meaning, providerCode: String? = nil, providerMessage: String? = nil,
+        weaknesses: [String] = [], retryAfter: Int? = nil, reason: String? = nil, endsSession: Bool = false
+    ) {
+        self.endsSession = endsSession
+        code = meaning.code
+        recovery = meaning.recovery
+        message = meaning.message
+        self.providerCode = providerCode
+        self.providerMessage = providerMessage
+        self.weaknesses = weaknesses
+        self.retryAfter = retryAfter
+        self.reason = reason
+    }
+
+    /// A copy without the server's message, which may repeat what was sent.
+    public var withoutWords: SupabaseProblem {
+        var bare = SupabaseProblem(
+            .init(code, recovery, message), providerCode: providerCode, weaknesses: weaknesses, retryAfter: retryAfter,
+            endsSession: endsSession)
+        bare.isTrouble = isTrouble
+        return bare
+    }
+
+    /// With a status other than 403, `user_not_found` does not mean the user of the session, but a user that the
+    /// request searched for.
+    private static func endsSession(_ errorResponse: SupabaseError.ErrorResponse) -> Bool {
+        ["session_not_found", "session_expired"].contains(errorResponse.code)
+            || (errorResponse.code == "user_not_found" && errorResponse.status == 403)
+    }
+
+    /// The problem for an error of the server.
+    public init(_ error: SupabaseError, on occasion: Occasion) {
+        switch error {
+        case .refused(let errorResponse):
+            let isTrouble = errorResponse.status >= 500 && errorResponse.databaseCode == nil
+            self.init(
+                isTrouble
+                    ? SupabaseCode.trouble(errorResponse, on: occasion)
+                    : SupabaseCode.meaning(of: errorResponse, on: occasion),
+                providerCode: errorResponse.code, providerMessage: errorResponse.message,
+                weaknesses: errorResponse.weaknesses,
+                retryAfter: errorResponse.retryAfter,
+                endsSession: !isTrouble && SupabaseProblem.endsSession(errorResponse))
+            self.isTrouble = isTrouble
+        case .unavailable(_, let seconds):
+            self.init(.init(.providerUnreachable, .retry, .serviceDown), retryAfter: seconds)
+        case .invalid:
+            let isSigningIn = [.signIn, .authorization, .callback].contains(occasion)
+            self.init(.init(.invalidProviderResponse, .retry, isSigningIn ? .signInFailed : nil))
+        case .misconfigured: self.init(.init(.invalidConfiguration, .fixConfiguration, nil))
+        }
+    }
+
+    /// The problem for an invalid field.
+    public init(_ error: FieldError) {
+        let isShort = error == PasswordRule.tooShort
+        let message: UserMessage? =
+            switch error.field {
+            case "email": .invalidEmail
+            case "phone": .invalidPhone
+            case "code": .wrongCode
+            case "password" where isShort: .weakPassword
+            default: nil
+            }
+        self.init(
+            .init(isShort ? .weakPassword : .validationFailed, .none, message), weaknesses: isShort ? ["length"] : [],
+            reason: "\(error.field): \(error.reason)")
+    }
+
+    /// The problem of a sign-up with an address that belongs to an existing user. The server does not report this.
+    public static let addressTaken = SupabaseProblem(.init(.emailAlreadyInUse, .signIn, .emailTaken))
+
+    /// The same for an address or a number.
+    public static func taken(_ contact: Contact) -> SupabaseProblem {
+        switch contact {
+        case .email: addressTaken
+        case .phone: SupabaseProblem(.init(.stateConflict, .signIn, .phoneTaken))
+        }
+    }
+}
+
+/// The meaning of an error response in its context: the table's entry, except for a few codes with another meaning.
+extension SupabaseCode {
+    /// The meaning of an error response.
+    static func meaning(of errorResponse: SupabaseError.ErrorResponse, on occasion: SupabaseProblem.Occasion) -> Meaning
+    {
+        exception(errorResponse, occasion) ?? table[errorResponse.code] ?? stranger(errorResponse)
+    }
+
+    /// The meaning of a 5xx response, independent of the table. If a trigger or an auth hook of the project has failed,
+    /// or a credential was not accepted, the server itself is running and its message says what is wrong.
+    static func trouble(_ errorResponse: SupabaseError.ErrorResponse, on occasion: SupabaseProblem.Occasion) -> Meaning
+    {
+        let isSaid = ["unexpected_failure", "unknown"].contains(errorResponse.code) && errorResponse.message != nil
+        switch occasion {
+        case .signIn where isSaid, .callback where isSaid: return Meaning(.providerError, .retry, .signInFailed)
+        case .credential where isSaid, .account where isSaid, .identityPage where isSaid, .passwordReset where isSaid:
+            return Meaning(.providerError, .retry)
+        default: return Meaning(.providerUnreachable, .retry, .serviceDown)
+        }
+    }
+
+    private static let ended = Meaning(.sessionExpired, .signIn, .sessionEnded)
+
+    private static func exception(
+        _ errorResponse: SupabaseError.ErrorResponse, _ occasion: SupabaseProblem.Occasion
+    ) -> Meaning? {
+        switch (occasion, errorResponse.code) {
+        // The user of the access token no longer exists. For other requests this code means that the user was not found
+        // for whom the request searched.
+        case (.refresh, "user_not_found"), (.account, "user_not_found"): ended
+        // The refresh token is not valid any more.
+        case (.refresh, "validation_failed"), (.refresh, "invalid_grant"), (.refresh, "invalid_client"): ended
+        // The project has not enabled this provider.
+        case (.authorization, "validation_failed"), (.identityPage, "validation_failed"):
+            Meaning(.methodUnsupported, .fixConfiguration, .notOffered)
+        case (.identityPage, _), (.credential, _): exception(errorResponse, .account)
+        // The link of a mail has expired; no code was typed.
+        case (.callback, "otp_expired"): Meaning(.flowExpired, .signIn, .linkExpired)
+        // A provider's error without an error code. Usually the user declined, so no message is shown.
+        case (.callback, "access_denied"): Meaning(.accessDenied, .none)
+        // The server could not redeem the provider's code. The server itself is running.
+        case (.callback, "unexpected_failure"), (.callback, "server_error"), (.callback, "temporarily_unavailable"):
+            Meaning(.providerError, .retry, .signInFailed)
+        // An anonymous user is not allowed to do this.
+        case (.account, "no_authorization") where errorResponse.status == 403: Meaning(.stateConflict, .none)
+        // The object named in the path does not exist.
+        case (.account, "validation_failed") where errorResponse.status == 404: Meaning(.notFound, .none)
+        // Adding a passkey, which is not a sign-in.
+        case (.account, "webauthn_challenge_not_found"), (.account, "webauthn_challenge_expired"):
+            Meaning(.flowExpired, .retry)
+        case (.account, "webauthn_verification_failed"): Meaning(.invalidCredentials, .none)
+        case (.passwordReset, "same_password"): Meaning(.passwordResetFailed, .none, .samePassword)
+        case (.passwordReset, "reauthentication_needed"), (.passwordReset, "user_sso_managed"),
+            (.passwordReset, "current_password_required"):
+            table[errorResponse.code].map { Meaning(.passwordResetFailed, $0.recovery, $0.message) }
+        default: nil
+        }
+    }
+
+    /// The meaning of a code that is not in the table: it comes from a newer server, an auth hook or the database.
+    private static func stranger(_ errorResponse: SupabaseError.ErrorResponse) -> Meaning {
+        switch errorResponse.code {
+        case "access_denied": Meaning(.accessDenied, .none)
+        // Codes of the ID token grant for a wrong ID token or nonce.
+        case "invalid nonce", "invalid request", "invalid_grant":
+            Meaning(.invalidCredentials, .signIn, .signInFailed)
+        default:
+            errorResponse.status == 429
+                ? Meaning(.rateLimited, .retry, .tooManyAttempts) : Meaning(.providerError, .none)
         }
     }
 }

@@ -1,3 +1,6 @@
+internal import Encodings
+public import HTTPMessages
+public import Secrets
 public import StrictJSON
 
 /// A user of a project. Only its id is required; unknown members are kept.
@@ -98,4 +101,231 @@ public struct SupabaseUser: Sendable, Equatable {
 extension JSONObject {
     /// A member's text; nil if it is missing or empty. The server sends an empty text for a missing value.
     func word(_ name: String) -> String? { self[name]?.string.flatMap { $0.isEmpty ? nil : $0 } }
+}
+
+/// An account at a provider that belongs to a user.
+public struct Identity: Sendable, Equatable {
+    /// The UUID that ``SupabaseProject/removeIdentity(_:bearer:)`` takes.
+    public let identityID: String
+    /// `google`, `apple`, `email`, `phone` ...
+    public let provider: String
+    /// The provider's subject.
+    public let providerSubject: String
+    public let email: String?
+    /// As the server writes it (RFC 3339).
+    public let createdAt: String?
+    /// As the server writes it (RFC 3339).
+    public let lastSignInAt: String?
+    private let document: JSONObject
+
+    /// Reads an identity of a user document; nil without `identity_id` and `provider`.
+    public init?(reading document: JSONObject) {
+        guard let identityID = document.word("identity_id"), let provider = document.word("provider") else {
+            return nil
+        }
+        self.identityID = identityID
+        self.provider = provider
+        providerSubject = document["id"]?.string ?? ""
+        email = document.word("email") ?? document["identity_data"]?.object?.word("email")
+        createdAt = document.word("created_at")
+        lastSignInAt = document.word("last_sign_in_at")
+        self.document = document
+    }
+
+    /// The identity in the socket API's form.
+    public var json: JSONObject { document }
+}
+
+/// The part of an identity that is stored, so that an identity can still be reported after it was removed.
+public struct KnownIdentity: Sendable, Equatable {
+    public let identityID: String
+    public let provider: String
+
+    public init(identityID: String, provider: String) {
+        self.identityID = identityID
+        self.provider = provider
+    }
+}
+
+/// The difference between a user's identities at two times. The server links an account with the same confirmed address
+/// without reporting it, so the link can only be found by comparison.
+public struct IdentityChange: Sendable, Equatable {
+    public let linked: [Identity]
+    public let unlinked: [KnownIdentity]
+
+    /// True if nothing changed.
+    public var isEmpty: Bool { linked.isEmpty && unlinked.isEmpty }
+
+    private init() { (linked, unlinked) = ([], []) }
+
+    /// The change between two documents of the same user; empty if one of them does not contain the identities.
+    public init(from earlier: SupabaseUser, to later: SupabaseUser) {
+        guard earlier.id == later.id, let before = earlier.knownIdentities else {
+            self.init()
+            return
+        }
+        self.init(from: before, to: later)
+    }
+
+    /// The change from earlier, stored identities to those of a user document.
+    public init(from before: [KnownIdentity], to later: SupabaseUser) {
+        guard let after = later.identities else {
+            (linked, unlinked) = ([], [])
+            return
+        }
+        linked = after.filter { identity in !before.contains { $0.identityID == identity.identityID } }
+        unlinked = before.filter { identity in !after.contains { $0.identityID == identity.identityID } }
+    }
+
+    /// The identities that were linked before this user was first seen: those at other providers that the server
+    /// created later than the user. A sign-up creates both at the same time, by the server's clock. Identities of the
+    /// user's own address or number are excluded, because the server adds them to old users too.
+    public init(onFirstSightOf user: SupabaseUser) {
+        unlinked = []
+        guard let made = user.createdAt else {
+            linked = []
+            return
+        }
+        linked = (user.identities ?? []).filter { identity in
+            !IdentityChange.own.contains(identity.provider)
+                && identity.createdAtSeconds.map { $0 > made + IdentityChange.breath } ?? false
+        }
+    }
+
+    private static let own: Set<String> = ["email", "phone"]
+    /// How long a sign-up may take on the server, including its hooks, in seconds.
+    private static let breath = 10
+}
+
+extension Identity {
+    /// When the server created it, in Unix seconds.
+    public var createdAtSeconds: Int? { createdAt.flatMap(Timestamp.seconds(of:)) }
+}
+
+extension SupabaseUser {
+    /// When the server created the user, in Unix seconds.
+    var createdAt: Int? { json["created_at"]?.string.flatMap(Timestamp.seconds(of:)) }
+
+    /// The user's last sign-in in Unix seconds.
+    public var lastSignInAt: Int? { json["last_sign_in_at"]?.string.flatMap(Timestamp.seconds(of:)) }
+
+    /// The identities to store; nil if the document does not contain them.
+    public var knownIdentities: [KnownIdentity]? {
+        identities?.map { KnownIdentity(identityID: $0.identityID, provider: $0.provider) }
+    }
+}
+
+/// The user's name as Apple sends it: only once, at the first sign-in, and not in the ID token. If the name is not
+/// stored at that time, it is lost.
+public struct AppleName: Sendable, Equatable {
+    public let given: String?
+    public let family: String?
+    /// The full name, if it was given as one text.
+    private let full: String?
+
+    /// A name from its parts or as a whole; nil if all are empty.
+    public init?(given: String?, family: String?, full: String? = nil) {
+        self.given = given.flatMap(AppleName.cleaned)
+        self.family = family.flatMap(AppleName.cleaned)
+        self.full = full.flatMap(AppleName.cleaned)
+        guard self.given != nil || self.family != nil || self.full != nil else { return nil }
+    }
+
+    /// The members of a user's metadata that contain a name.
+    public static let members: Set<String> = ["full_name", "given_name", "family_name"]
+
+    /// Reads a name from the members of a user's metadata; nil if there is none. Throws for `data` if there are other
+    /// members.
+    public init?(parsing data: JSONObject) throws(FieldError) {
+        for member in data.members {
+            guard AppleName.members.contains(member.name), member.value.string != nil else {
+                throw FieldError(
+                    field: "data",
+                    reason: "with an ID token only a name is allowed that the token does not contain: full_name, "
+                        + "given_name and family_name, each a string")
+            }
+        }
+        self.init(
+            given: data["given_name"]?.string, family: data["family_name"]?.string, full: data["full_name"]?.string)
+    }
+
+    /// Reads what Apple posts together with the code: `{"name": {"firstName": …, "lastName": …}}`; nil without a name.
+    public init?(reading user: JSONObject) {
+        self.init(given: user["name"]?["firstName"]?.string, family: user["name"]?["lastName"]?.string)
+    }
+
+    /// The change of the user's metadata, see ``UserChanges/data``; nil if the user has a name already.
+    public func data(for user: SupabaseUser) -> JSONObject? {
+        let hasName = ["full_name", "name", "given_name", "family_name"].contains { user.userMetadata.word($0) != nil }
+        guard !hasName else { return nil }
+        let whole = full ?? [given, family].compactMap { $0 }.joined(separator: " ")
+        return JSONObject([
+            "full_name": .string(whole), "given_name": .optional(given), "family_name": .optional(family),
+        ])
+    }
+
+    private static func cleaned(_ text: String) -> String? {
+        let words = text.split { $0.isWhitespace }.joined(separator: " ")
+        return words.isEmpty || words.utf8.count > 200 ? nil : words
+    }
+}
+
+/// What a user has allowed an OAuth client of the project. The project's own OAuth server (OAuth 2.1) asks the user once
+/// for each client.
+public struct Consent: Sendable, Equatable {
+    /// The client's UUID.
+    public let clientID: String
+    public let clientName: String?
+    public let clientURI: String?
+    /// In the order of the response.
+    public let scopes: [String]
+    /// As the server writes it (RFC 3339).
+    public let grantedAt: String?
+
+    /// Reads an entry of the server's list; nil without the client's id.
+    init?(reading document: JSONObject) {
+        guard let client = document["client"]?.object, let id = client.word("id") else { return nil }
+        clientID = id
+        clientName = client.word("name")
+        clientURI = client.word("uri")
+        scopes = (document["scopes"]?.array ?? []).compactMap(\.string)
+        grantedAt = document.word("granted_at")
+    }
+
+    /// The consent in the socket API's form.
+    public var json: JSONObject {
+        JSONObject([
+            "client_id": .string(clientID), "client_name": .optional(clientName), "client_uri": .optional(clientURI),
+            "scopes": .array(scopes.map { .string($0) }), "granted_at": .optional(grantedAt),
+        ])
+    }
+}
+
+/// The response to ``SupabaseProject/consents(bearer:)``.
+public struct ConsentList: Sendable, Equatable {
+    public let consents: [Consent]
+
+    /// Reads the response. Entries without a client's id are skipped, because they cannot be revoked. Throws
+    /// ``SupabaseError``.
+    public init(reading response: HTTPResponse) throws(SupabaseError) {
+        guard let entries = try ErrorReading.json(response).array else { throw .invalid(reason: "no list of consents") }
+        consents = entries.compactMap { $0.object.flatMap { Consent(reading: $0) } }
+    }
+}
+
+/// Requests about the user's consents. A project whose OAuth server is off responds with `feature_disabled`.
+extension SupabaseProject {
+    private static let consentPath = "/user/oauth/grants"
+
+    /// Requests the user's consents; the response is a ``ConsentList``.
+    public func consents(bearer: Secret) -> HTTPRequest {
+        request("GET", SupabaseProject.consentPath, bearer: bearer)
+    }
+
+    /// Revokes a consent; the response is a ``RemovalResponse``. The server also ends the client's sessions of this
+    /// user. Throws for `id`.
+    public func revokeConsent(client id: String, bearer: Secret) throws(FieldError) -> HTTPRequest {
+        guard PlainText.isUUID(id) else { throw FieldError(field: "id", reason: "not a UUID") }
+        return request("DELETE", SupabaseProject.consentPath, query: [("client_id", id)], bearer: bearer)
+    }
 }

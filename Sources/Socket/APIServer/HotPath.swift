@@ -1,11 +1,13 @@
 internal import BrokerCore
 internal import HTTPMessages
 internal import LocalHTTP
+internal import Records
 internal import RingbackAPI
 internal import Secrets
 internal import StrictJSON
 internal import SupabaseAuth
 internal import SupabaseSignIn
+internal import Synchronization
 
 extension SocketAPI {
     /// `GET /v1/accounts/NAME/session` for a cached token: without the lane, JSON encoding or a change of the thread; and
@@ -77,5 +79,182 @@ extension SocketAPI {
             ["from": .string($0), "to": .string(issuedToken.subject ?? "")]
         }
         return object
+    }
+}
+
+extension SocketAPI {
+    /// `POST /v1/lookup` for a held token of the session itself, without the lane or a change of the thread: tools ask for
+    /// every connection. Nil for everything else, mistakes included; ``respond(_:)`` then handles the whole request.
+    func heldLookup(_ request: ServerRequest) -> ServerResponse? {
+        guard let route = Router.shared[.lookup], request.query == nil, (try? refuseBrowsers(request)) != nil,
+            let facts = admit(request, account: nil, operation: route.endpoint.operation),
+            let call = try? Call(request, route, [:], facts),
+            let lookup = try? OriginLookup(call, daemon.origins), lookup.rejected == nil,
+            lookup.origin.kind == .accessToken, lookup.origin.key == .own,
+            let held = broker.snapshot.current(lookup.origin.account.rawValue),
+            let credential = daemon.origins?.credential(of: lookup.origin, held: held.entry.issuedToken),
+            let response = try? lookup.response(credential, expiresAt: held.expiresAt.map { WallInstant(seconds: $0) })
+        else { return nil }
+        noteIssuedToken(facts, credential.issuedToken, .own, .token, for: lookup)
+        return ServerResponse(json: response)
+    }
+}
+
+/// The facts of the last connections to the daemon's own socket. A program that connects for each request is asked for
+/// again and again: its next connection takes over the facts and the counters of the last one.
+///
+/// Whether it is the same program is not decided here: the audit log gives the same ``AuditCaller`` only for a process that
+/// is proven to be the same and to run the same executable.
+final class RecentFacts: Sendable {
+    private static let places = 8
+
+    private let facts = Mutex<[ConnectionFacts?]>(Array(repeating: nil, count: places))
+
+    /// The facts of the last connection of this caller, if the policy has not changed since.
+    func find(_ caller: AuditCaller, _ generation: UInt64) -> ConnectionFacts? {
+        facts.withLock { facts in
+            guard let found = facts[RecentFacts.place(of: caller)], found.caller === caller,
+                found.decision.generation == generation
+            else { return nil }
+            return found
+        }
+    }
+
+    /// Keeps facts whose decision is the same for every account and operation.
+    func keep(_ new: ConnectionFacts) {
+        guard let caller = new.caller, new.decision.coversEverything else { return }
+        facts.withLock { $0[RecentFacts.place(of: caller)] = new }
+    }
+
+    private static func place(of caller: AuditCaller) -> Int {
+        Int(UInt32(bitPattern: caller.pid) % UInt32(places))
+    }
+}
+
+/// What is known of a connection, once for all its requests: the policy's decision on its peer, and the caller for the
+/// audit log. Connections of one program may share it, see ``RecentFacts``.
+final class ConnectionFacts: Sendable {
+    /// The counters of the last held token that was issued at once, by the number of its encoding.
+    private struct Counters {
+        let token: UInt64
+        let use: CountedUse
+        let metric: Metrics.IssuedTokens
+    }
+
+    let decision: Policy.Decision
+    let caller: AuditCaller?
+    /// The restricted socket that it came over; nil for the daemon's own.
+    let exposedSocket: String?
+    private let counters = Mutex<Counters?>(nil)
+
+    init(decision: Policy.Decision, caller: AuditCaller?, exposedSocket: String? = nil) {
+        self.decision = decision
+        self.caller = caller
+        self.exposedSocket = exposedSocket
+    }
+
+    /// Counts a token that this connection got in its last request too. False if it is another one, or if its count
+    /// has been written: then it has to be noted as if it were the first time.
+    func repeats(_ token: UInt64, at now: Int) -> Bool {
+        counters.withLock { counters in
+            guard let counters, counters.token == token, counters.use.add(at: now) else { return false }
+            counters.metric.add()
+            return true
+        }
+    }
+
+    /// Keeps the counters of a token that was noted.
+    func remember(_ token: UInt64, _ counted: (use: CountedUse, metric: Metrics.IssuedTokens)?) {
+        counters.withLock { $0 = counted.map { Counters(token: token, use: $0.use, metric: $0.metric) } }
+    }
+}
+
+extension SocketAPI {
+    /// The facts of the request's connection; nil if the policy denies access. The policy is asked once per connection,
+    /// and again when it has changed.
+    func admit(_ request: ServerRequest, account: String?, operation: RingbackAPI.Operation) -> ConnectionFacts? {
+        let known = request.memory.value as? ConnectionFacts
+        if let known, known.decision.generation == policy.generation, known.decision.coversEverything {
+            return known.decision.isAllowed ? known : nil
+        }
+        guard case .local(let uid, let pid) = request.peer else { return nil }
+        let caller = known?.caller ?? caller(of: request, uid, pid)
+        if let caller, let recent = recentFacts.find(caller, policy.generation) {
+            request.memory.value = recent
+            return recent.decision.isAllowed ? recent : nil
+        }
+        let decision = policy.decide(
+            PolicyPeer(uid: uid, pid: pid), account: account, operation: operation.ofPolicy)
+        let facts = ConnectionFacts(decision: decision, caller: caller)
+        recentFacts.keep(facts)
+        request.memory.value = facts
+        return decision.isAllowed ? facts : nil
+    }
+
+    /// The caller that the audit log names for the connection's peer.
+    func caller(of request: ServerRequest, _ uid: UInt32, _ pid: Int32) -> AuditCaller? {
+        let proof = request.process.map { process in
+            ProcessProof(identity: process.identity) { process.isAlive }
+        }
+        return records?.audit.caller(uid: uid, pid: pid, proof: proof, at: broker.now.seconds)
+    }
+
+    /// A token is issued: it is counted, and written to the audit log with its scope. Called in every request for a
+    /// token.
+    ///
+    /// - Returns: the counters, if repetitions may be added to them.
+    @discardableResult
+    func noteIssuedToken(
+        _ facts: ConnectionFacts, _ issuedToken: IssuedToken, _ key: TokenKey, _ operation: RingbackAPI.Operation,
+        for lookup: OriginLookup? = nil
+    ) -> (use: CountedUse, metric: Metrics.IssuedTokens)? {
+        guard let records else { return nil }
+        let account = issuedToken.account.rawValue
+        let metric = records.metrics.issuedTokens(of: account)
+        metric.add()
+        guard let caller = facts.caller else { return nil }
+        var use = AuditUse(.issuedToken, account: account, operation: operation.rawValue)
+        use.exposedSocket = facts.exposedSocket
+        use.origin = lookup?.origin.rule.pattern.text
+        use.tool = lookup?.tool
+        use.scope = issuedToken.scope.map(RecordKeeper.bounded)
+        if key != .own {
+            use.audience = key.audience.map(RecordKeeper.bounded)
+            use.resource = key.resource.map(RecordKeeper.bounded)
+        }
+        return records.audit.note(caller, use, at: broker.now.seconds).map { ($0, metric) }
+    }
+
+    /// Writes who asked for a change to the audit log. For a root that is not the owner it writes every request, since
+    /// no other limit holds for root. Tokens have entries of their own.
+    func noteRequest(_ call: Call) {
+        guard let records, let caller = call.facts.caller else { return }
+        switch call.route.endpoint.operation {
+        case .signIn, .signOut, .deliverCallback, .deepLink, .manage: break
+        case .token, .idToken: return
+        default: guard caller.uid == 0, caller.uid != owner else { return }
+        }
+        let account = call.parameters["account"].flatMap { AccountName($0)?.rawValue }
+        var use = AuditUse(.request, account: account, operation: call.route.endpoint.operation.rawValue)
+        use.route = "\(call.route.endpoint.method.rawValue) \(call.route.endpoint.path)"
+        records.audit.note(caller, use, at: broker.now.seconds)
+    }
+}
+
+extension RingbackAPI.Operation {
+    /// The operation as the broker's policy knows it.
+    var ofPolicy: PolicyOperation {
+        switch self {
+        case .readState: .readState
+        case .token: .token
+        case .idToken: .idToken
+        case .providerToken: .providerToken
+        case .signIn: .signIn
+        case .signOut: .signOut
+        case .user: .user
+        case .deliverCallback: .deliverCallback
+        case .deepLink: .deepLink
+        case .manage: .manage
+        }
     }
 }

@@ -1,4 +1,5 @@
 internal import StrictJSON
+internal import Synchronization
 
 // Attack: a program at a restricted socket sends what is denied again and again, and fills the log. So equal events are
 // counted, and only so many different ones of a socket are told apart.
@@ -79,4 +80,129 @@ struct RepeatedEvents {
     }
 
     private static func key(_ entry: Entry) -> String { entry.event + " " + JSON.object(entry.members).text }
+}
+
+/// The count of one use by one caller. A connection that repeats the use keeps it, so that a repetition takes one lock
+/// and no look-up.
+public final class CountedUse: Sendable {
+    let caller: AuditCaller
+    let use: AuditUse
+    /// Nil after the count was handed over for writing. The next use begins a new count.
+    private let tally: Mutex<Tally?>
+
+    init(_ caller: AuditCaller, _ use: AuditUse, at now: Int) {
+        self.caller = caller
+        self.use = use
+        tally = Mutex(Tally(count: 1, first: now, last: now))
+    }
+
+    /// Counts a repetition. `now` is in Unix seconds.
+    ///
+    /// - Returns: false if this count has been taken; then nothing is counted, and ``AuditLog/note(_:_:at:)`` is to be
+    ///   called.
+    public func add(at now: Int) -> Bool {
+        tally.withLock { tally in
+            tally?.add(at: now)
+            return tally != nil
+        }
+    }
+
+    /// What was counted and not subtracted yet.
+    var row: IssuedTokenLedger.Row? {
+        tally.withLock { $0 }.map { IssuedTokenLedger.Row(caller: caller, use: use, tally: $0) }
+    }
+
+    func subtract(_ count: Int) {
+        tally.withLock { tally in
+            guard tally != nil else { return }
+            tally?.count -= count
+        }
+    }
+
+    /// Ends this count.
+    func take() -> IssuedTokenLedger.Row? {
+        let last = tally.withLock { tally in
+            defer { tally = nil }
+            return tally
+        }
+        guard let last, last.count > 0 else { return nil }
+        return IssuedTokenLedger.Row(caller: caller, use: use, tally: last)
+    }
+}
+
+/// Limits how many programs at a restricted socket the audit log distinguishes, for each socket and uid. Attack: a
+/// program that starts a process for each request, or requests another scope each time, could fill the log. Beyond the
+/// limit uses are counted together.
+struct ExposedWindow {
+    struct Place: Hashable {
+        let socket: String
+        let uid: UInt32
+    }
+    private struct Entry: Hashable {
+        let pid: Int32
+        let use: AuditUse
+    }
+    /// The start of the window in Unix seconds.
+    private var start: Int
+    private var entries: Set<Entry> = []
+
+    /// The number of different pairs of process and use in one window.
+    static let capacity = 16
+    /// The length of a window in seconds.
+    static let length = 60
+
+    init(at now: Int) { start = now }
+
+    /// True if this use of this process is counted on its own.
+    mutating func countsSeparately(_ caller: AuditCaller, _ use: AuditUse, at now: Int) -> Bool {
+        // A new window also begins if the clock was set back.
+        if now < start || now - start >= ExposedWindow.length { self = ExposedWindow(at: now) }
+        let entry = Entry(pid: caller.pid, use: use)
+        guard entries.count >= ExposedWindow.capacity else {
+            entries.insert(entry)
+            return true
+        }
+        return entries.contains(entry)
+    }
+}
+
+extension IssuedTokenLedger.State {
+    mutating func countsSeparately(_ caller: AuditCaller, _ use: AuditUse, at now: Int) -> Bool {
+        let place = ExposedWindow.Place(socket: use.exposedSocket ?? "", uid: caller.uid)
+        // Sockets come and go. Dropping all windows bounds the memory; each would end within a minute anyway.
+        if windows.count >= 1_024 { windows = [:] }
+        return windows[place, default: ExposedWindow(at: now)].countsSeparately(caller, use, at: now)
+    }
+}
+
+/// The uses that are in the audit log already, so that repetitions are counted instead. Used on one queue only.
+struct RecordedUses: Sendable {
+    private struct Entry: Hashable {
+        let program: CallerIdentity.Program
+        let use: AuditUse
+    }
+
+    private var told: Set<Entry> = []
+    private let maxSize: Int
+
+    /// - Parameter maxSize: how many uses are remembered. Beyond it those of ended processes are forgotten, and if that
+    ///   is not enough, all. A forgotten use is written again as if it were the first; nothing is lost.
+    init(maxSize: Int = 4_096) {
+        self.maxSize = maxSize
+    }
+
+    /// True the first time for this program and use.
+    mutating func insert(_ use: AuditUse, of program: CallerIdentity.Program) -> Bool {
+        if told.count >= maxSize { forget() }
+        return told.insert(Entry(program: program, use: use)).inserted
+    }
+
+    private mutating func forget() {
+        var alive: [Int32: UInt64?] = [:]
+        for entry in told where alive[entry.program.pid] == nil {
+            alive[entry.program.pid] = ProcessFacts.startTime(of: entry.program.pid)
+        }
+        told = told.filter { $0.program.startTime != nil && alive[$0.program.pid] == $0.program.startTime }
+        if told.count > maxSize / 2 { told = [] }
+    }
 }

@@ -56,3 +56,168 @@ public enum Browser {
         return (text, used)
     }
 }
+
+/// A plain-http URL on loopback, and whether a browser may be sent to a URL. No more of RFC 3986 than that is
+/// implemented here, since the daemon decides everything else about URLs.
+package struct LoopbackURL: Sendable, Equatable {
+    package let host: String
+    package let port: UInt16
+    /// Path and query; at least `/`.
+    package let target: String
+
+    package var isIPv6: Bool { host == "[::1]" }
+    /// For `Host`, and for relative locations.
+    package var authority: String { "\(host):\(port)" }
+
+    /// Takes `http://HOST[:PORT]/…` apart; nil unless HOST is loopback's own (127.0.0.1, [::1], localhost).
+    package init?(_ url: String) {
+        let prefix = "http://"
+        guard LoopbackURL.isClean(url), url.hasPrefix(prefix) else { return nil }
+        let rest = url.dropFirst(prefix.count).prefix { $0 != "#" }
+        let authority = rest.prefix { $0 != "/" && $0 != "?" }
+        let host = ["127.0.0.1", "[::1]", "localhost"].first {
+            authority == $0 || authority.hasPrefix($0 + ":")
+        }
+        guard let host else { return nil }
+        let digits = authority.dropFirst(host.count).dropFirst()
+        // At most five digits: not every reader accepts leading zeros.
+        guard authority == host || (digits.utf8.count <= 5 && digits.utf8.allSatisfy { (0x30...0x39).contains($0) }),
+            let port = authority == host ? 80 : UInt16(digits), port > 0
+        else { return nil }
+        let target = rest.dropFirst(authority.count)
+        self.host = host
+        self.port = port
+        self.target = target.hasPrefix("/") ? String(target) : "/" + target
+    }
+
+    /// Where a `Location` or a form's action leads from here; nil if it leaves loopback.
+    package func following(_ reference: String) -> LoopbackURL? {
+        if reference.hasPrefix("/"), !reference.hasPrefix("//") {
+            return LoopbackURL("http://\(authority)\(reference)")
+        }
+        if reference.isEmpty { return self }
+        if reference.hasPrefix("?") {
+            return LoopbackURL("http://\(authority)\(target.prefix { $0 != "?" })\(reference)")
+        }
+        return LoopbackURL(reference)
+    }
+
+    /// True for https with a host and without user information, and for http on loopback.
+    package static func isSafeToOpen(_ url: String) -> Bool {
+        guard isClean(url) else { return false }
+        let prefix = "https://"
+        guard url.hasPrefix(prefix) else { return LoopbackURL(url) != nil }
+        let authority = url.dropFirst(prefix.count).prefix { !"/?#".contains($0) }
+        return !authority.isEmpty && !authority.contains("@")
+    }
+
+    /// Visible ASCII without the characters that browsers and programs read in different ways.
+    private static func isClean(_ url: String) -> Bool {
+        url.utf8.count <= 16_384
+            && url.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"\"<>\\^`{|}".utf8.contains($0) }
+    }
+}
+
+/// Starts programs from an argument vector, never through a shell. Signals are as a new program expects them, and it
+/// gets no descriptor of ours but those that are named.
+package enum Subprocess {
+    /// What a program's standard output and error go to.
+    package enum Output {
+        case inherited
+        case nothing
+        case descriptor(Int32)
+    }
+
+    /// POSIX_SPAWN_SETSID of glibc's <spawn.h>, which the module does not show.
+    private static let newSession: Int16 = 0x80
+
+    /// Starts a program in a session of its own (it outlives this one and sees no Ctrl-C). PATH is searched for a name
+    /// without `/`.
+    ///
+    /// - Parameters:
+    ///   - asksUser: it stays in this session, and reads this one's standard input.
+    ///   - input: the descriptor that is its standard input; else that is empty.
+    /// - Returns: the pid, or nil if it could not be started.
+    package static func start(
+        _ arguments: [String], output: Output = .inherited, errors: Output = .inherited, environment: [String]? = nil,
+        asksUser: Bool = false, input: Int32? = nil
+    ) -> Int32? {
+        guard let program = arguments.first, !program.isEmpty, !arguments.contains(where: { $0.utf8.contains(0) })
+        else { return nil }
+        var actions = unsafe posix_spawn_file_actions_t()
+        unsafe posix_spawn_file_actions_init(&actions)
+        defer { unsafe posix_spawn_file_actions_destroy(&actions) }
+        if let input {
+            unsafe posix_spawn_file_actions_adddup2(&actions, input, 0)
+        } else if !asksUser {
+            unsafe posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        }
+        for (number, place) in [(Int32(1), output), (2, errors)] {
+            switch place {
+            case .inherited: break
+            case .nothing: unsafe posix_spawn_file_actions_addopen(&actions, number, "/dev/null", O_WRONLY, 0)
+            case .descriptor(let descriptor): unsafe posix_spawn_file_actions_adddup2(&actions, descriptor, number)
+            }
+        }
+        var attributes = posix_spawnattr_t()
+        unsafe posix_spawnattr_init(&attributes)
+        defer { unsafe posix_spawnattr_destroy(&attributes) }
+        var none = sigset_t()
+        unsafe sigemptyset(&none)
+        unsafe posix_spawnattr_setsigmask(&attributes, &none)
+        var usual = sigset_t()
+        unsafe sigemptyset(&usual)
+        for signal in [SIGINT, SIGTERM, SIGPIPE, SIGHUP] { unsafe sigaddset(&usual, signal) }
+        unsafe posix_spawnattr_setsigdefault(&attributes, &usual)
+        let flags = Int16(POSIX_SPAWN_SETSIGMASK) | Int16(POSIX_SPAWN_SETSIGDEF) | (asksUser ? 0 : newSession)
+        unsafe posix_spawnattr_setflags(&attributes, flags)
+        var pid: Int32 = 0
+        let failure = unsafe withVector(arguments) { arguments in
+            guard let environment else {
+                return unsafe posix_spawnp(&pid, program, &actions, &attributes, arguments, environ)
+            }
+            return unsafe withVector(environment) { variables in
+                unsafe posix_spawnp(&pid, program, &actions, &attributes, arguments, variables)
+            }
+        }
+        return failure == 0 ? pid : nil
+    }
+
+    /// Reads a child's exit status when it ends. Otherwise the child would stay a zombie as long as this process lives.
+    ///
+    /// - Returns: false if no thread could be started for that.
+    package static func forget(_ pid: Int32) -> Bool { Blocking.start { _ = wait(pid) } == 0 }
+
+    /// Waits for a child's end: its exit status, or 128 and the signal.
+    @discardableResult
+    package static func wait(_ pid: Int32) -> Int32 {
+        var status: Int32 = 0
+        while unsafe waitpid(pid, &status, 0) < 0 {
+            guard errno == EINTR else { return -1 }
+        }
+        return exitStatus(status)
+    }
+
+    /// As ``wait(_:)`` for a child that has ended; nil for one that runs.
+    package static func endedStatus(_ pid: Int32) -> Int32? {
+        var status: Int32 = 0
+        return unsafe waitpid(pid, &status, WNOHANG) == pid ? exitStatus(status) : nil
+    }
+
+    private static func exitStatus(_ status: Int32) -> Int32 {
+        status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F)
+    }
+
+    private static func withVector<Result>(
+        _ strings: [String], _ body: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Result
+    ) -> Result {
+        var pointers = unsafe strings.map { unsafe strdup($0) }
+        unsafe pointers.append(nil)
+        defer { unsafe pointers.forEach { unsafe free($0) } }
+        return unsafe pointers.withUnsafeMutableBufferPointer { buffer in
+            // The vector holds at least its end mark, so it has an address.
+            guard let base = buffer.baseAddress else { preconditionFailure("an empty vector") }
+            return unsafe body(base)
+        }
+    }
+}

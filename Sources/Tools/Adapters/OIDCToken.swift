@@ -1,3 +1,5 @@
+internal import StrictJSON
+
 /// The command line of oidc-agent's `oidc-token`, as that program reads it (argp): short options may stand together,
 /// long ones may be abbreviated, and options may follow the account.
 public struct OIDCToken: Sendable, Equatable {
@@ -222,4 +224,108 @@ public struct OIDCToken: Sendable, Equatable {
               -?, --help; --usage; -V, --version
 
             """
+}
+
+/// The answer of an executable of Google's external accounts (workload identity federation), version 1: a subject token
+/// as JSON, or why there is none.
+public struct GoogleCredential: Sendable, Equatable {
+    /// The variable that says which type of token the account's configuration expects.
+    public static let typeVariable = "GOOGLE_EXTERNAL_ACCOUNT_TOKEN_TYPE"
+    /// The two types that an ID token has there.
+    private static let types = [
+        "urn:ietf:params:oauth:token-type:id_token", "urn:ietf:params:oauth:token-type:jwt",
+    ]
+
+    private let type: String
+
+    /// - Parameter type: the value of ``typeVariable``; nil if it is not set.
+    /// - Throws: for a type that is no ID token.
+    public init(type: String?) throws(AdapterFailure) {
+        let type = type ?? GoogleCredential.types[0]
+        guard GoogleCredential.types.contains(type) else {
+            throw AdapterFailure("Only ID tokens can be given: set the configuration's subject_token_type to one.")
+        }
+        self.type = type
+    }
+
+    /// The answer with a token.
+    ///
+    /// - Throws: for a token that is no JSON Web Token.
+    public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
+        try credential.checkToken()
+        guard credential.secret.split(separator: ".", omittingEmptySubsequences: false).count == 3 else {
+            throw AdapterFailure("The token is no JSON Web Token. The origin needs kind = \"id_token\".")
+        }
+        var answer = JSONObject([
+            .init("version", 1), .init("success", true), .init("token_type", .string(type)),
+            .init("id_token", .string(credential.secret)),
+        ])
+        answer["expiration_time"] = credential.expiresAt.map { .integer($0) }
+        return JSON.object(answer).serialized() + [0x0A]
+    }
+
+    /// The answer without a token. Google's libraries show code and message.
+    public static func failure(code: String, message: String) -> [UInt8] {
+        let answer: JSON = [
+            "version": 1, "success": false, "code": .string(code), "message": .string(message),
+        ]
+        return answer.serialized() + [0x0A]
+    }
+}
+
+/// SHA-256 (FIPS 180-4). The command line is linked without a library for cryptography, and needs no more than this: the
+/// digest of a token that a server refused.
+enum SHA256 {
+    private static let initial: [UInt32] = [
+        0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19,
+    ]
+    private static let constants: [UInt32] = [
+        0x428a_2f98, 0x7137_4491, 0xb5c0_fbcf, 0xe9b5_dba5, 0x3956_c25b, 0x59f1_11f1, 0x923f_82a4, 0xab1c_5ed5,
+        0xd807_aa98, 0x1283_5b01, 0x2431_85be, 0x550c_7dc3, 0x72be_5d74, 0x80de_b1fe, 0x9bdc_06a7, 0xc19b_f174,
+        0xe49b_69c1, 0xefbe_4786, 0x0fc1_9dc6, 0x240c_a1cc, 0x2de9_2c6f, 0x4a74_84aa, 0x5cb0_a9dc, 0x76f9_88da,
+        0x983e_5152, 0xa831_c66d, 0xb003_27c8, 0xbf59_7fc7, 0xc6e0_0bf3, 0xd5a7_9147, 0x06ca_6351, 0x1429_2967,
+        0x27b7_0a85, 0x2e1b_2138, 0x4d2c_6dfc, 0x5338_0d13, 0x650a_7354, 0x766a_0abb, 0x81c2_c92e, 0x9272_2c85,
+        0xa2bf_e8a1, 0xa81a_664b, 0xc24b_8b70, 0xc76c_51a3, 0xd192_e819, 0xd699_0624, 0xf40e_3585, 0x106a_a070,
+        0x19a4_c116, 0x1e37_6c08, 0x2748_774c, 0x34b0_bcb5, 0x391c_0cb3, 0x4ed8_aa4a, 0x5b9c_ca4f, 0x682e_6ff3,
+        0x748f_82ee, 0x78a5_636f, 0x84c8_7814, 0x8cc7_0208, 0x90be_fffa, 0xa450_6ceb, 0xbef9_a3f7, 0xc671_78f2,
+    ]
+
+    /// The digest in hexadecimal digits.
+    static func hex(_ bytes: [UInt8]) -> String {
+        var message = bytes + [0x80]
+        message += [UInt8](repeating: 0, count: (120 - message.count % 64) % 64)
+        let length = UInt64(bytes.count) &* 8
+        message += (0..<8).map { UInt8(truncatingIfNeeded: length >> UInt64(56 - 8 * $0)) }
+        var state = initial
+        for start in stride(from: 0, to: message.count, by: 64) { compress(&state, message[start..<start + 64]) }
+        let digits = Array("0123456789abcdef".utf8)
+        let text = state.flatMap { word in
+            (0..<8).map { digits[Int(word >> UInt32(28 - 4 * $0)) & 15] }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    private static func compress(_ state: inout [UInt32], _ block: ArraySlice<UInt8>) {
+        var words = stride(from: block.startIndex, to: block.endIndex, by: 4).map { index in
+            block[index..<index + 4].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+        }
+        for index in 16..<64 {
+            let early = rotated(words[index - 15], 7) ^ rotated(words[index - 15], 18) ^ (words[index - 15] >> 3)
+            let late = rotated(words[index - 2], 17) ^ rotated(words[index - 2], 19) ^ (words[index - 2] >> 10)
+            words.append(words[index - 16] &+ early &+ words[index - 7] &+ late)
+        }
+        var work = state
+        for index in 0..<64 {
+            let (first, fifth) = (work[0], work[4])
+            let mixed = rotated(fifth, 6) ^ rotated(fifth, 11) ^ rotated(fifth, 25)
+            let choice = (fifth & work[5]) ^ (~fifth & work[6])
+            let one = work[7] &+ mixed &+ choice &+ constants[index] &+ words[index]
+            let turned = rotated(first, 2) ^ rotated(first, 13) ^ rotated(first, 22)
+            let majority = (first & work[1]) ^ (first & work[2]) ^ (work[1] & work[2])
+            work = [one &+ turned &+ majority, work[0], work[1], work[2], work[3] &+ one, work[4], work[5], work[6]]
+        }
+        for index in 0..<8 { state[index] = state[index] &+ work[index] }
+    }
+
+    private static func rotated(_ word: UInt32, _ count: UInt32) -> UInt32 { word >> count | word << (32 - count) }
 }

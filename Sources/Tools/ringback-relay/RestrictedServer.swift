@@ -2,8 +2,10 @@ import CLinux
 import Cryptography
 import CurlTransport
 import Glibc
+import HTTPMessages
 import LocalHTTP
 import MCPBridge
+import OAuth
 import StrictJSON
 
 /// The relay of one exposed socket, with one thread for all its connections. It ends when the daemon closes descriptor 3.
@@ -143,4 +145,98 @@ final class RestrictedServer {
         let line = JSON.object(JSONObject([.init(name, value)])).serialized() + [10]
         _ = unsafe send(RestrictedOrders.descriptor, line, line.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
     }
+}
+
+/// The head of a server's response as a program of an exposed socket gets it.
+enum RestrictedHead {
+    static func make(
+        _ status: Int, _ fields: HTTPFields, _ sent: TokenDesk.Sent, _ response: inout RestrictedResponse,
+        _ refused: RefusedTokens
+    ) -> RelayHead {
+        var head = response.head(
+            status: status, contentType: fields["content-type"], session: fields["mcp-session-id"],
+            retryAfter: fields["retry-after"])
+        if status == 401 {
+            if let token = sent.token { refused.add(token) }
+            head.token = sent.token
+        }
+        if let location = fields["location"] {
+            head.movesSlash = RedirectRule.allows(status, from: sent.url, to: location)
+        }
+        if status == 403, let challenge = BearerChallenge(in: fields), challenge.demandsScopes {
+            let scope = challenge.scopes.joined(separator: " ")
+            head.missingScope = response.allows(text: scope) ? scope : ""
+        }
+        return head
+    }
+}
+
+/// The SHA-256 of tokens that the server refused here. A program can have only those refreshed.
+final class RefusedTokens {
+    private var digests: [String] = []
+    private static let most = 16
+
+    func add(_ digest: String) {
+        guard !digests.contains(digest) else { return }
+        digests.append(digest)
+        if digests.count > RefusedTokens.most { digests.removeFirst() }
+    }
+
+    func contains(_ digest: String) -> Bool { digests.contains(digest) }
+}
+
+/// What the server's lists of tools say of the fields that repeat parameters, of all conversations of the socket.
+final class LearnedTools {
+    private(set) var parameters = ToolParameters()
+
+    func learn(from lists: [[UInt8]]) {
+        for list in lists { parameters.learn(from: list) }
+    }
+}
+
+/// What the daemon says of an exposed socket when it starts its relay: a line of JSON at descriptor 3.
+struct RestrictedOrders {
+    static let descriptor: Int32 = 3
+    /// 256 names of tools, and some paths.
+    private static let maxLine = 1 << 18
+
+    let name: String
+    let account: String
+    let sockets: [String]
+    let mode: UInt32
+    /// Users who may connect beside this one and root.
+    let uids: [UInt32]
+    let rule: MessageRule
+
+    /// Waits for the line. Nil if none comes.
+    static func read() -> RestrictedOrders? {
+        var line: [UInt8] = []
+        var byte: UInt8 = 0
+        while line.count < maxLine {
+            let count = unsafe recv(descriptor, &byte, 1, 0)
+            if count < 0, errno == EINTR { continue }
+            guard count == 1 else { return nil }
+            if byte == 10 { return RestrictedOrders(line) }
+            line.append(byte)
+        }
+        return nil
+    }
+
+    private init?(_ line: [UInt8]) {
+        guard let json = try? JSON(parsing: line), let name = json["name"]?.string,
+            let account = json["account"]?.string, let sockets = json["sockets"]?.array,
+            let mode = json["mode"]?.integer.flatMap({ UInt32(exactly: $0) }), let uids = json["allow_uids"]?.array,
+            let methods = json["methods"]?.array
+        else { return nil }
+        self.name = name
+        self.account = account
+        self.sockets = sockets.compactMap(\.string)
+        self.mode = mode
+        self.uids = uids.compactMap { $0.integer.flatMap { UInt32(exactly: $0) } }
+        // A list that cannot be read allows nothing.
+        let tools = json["tools"].map { ($0.array ?? []).compactMap(\.string) }
+        rule = MessageRule(tools: tools, methods: methods.compactMap(\.string))
+    }
+
+    func admits(_ uid: UInt32) -> Bool { uid == getuid() || uid == 0 || uids.contains(uid) }
 }

@@ -1,3 +1,10 @@
+internal import Cryptography
+internal import Dispatch
+internal import Glibc
+public import Secrets
+internal import StrictJSON
+internal import Synchronization
+
 // The sealed-file vault. Its guarantees depend on the order of system calls, and hold if the process is killed at any
 // of them:
 //
@@ -15,10 +22,6 @@
 // - open: `vault.key` is made before anything is sealed, and the source's key before `vault.key`.
 // - rekey: the new source makes its key, then `vault.key` is replaced, then the old source's key is removed. Until then
 //   a note names both keys. There is such a note for the first key too.
-
-internal import Cryptography
-public import Secrets
-internal import Synchronization
 
 /// A vault on disk: one sealed file for each slot, and `vault.key` with the data key, wrapped by a key of a
 /// ``KeySource``.
@@ -169,4 +172,383 @@ extension VaultError {
     init(_ failure: FileFailure) { self = .unwritable(.file(failure)) }
 
     init(_ failure: CryptographyError) { self = .refused(.cryptography) }
+}
+
+extension SealedFileVault {
+    /// Opens the vault with a key that was verified against `vault.key`. Checks the sealed files and cleans up after a
+    /// killed process.
+    func enter(_ directory: SyncedDirectory, _ keyFile: VaultKeyFile, _ key: SealingKey) async throws(VaultError) {
+        let opened = try onDisk { () throws(FileFailure) in
+            try directory.subdirectory(Self.folder, isMade: true)
+        }
+        guard let folder = opened else {
+            throw .unwritable(.folderNotOpened(path: folderPath))
+        }
+        let names = try onDisk { () throws(FileFailure) in try folder.names() }
+        try refuseForeign(names, folder, key)
+        _ = try? directory.remove(VaultKeyFile.name + SyncedDirectory.temporarySuffix)
+        for name in names where SlotFiles.isTemporary(name) { _ = try? folder.remove(name) }
+        for name in names {
+            guard let live = SlotFiles.live(ofNext: name) else { continue }
+            finishStore(live, next: name, folder, key)
+        }
+        let copies = removeCopies(names, folder)
+        // A rename by a killed process may not be durable yet. From now on its result is used, so sync it.
+        try? folder.sync()
+        let last = names.compactMap(SlotFiles.retiredNumber).max() ?? 0
+        state = .open(OpenVault(key: key, directory: folder, keyFile: keyFile, nextRetired: last + 1, copies: copies))
+        show(keyFile)
+        await finishKeyChanges(directory, keyFile)
+    }
+
+    /// Removes the retired copies of replacements that were interrupted before the new text was in the slot. Returns
+    /// the copies that could not be removed, by the name of the slot's file.
+    private func removeCopies(_ names: [String], _ folder: SyncedDirectory) -> [String: String] {
+        var left: [String: String] = [:]
+        for name in names {
+            guard let live = SlotFiles.live(ofRetired: name) else { continue }
+            do throws(FileFailure) {
+                if try isCopy(name, of: live, folder) { try folder.remove(name) }
+            } catch {
+                left[live] = name
+            }
+        }
+        return left
+    }
+
+    /// True if both files have the same bytes. Two separately sealed files never have, because each has its own nonce.
+    func isCopy(_ retired: String, of live: String, _ folder: SyncedDirectory) throws(FileFailure) -> Bool {
+        guard let bytes = try folder.read(retired, atMost: SealedFile.maximumSize) else { return false }
+        return try folder.read(live, atMost: SealedFile.maximumSize) == bytes
+    }
+
+    /// If the key of `vault.key` opens none of the files, it is the wrong one. Throws `locked`, because storing new
+    /// sessions under it would make recovery harder.
+    private func refuseForeign(
+        _ names: [String], _ folder: SyncedDirectory, _ key: SealingKey
+    ) throws(VaultError) {
+        var foreign = 0
+        for name in names where SlotFiles.isPrecious(name) {
+            guard let start = try? folder.read(name, atMost: SealedFile.checkEnd),
+                let check = SealedFile.check(of: start)
+            else { continue }
+            if check.elementsEqual(key.check) { return }
+            // The check value is not authenticated and may be the only damaged part.
+            if let bytes = try? folder.read(name, atMost: SealedFile.maximumSize),
+                case .file = try? SealedFile.read(bytes, SlotFiles.kind(ofLive: name) ?? .session, key: key)
+            {
+                return
+            }
+            foreign += 1
+        }
+        guard foreign == 0 else {
+            throw .locked(.foreignSessions(path: keyFilePath, count: foreign, folder: folder.path))
+        }
+    }
+
+    /// Finishes a store that was interrupted or failed after its last byte was written. The file's text is complete,
+    /// and may contain the only refresh token that the provider still accepts. An incomplete file only marks an
+    /// announcement and is left as it is.
+    func finishStore(_ live: String, next: String, _ folder: SyncedDirectory, _ key: SealingKey) {
+        guard let bytes = try? folder.read(next, atMost: SealedFile.maximumSize),
+            let kind = SlotFiles.kind(ofLive: live), case .file(let file) = try? SealedFile.read(bytes, kind, key: key),
+            let slot = SlotFiles.slot(file.header, kind), let files = try? SlotFiles(slot), files.live == live
+        else { return }
+        guard (try? folder.syncFile(next)) != nil, (try? folder.move(next, to: live)) != nil else { return }
+        _ = try? folder.sync()
+    }
+}
+
+// The key source is chosen once, when there is neither a `vault.key` nor any sealed file. From then on only the
+// recorded source is used. If it does not give the right key, the vault stays locked and says why. Choosing another
+// source or making a new key would silently lose every session.
+
+extension SealedFileVault {
+    func unlock(_ passphrase: Secret?) async throws(VaultError) {
+        if choice == .memory { return becomeMemory(because: nil) }
+        let directory = try onDisk { () throws(FileFailure) in try SyncedDirectory(opening: path) }
+        let bytes = try onDisk { () throws(FileFailure) in
+            try directory.read(VaultKeyFile.name, atMost: VaultKeyFile.maximumSize)
+        }
+        guard let bytes else { return try await openFirst(directory, passphrase) }
+        let keyFile = try parse(bytes)
+        show(lockedWith: keyFile.source)
+        guard choice == .auto || choice == keyFile.source else { throw mismatch(keyFile.source) }
+        let key = try await dataKey(keyFile, bytes, passphrase)
+        try await enter(directory, keyFile, key)
+    }
+
+    // MARK: The recorded source
+
+    func parse(_ bytes: [UInt8]) throws(VaultError) -> VaultKeyFile {
+        do throws(SealedFile.SplitFailure) {
+            return try VaultKeyFile(parsing: bytes)
+        } catch {
+            throw unreadable(error)
+        }
+    }
+
+    var keyFilePath: String { "\(path)/\(VaultKeyFile.name)" }
+    var folderPath: String { "\(path)/\(Self.folder)" }
+
+    private func unreadable(_ failure: SealedFile.SplitFailure) -> VaultError {
+        switch failure {
+        case .newer(let version): .newer(.newer(path: keyFilePath, version: version))
+        case .damaged(let damage): .locked(.damagedKeyFile(path: keyFilePath, folder: folderPath, damage))
+        }
+    }
+
+    private func refusal(_ failure: VaultKeyFile.Failure, _ source: KeySourceChoice) -> VaultError {
+        switch failure {
+        case .unreadable(let failure): unreadable(failure)
+        case .otherKey where source == .passphrase: .wrongPassphrase
+        case .otherKey: .locked(.otherKey(source, path: keyFilePath, folder: folderPath))
+        }
+    }
+
+    /// The error for a vault whose key is kept by another source than the configured one.
+    func mismatch(_ recorded: KeySourceChoice) -> VaultError {
+        .locked(
+            .keySourceDiffers(recorded: recorded, configured: choice),
+            obstacle: .keySourceDiffers(recorded: recorded, configured: choice))
+    }
+
+    /// The data key of `vault.key`, unwrapped with the source that it names.
+    func dataKey(
+        _ keyFile: VaultKeyFile, _ bytes: [UInt8], _ passphrase: Secret?
+    ) async throws(VaultError) -> SealingKey {
+        guard let source = source(keyFile.source) else {
+            throw .locked(.keySourceMissing(keyFile.source))
+        }
+        let wrappingKey: Secret
+        do throws(KeySourceError) {
+            wrappingKey = try await source.fetch(
+                keyFile.keyID, parameters: keyFile.parameters, passphrase: passphrase)
+        } catch {
+            throw locked(keyFile.source, error)
+        }
+        do {
+            return try VaultKeyFile.open(bytes, with: wrappingKey)
+        } catch let failure as VaultKeyFile.Failure {
+            throw refusal(failure, keyFile.source)
+        } catch {
+            throw .locked(.notUnwrapped)
+        }
+    }
+
+    func locked(_ source: KeySourceChoice, _ error: KeySourceError) -> VaultError {
+        switch error {
+        case .locked(let reason, let obstacle): .locked(.keptBy(source, reason), obstacle: obstacle)
+        case .absent(let reason), .failed(let reason): .locked(.keptBy(source, reason))
+        case .needsPassphrase: .locked(.needsPassphrase)
+        }
+    }
+
+    // MARK: The first opening
+
+    private func openFirst(_ directory: SyncedDirectory, _ passphrase: Secret?) async throws(VaultError) {
+        let folder = try onDisk { () throws(FileFailure) in
+            try directory.subdirectory(Self.folder, isMade: false)
+        }
+        let names = try onDisk { () throws(FileFailure) in try folder?.names() ?? [] }
+        let count = names.count(where: SlotFiles.isPrecious)
+        guard count == 0 else {
+            throw .locked(.keyFileMissing(path: keyFilePath, count: count, folder: folderPath))
+        }
+        let decided = await decide()
+        if choice == .auto, source(decided) == nil {
+            return becomeMemory(because: .noKeyDirectory)
+        }
+        if decided == .passphrase { showNewPassphraseNeeded() }
+        do throws(VaultError) {
+            try await create(directory, decided, passphrase)
+        } catch {
+            // Only for `auto`, and only if no source was chosen yet because nothing can be written. A source that
+            // exists but fails is not skipped.
+            guard choice == .auto, case .unwritable(let reason) = error else { throw error }
+            // If the disk is full or faulty at the moment, the vault stays locked and opening is tried again later.
+            guard await !isPlace(directory, for: decided) else { throw error }
+            becomeMemory(because: reason)
+        }
+    }
+
+    /// True if the vault and its key can be stored here, or could be once the disk works again.
+    private func isPlace(_ directory: SyncedDirectory, for choice: KeySourceChoice) async -> Bool {
+        do throws(FileFailure) {
+            _ = try directory.subdirectory(Self.folder, isMade: true)
+        } catch {
+            return [ENOSPC, EDQUOT, EIO].contains(error.code)
+        }
+        return await source(choice)?.canHoldNewKey() ?? false
+    }
+
+    /// The source that `auto` selects now.
+    func decide() async -> KeySourceChoice {
+        guard choice == .auto else { return choice }
+        return await preferred()
+    }
+
+    func preferred() async -> KeySourceChoice {
+        for candidate in [KeySourceChoice.systemdCredential, .secretService] {
+            if let source = source(candidate), await source.canHoldNewKey() { return candidate }
+        }
+        return .keyFile
+    }
+
+    private func create(
+        _ directory: SyncedDirectory, _ choice: KeySourceChoice, _ passphrase: Secret?
+    ) async throws(VaultError) {
+        let dataKey: SealingKey
+        do throws(CryptographyError) { dataKey = try SealingKey.random() } catch { throw VaultError(error) }
+        // The folder is created first. If that fails, no key is made in the source.
+        _ = try onDisk { () throws(FileFailure) in try directory.subdirectory(Self.folder, isMade: true) }
+        let written = try await writeKeyFile(directory, choice, dataKey, passphrase, replacing: nil)
+        try await enter(directory, written.keyFile, dataKey)
+    }
+
+    /// Makes a wrapping key in the source and writes `vault.key` with it. If that fails, the wrapping key is removed
+    /// again. Also returns the name of the note about the change, which stays until the old key is removed.
+    func writeKeyFile(
+        _ directory: SyncedDirectory, _ choice: KeySourceChoice, _ dataKey: SealingKey, _ passphrase: Secret?,
+        replacing old: VaultKeyFile?
+    ) async throws(VaultError) -> (keyFile: VaultKeyFile, note: String) {
+        guard let source = source(choice) else {
+            throw .locked(.noSuchKeeper(choice))
+        }
+        guard choice != .passphrase || passphrase?.isEmpty != true else {
+            throw .refused(.emptyPassphrase)
+        }
+        var keyFile = VaultKeyFile(source: choice, keyID: VaultKeyFile.newKeyID(), parameters: JSONObject())
+        let change = KeyChange(made: keyFile, replaced: old)
+        let note = try onDisk { () throws(FileFailure) in try change.write(in: directory) }
+        let made: (key: Secret, parameters: JSONObject)
+        do throws(KeySourceError) {
+            made = try await source.create(keyFile.keyID, passphrase: passphrase)
+        } catch {
+            await unmake(keyFile, at: source, error, note, directory)
+            throw refusal(choice, error)
+        }
+        keyFile.parameters = made.parameters
+        do throws(VaultError) {
+            try write(keyFile, dataKey, made.key, directory)
+        } catch {
+            if !mayBeWritten(keyFile, directory),
+                await source.remove(keyFile.keyID, parameters: made.parameters)
+            {
+                forget(note, directory)
+            }
+            throw error
+        }
+        return (keyFile, note)
+    }
+
+    /// Removes a key that the source may have stored before it failed. After the error `failed` the key may have been
+    /// stored; after the other errors it was not.
+    private func unmake(
+        _ keyFile: VaultKeyFile, at source: any KeySource, _ error: KeySourceError, _ note: String,
+        _ directory: SyncedDirectory
+    ) async {
+        if case .failed = error, await !source.remove(keyFile.keyID, parameters: keyFile.parameters) { return }
+        forget(note, directory)
+    }
+
+    private func refusal(_ source: KeySourceChoice, _ error: KeySourceError) -> VaultError {
+        switch error {
+        case .needsPassphrase: .locked(.noPassphraseYet)
+        // The key file cannot be created. With `auto` the vault may then be kept in memory.
+        case .failed(let reason) where source == .keyFile: .unwritable(.key(reason))
+        case .locked(let reason, let obstacle): .locked(.notTaken(source, reason), obstacle: obstacle)
+        case .absent(let reason), .failed(let reason): .locked(.notTaken(source, reason))
+        }
+    }
+
+    private func write(
+        _ keyFile: VaultKeyFile, _ dataKey: SealingKey, _ wrappingKey: Secret, _ directory: SyncedDirectory
+    ) throws(VaultError) {
+        let bytes: [UInt8]
+        do throws(CryptographyError) {
+            bytes = try keyFile.sealed(dataKey, with: wrappingKey)
+        } catch {
+            throw VaultError(error)
+        }
+        try onDisk { () throws(FileFailure) in try directory.write(bytes, as: VaultKeyFile.name) }
+    }
+
+    /// False only if `vault.key` certainly has other content. If that is not certain, the wrapping key must be kept.
+    private func mayBeWritten(_ keyFile: VaultKeyFile, _ directory: SyncedDirectory) -> Bool {
+        do throws(FileFailure) {
+            guard let bytes = try directory.read(VaultKeyFile.name, atMost: VaultKeyFile.maximumSize) else {
+                return false
+            }
+            let found = try? VaultKeyFile(parsing: bytes)
+            return found == nil || found == keyFile
+        } catch {
+            return true
+        }
+    }
+}
+
+extension SealedFileVault {
+    /// Needs an open vault, or one that is locked only because the configuration already names another source. Throws
+    /// `refused` if the new source cannot make a key; the old one then stays in use.
+    ///
+    /// - Parameters:
+    ///   - choice: `auto` selects a source as at the first opening. The current source gets a new key.
+    ///   - passphrase: the new passphrase.
+    public func rekey(to choice: KeySourceChoice, passphrase: Secret?) async throws(VaultError) {
+        if let memory { return try await memory.rekey(to: choice, passphrase: passphrase) }
+        guard choice != .memory else {
+            throw .refused(.notIntoMemory)
+        }
+        let directory = try onDisk { () throws(FileFailure) in try SyncedDirectory(opening: path) }
+        let vault = try await current(directory)
+        let target = choice == .auto ? await preferred() : choice
+        let written: (keyFile: VaultKeyFile, note: String)
+        do throws(VaultError) {
+            written = try await writeKeyFile(directory, target, vault.key, passphrase, replacing: vault.keyFile)
+        } catch {
+            throw keepingOpen(error)
+        }
+        // `vault.key` is durable now, so the old wrapping key is not needed any more.
+        if case .open(var vault) = state {
+            vault.keyFile = written.keyFile
+            state = .open(vault)
+        }
+        show(written.keyFile)
+        let old = vault.keyFile
+        let isGone = await source(old.source)?.remove(old.keyID, parameters: old.parameters) ?? false
+        if isGone { forget(written.note, directory) }
+    }
+
+    private func current(_ directory: SyncedDirectory) async throws(VaultError) -> OpenVault {
+        if case .open(let vault) = state { return vault }
+        let found = try onDisk { () throws(FileFailure) in
+            try directory.read(VaultKeyFile.name, atMost: VaultKeyFile.maximumSize)
+        }
+        guard let bytes = found else { return try opened() }
+        let keyFile = try parse(bytes)
+        guard self.choice != .auto, self.choice != keyFile.source else { return try opened() }
+        guard keyFile.source != .passphrase else { throw mismatch(.passphrase) }
+        let key = try await dataKey(keyFile, bytes, nil)
+        try await enter(directory, keyFile, key)
+        return try opened()
+    }
+
+    /// If the new source cannot make a key, an open vault stays open, so the error is changed from `locked` to
+    /// `refused`.
+    private func keepingOpen(_ error: VaultError) -> VaultError {
+        guard case .locked(let reason, let obstacle) = error else { return error }
+        return .refused(.keyStays(reason), obstacle: obstacle)
+    }
+}
+
+/// Runs an actor's jobs on a queue of its own, because `fsync` may block for long, and Swift's cooperative pool has
+/// only one thread for each core.
+final class VaultQueue: SerialExecutor {
+    private let queue = DispatchQueue(label: "ringback.vault")
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        queue.async { unsafe job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+    }
 }

@@ -4,7 +4,8 @@ import Testing
 
 /// The lines of a table in Tests/Vectors/origins, as their columns.
 private func rows(_ name: String) throws -> [[String]] {
-    let path = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    let path = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
         .appending(path: "Vectors/origins/\(name)")
     let text = String(decoding: try Data(contentsOf: path), as: UTF8.self)
     return text.split(separator: "\n").filter { !$0.hasPrefix("#") }

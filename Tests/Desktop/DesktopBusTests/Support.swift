@@ -34,7 +34,8 @@ final class PrivateBus: Sendable {
 
     /// Starts the fake, and waits until it has its name.
     func fake(_ role: String, _ modes: String...) throws -> Program {
-        let script = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let script = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
             .appending(path: "Programs/fake_bus.py").path()
         let fake = try Program("python3", arguments: [script, address, role] + modes)
         try fake.waitFor("ready")

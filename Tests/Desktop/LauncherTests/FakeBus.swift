@@ -88,7 +88,8 @@ final class FakeBus {
 
     /// Starts the fake, and waits until it has its name.
     func start(_ role: String, _ modes: String...) throws -> LineProgram {
-        let script = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let script = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
             .appending(path: "Programs/fake_bus.py").path()
         let fake = try LineProgram(#"exec python3 "$@" >&0"#, [script, address, role] + modes)
         try fake.waitFor("ready")

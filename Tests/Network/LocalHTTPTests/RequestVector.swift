@@ -54,7 +54,8 @@ struct RequestVector: Sendable, CustomTestStringConvertible {
     }
 
     static let all: [RequestVector] = {
-        let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
             .appending(path: "Vectors/request-heads")
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path())) ?? []
         return names.filter { $0.hasSuffix(".txt") }.sorted().compactMap { name in

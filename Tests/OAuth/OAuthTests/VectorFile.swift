@@ -33,7 +33,8 @@ struct VectorFile: Sendable, CustomTestStringConvertible {
 
     /// Every case of a folder; empty if the folder is not there, which the tests notice.
     static func all(in folder: String) -> [VectorFile] {
-        let path = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let path = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
             .appending(path: "Vectors/\(folder)")
         let names = (try? FileManager.default.contentsOfDirectory(atPath: path.path())) ?? []
         return names.filter { $0.hasSuffix(".txt") }.sorted().compactMap { name in
@@ -43,7 +44,8 @@ struct VectorFile: Sendable, CustomTestStringConvertible {
 
     /// A file beside the cases; nil if it is not there.
     static func bytes(of file: String) -> [UInt8]? {
-        let path = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let path = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
             .appending(path: "Vectors/\(file)")
         return (try? Data(contentsOf: path)).map { Array($0) }
     }

@@ -14,7 +14,8 @@ private struct Ceremony: Sendable, CustomTestStringConvertible {
     var testDescription: String { name }
 
     static let all: [Ceremony] = {
-        let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
             .appending(path: "Vectors/supabase/ceremonies")
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path())) ?? []
         return names.filter { $0.hasSuffix(".json") }.sorted().compactMap { name in

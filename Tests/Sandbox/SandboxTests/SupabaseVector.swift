@@ -13,7 +13,8 @@ struct SupabaseVector: Sendable, CustomTestStringConvertible {
 
     var testDescription: String { name }
 
-    static let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    static let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
         .appending(path: "Vectors/supabase/observed")
 
     /// The files' names, sorted.

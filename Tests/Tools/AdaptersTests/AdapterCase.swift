@@ -12,7 +12,8 @@ struct AdapterCase: Sendable, CustomTestStringConvertible {
 
     /// The cases of a folder, by name.
     static func all(in folder: String) -> [AdapterCase] {
-        let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
             .appending(path: "Vectors/\(folder)")
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path())) ?? []
         return names.filter { $0.hasSuffix(".txt") }.sorted().compactMap { name in

@@ -1,4 +1,4 @@
-internal import SessionVault
+public import SessionVault
 
 /// Sessions that the daemon does not hold: they are ended at their provider, unless that would end another session.
 extension Broker {
@@ -74,5 +74,152 @@ extension SessionManager {
     /// Shows an error for which no caller waits.
     func show(_ error: BrokerError, _ name: AccountName) {
         if let id = lanes[name]?.id { take(.noticed(error, nil), id) }
+    }
+}
+
+/// What a sign-out has done.
+public struct SignedOut: Sendable {
+    /// The account afterwards.
+    public let account: AccountView
+    /// False if there was nothing to sign out of.
+    public let hadSession: Bool
+    /// The provider has not been told of this sign-out or of an earlier one. It is told later, as long as the account
+    /// is configured.
+    public let isRevocationPending: Bool
+    /// Nil if there was nothing to revoke.
+    public let revocation: RevocationState?
+    /// The session that ended, if the provider has not revoked it; nil otherwise.
+    public let leftover: Leftover?
+
+    /// The tokens that stay valid at the provider.
+    public struct Leftover: Sendable {
+        public let hasAccessToken: Bool
+        public let hasRefreshToken: Bool
+        /// Nil where the provider states no lifetime.
+        public let accessTokenExpiry: WallInstant?
+        public let refreshTokenExpiry: WallInstant?
+
+        init(_ session: Session, by clock: BrokerClock) {
+            let token = session.tokens[.own]
+            hasAccessToken = token?.isValid(at: clock.bootInstant) == true
+            accessTokenExpiry = token?.expiry?.wall(by: clock)
+            hasRefreshToken = !session.refreshTokens.isEmpty
+            refreshTokenExpiry = session.end?.wall(by: clock)
+        }
+    }
+}
+
+/// What has become of a revocation at the provider.
+public enum RevocationState: Sendable, Equatable {
+    case revoked
+    /// The provider has no endpoint for it, or does not support it for such tokens.
+    case notOffered
+    /// It is sent later: the provider could not be reached.
+    case pending
+    /// The provider refused it. It is sent a few times more.
+    case refused(BrokerError)
+}
+
+/// Tells the provider of a sign-out, then of earlier ones that it has not been told.
+struct RevocationDelivery: Sendable {
+    /// How long a sign-out waits for it. The revocation continues after that.
+    private static let wait: Duration = .seconds(5)
+
+    /// Nil if there is nothing to revoke.
+    private let told: Promise<RevocationState>?
+    private let earlier: Promise<Void>
+
+    init(of closing: Closing, _ name: AccountName, by revocations: Revocations, in work: Work) {
+        let told = closing.closed.map { closed in work.start { await revocations.deliver(closed) } }
+        self.told = told
+        earlier = work.start {
+            _ = await told?.wait()
+            await revocations.retry(name, besides: closing.closed?.retirement)
+        }
+    }
+
+    /// What has become of it once it has ended, or after the wait.
+    func outcome() async -> RevocationState? {
+        let bound = RevocationDelivery.wait
+        let end = ContinuousClock.now + bound
+        guard let told else {
+            _ = await earlier.wait(atMost: bound)
+            return nil
+        }
+        let outcome = await told.wait(atMost: bound) ?? .pending
+        _ = await earlier.wait(atMost: max(end - .now, .zero))
+        return outcome
+    }
+}
+
+extension VaultSlot {
+    /// Where the users who have signed in under the same binding are remembered.
+    var ofUsers: VaultSlot { VaultSlot(account: account, binding: binding, kind: .people) }
+}
+
+/// What became of a session that was to be refreshed with others.
+public struct SessionRefresh: Sendable {
+    public let account: AccountName
+    /// Nil if it was refreshed.
+    public let error: BrokerError?
+}
+
+/// Every session of a user that a broker holds.
+public struct EverySession: Sendable {
+    public typealias Condition = @Sendable (VaultSlot) async -> Bool
+
+    /// How many sessions are refreshed at once.
+    private static let mostAtOnce = 8
+
+    private let broker: Broker
+
+    public init(of broker: Broker) { self.broker = broker }
+
+    /// The accounts whose sessions are in a slot that fulfils the condition, sorted.
+    public func names(where isWanted: Condition) async -> [AccountName] {
+        var names: [AccountName] = []
+        for account in await broker.accounts() where EverySession.isHeld(account) {
+            if await fulfils(account.name, isWanted) { names.append(account.name) }
+        }
+        return names.sorted { $0.rawValue < $1.rawValue }
+    }
+
+    /// Refreshes each session whose slot fulfils the condition once, so that nothing of it is good any more that somebody
+    /// else may have. It is done also if the caller disconnects. Sorted by account.
+    public func refresh(where isWanted: @escaping Condition) async -> [SessionRefresh] {
+        let names = await names(where: isWanted)
+        let refreshing = broker.work.start {
+            await withTaskGroup(of: SessionRefresh.self) { group in
+                var (outcomes, rest): ([SessionRefresh], ArraySlice<AccountName>) = ([], names[...])
+                for name in rest.prefix(EverySession.mostAtOnce) { group.addTask { await refresh(name, isWanted) } }
+                rest = rest.dropFirst(EverySession.mostAtOnce)
+                for await outcome in group {
+                    outcomes.append(outcome)
+                    if let name = rest.popFirst() { group.addTask { await refresh(name, isWanted) } }
+                }
+                return outcomes
+            }
+        }
+        return (await refreshing.wait() ?? []).sorted { $0.account.rawValue < $1.account.rawValue }
+    }
+
+    private func refresh(_ name: AccountName, _ isWanted: Condition) async -> SessionRefresh {
+        // It may have been refreshed since, here or by another host.
+        guard await fulfils(name, isWanted) else { return SessionRefresh(account: name, error: nil) }
+        do throws(BrokerError) {
+            _ = try await broker.refresh(name, isForced: true)
+            return SessionRefresh(account: name, error: nil)
+        } catch {
+            return SessionRefresh(account: name, error: error)
+        }
+    }
+
+    private static func isHeld(_ account: AccountView) -> Bool {
+        account.kind.needsSignIn && (account.state == .authenticated || account.state == .refreshing)
+    }
+
+    private func fulfils(_ name: AccountName, _ isWanted: Condition) async -> Bool {
+        guard let account = try? await broker.sessionManager.account(name) else { return false }
+        return await isWanted(account.slot)
     }
 }

@@ -1,3 +1,5 @@
+internal import SessionVault
+
 /// What is held for one account, and what may happen to it.
 ///
 /// This is a value without suspension points. It is told outcomes ("the vault was read", "a refresh failed") and
@@ -301,5 +303,152 @@ extension LaneState {
     private mutating func lock() -> [Effect] {
         (presence, problem) = (.loading(nil), nil)
         return [.publish, .schedule, .wake]
+    }
+}
+
+/// What happens to a lane, and what follows.
+extension LaneState {
+    /// What reading the vault yielded.
+    enum Loaded: Sendable {
+        case session(HeldSession)
+        case absent(Absence)
+        case untouchable(BrokerError)
+        /// The vault could not be read. It is read again later.
+        case failed(BrokerError)
+    }
+
+    enum Outcome: Sendable {
+        /// `isAfterReload`: a reload of the configuration brought the account back, so that listeners get a `signed_in`
+        /// event.
+        case loaded(Loaded, isAfterReload: Bool)
+        /// Another host that shares the vault has changed the slot. This is what the vault has now.
+        case changedElsewhere(Loaded)
+        /// A sign-in yielded a session. The error is shown for the account, such as that the session could not be
+        /// saved.
+        case opened(HeldSession, BrokerEvent.Kind, BrokerError?)
+        case signInBegan
+        case refreshBegan(TokenKey, Promise<Result<Void, BrokerError>>)
+        /// A new refresh token is held beside its predecessor; the rest of its response is not validated yet.
+        /// The error is why it could not be saved, as in the next two.
+        case rotated(Session, BrokerError?)
+        case renewed(Session, BrokerError?)
+        case changed(Session, BrokerEvent.Kind?, BrokerError?)
+        /// `isOfRequest`: what failed was one request for a downscoped token, which says nothing about the session.
+        case failed(BrokerError, isOfRequest: Bool)
+        /// The error is nil if it succeeded.
+        case refreshEnded(TokenKey, BrokerError?)
+        case changeBegan
+        case changeEnded
+        /// The session should be refreshed at once.
+        case becameUrgent
+        /// The provider has ended the session: its error response proves it. `unheard` may explain why.
+        case dead(code: String?, message: String? = nil, unheard: EndProof.UnheardRequest? = nil)
+        case saved
+        case notSaved
+        case signOutBegan
+        /// The session was signed out. What the configuration makes is left: a session that has no tokens.
+        case closed(leaving: Session?)
+        case signOutEnded
+        /// The daemon ends, and with it a session that is in memory only.
+        case dropped
+        /// The vault was locked. Everything is forgotten but the back-off.
+        case locked
+        /// The account was removed, or is bound to another provider or client now: this lane has ended.
+        case replaced
+        /// Something failed that no caller waits for; the error is shown.
+        case noticed(BrokerError, BrokerEvent.Kind?)
+        case networkReturned
+        /// The configuration changed. That may have fixed what the provider refused.
+        case configurationFixed
+        /// The configuration was read again. That may have fixed a problem, where the account's settings have changed.
+        case reloaded(isChanged: Bool)
+        /// What a setting names can be used again, such as a file that was missing.
+        case settingFixed(UnusableSetting)
+    }
+
+    enum Effect: Sendable {
+        /// Readers see ``LaneState/visible`` from now on.
+        case publish
+        /// The lane's tasks are scheduled again.
+        case schedule
+        /// The vault is read again after a while.
+        case retryLoading
+        /// Callers that wait for the vault to be read are woken.
+        case wake
+        case record(BrokerFact)
+        case post(BrokerEvent.Kind, Session?, BrokerError? = nil)
+    }
+}
+
+extension LaneState.Loaded {
+    /// Reads the vault's entry of an account.
+    init(_ found: Result<VaultEntry?, VaultError>, of name: AccountName, by clock: BrokerClock) {
+        switch found {
+        case .success(let entry?): self.init(entry, of: name, by: clock)
+        case .success(nil): self = .absent(.signedOut)
+        // The vault has set the damaged record aside. It is known that there is no session.
+        case .failure(.damaged(let reason)):
+            self = .absent(.unreadable(BrokerError(VaultError.damaged(reason))))
+        case .failure(.newer(let reason)): self = .untouchable(BrokerError(VaultError.newer(reason)))
+        case .failure(let error): self = .failed(BrokerError(error))
+        }
+    }
+
+    private init(_ entry: VaultEntry, of name: AccountName, by clock: BrokerClock) {
+        do throws(SessionRecord.Failure) {
+            let session = try SessionRecord.decode(entry.text, by: clock, shift: entry.shift)
+            let hasExpired = session.tokens[.own]?.remaining(at: clock.bootInstant) == .zero
+            self = .session(HeldSession(session, isUrgent: entry.isInterrupted || hasExpired))
+        } catch {
+            switch error {
+            case .ended(let code, let message): self = .absent(.ended(code: code, message: message))
+            case .damaged:
+                self = .absent(.unreadable(.vaultFailed(.session(.unreadable(name)))))
+            case .newer:
+                self = .untouchable(.vaultFailed(.session(.newer(name))))
+            case .shared:
+                self = .untouchable(.vaultFailed(.session(.shared(name))))
+            }
+        }
+    }
+}
+
+/// The session of a lane, and what is known about it there. All of this ends with the session.
+struct HeldSession: Sendable, Equatable {
+    let session: Session
+    /// The vault could not be written. The write is tried again until it succeeds. Always false for a session that is
+    /// never written.
+    let isUnsaved: Bool
+    /// It is refreshed at once: a refresh may have been interrupted, or the token expired meanwhile.
+    let isUrgent: Bool
+    /// The last refresh of the session's own token.
+    private(set) var lastRefresh: LastRefresh?
+    /// A refresh has been tried for ``Session/end``. If that did not move the end, it is not tried again.
+    private(set) var hasTriedEnd = false
+
+    struct LastRefresh: Sendable, Equatable {
+        let endedAt: BootInstant
+        /// Nil if it succeeded.
+        let error: BrokerError?
+    }
+
+    init(_ session: Session, isUnsaved: Bool = false, isUrgent: Bool = false) {
+        self.session = session
+        self.isUnsaved = isUnsaved && !session.isEphemeral
+        self.isUrgent = isUrgent
+    }
+
+    /// The same session with other contents.
+    func changed(to session: Session, isUnsaved: Bool, isUrgent: Bool) -> HeldSession {
+        var held = HeldSession(session, isUnsaved: isUnsaved, isUrgent: isUrgent)
+        held.lastRefresh = lastRefresh
+        held.hasTriedEnd = hasTriedEnd && session.end == self.session.end
+        return held
+    }
+
+    mutating func refreshBegan() { hasTriedEnd = session.end != nil }
+
+    mutating func refreshEnded(_ error: BrokerError?, at now: BootInstant) {
+        lastRefresh = LastRefresh(endedAt: now, error: error)
     }
 }

@@ -1,4 +1,4 @@
-internal import Secrets
+public import Secrets
 internal import SessionVault
 
 /// Opening and locking the vault. Opening loads every session; locking removes every session from memory.
@@ -178,3 +178,236 @@ extension SessionManager {
 
 /// How long after a failed attempt a vault whose key source needs no user is opened again.
 let openRetryInterval: Duration = .seconds(15)
+
+/// A process that asks to open the vault.
+public struct UnlockCaller: Sendable {
+    let process: Int32
+    let groups: Set<String>
+    let sessionStart: UInt64?
+
+    /// - Parameters:
+    ///   - process: its process id. After five failed attempts in a minute it gets `tooManyAttempts`.
+    ///   - groups: what it has in common with other processes of the same program, such as its session.
+    ///   - sessionStart: when its session began, in clock ticks since the machine started; nil if that is not known.
+    public init(process: Int32 = 0, groups: Set<String> = [], sessionStart: UInt64? = nil) {
+        self.process = process
+        self.groups = groups.union(["process \(process)"])
+        self.sessionStart = sessionStart
+    }
+}
+
+/// The attempts to open the vault that callers ask for: one at a time, since each may derive a key from a passphrase,
+/// which takes the processor a good part of a second. An attempt of a program with recent failures waits for the
+/// attempts of programs without any. So a program that guesses passphrases, or starts many processes that do, cannot
+/// keep other programs out. A program that starts a session for each guess waits for the sessions that began before it.
+struct UnlockAttempts: Sendable {
+    private struct Waiter: Sendable {
+        let number: Int
+        let caller: UnlockCaller
+        let turn: Promise<Void>
+    }
+
+    /// How long a failed attempt counts.
+    private static let window: Duration = .seconds(60)
+
+    private var isRunning = false
+    private var waiting: [Waiter] = []
+    private var count = 0
+    private var failures: [String: [BootInstant]] = [:]
+
+    /// Begins an attempt. Nil if its turn is now; otherwise its number, and what to wait for.
+    mutating func enter(_ caller: UnlockCaller) -> (number: Int, turn: Promise<Void>)? {
+        guard isRunning else {
+            isRunning = true
+            return nil
+        }
+        count += 1
+        let waiter = Waiter(number: count, caller: caller, turn: Promise())
+        waiting.append(waiter)
+        return (waiter.number, waiter.turn)
+    }
+
+    /// Removes a caller that has disconnected. False if its turn has come already.
+    mutating func giveUp(_ number: Int) -> Bool {
+        guard let index = waiting.firstIndex(where: { $0.number == number }) else { return false }
+        waiting.remove(at: index)
+        return true
+    }
+
+    mutating func failed(_ caller: UnlockCaller, at now: BootInstant) {
+        for group in caller.groups { failures[group, default: []].append(now) }
+    }
+
+    /// An attempt has ended, and the next one begins: that of the caller with the fewest recent failures. Among equals,
+    /// the caller with the oldest session is next, and among these the first to ask.
+    mutating func ended(at now: BootInstant) {
+        failures = failures.mapValues { $0.filter { $0 > now - UnlockAttempts.window } }.filter { !$0.value.isEmpty }
+        let rank = { [failures] (waiter: Waiter) in
+            let failed = waiter.caller.groups.map { failures[$0]?.count ?? 0 }.max() ?? 0
+            return (failed, waiter.caller.sessionStart ?? .max, waiter.number)
+        }
+        guard let next = waiting.min(by: { rank($0) < rank($1) }) else {
+            isRunning = false
+            return
+        }
+        waiting.removeAll { $0.number == next.number }
+        next.turn.fulfil(())
+    }
+}
+
+/// How many wrong passphrases a process may try, and in what time. The passphrase is protected by the cost of its key
+/// derivation. This limit keeps a faulty program from using up the processor; other programs are not affected. Between
+/// processes, ``UnlockAttempts`` decides who is next.
+private let attemptLimit = 5
+private let attemptWindow: Duration = .seconds(60)
+
+/// Whether the vault is open, and if it is not, why, and who may try to open it.
+struct VaultState: Sendable {
+    private enum Access {
+        /// No attempt to open it has ended yet.
+        case unopened
+        case open
+        /// `isAsked`: a user locked it, so that only a user's request opens it.
+        case locked(BrokerError, isAsked: Bool)
+    }
+
+    private var access = Access.unopened
+    /// Failed attempts to open the vault, by process number.
+    private var refusals: [Int32: [BootInstant]] = [:]
+
+    var isOpen: Bool { if case .open = access { true } else { false } }
+
+    /// Why no session can be read; nil while the vault is open, and before the first attempt to open it has ended.
+    var lockError: BrokerError? { if case .locked(let error, _) = access { error } else { nil } }
+
+    /// The same, if a user locked the vault.
+    var userLock: BrokerError? { if case .locked(let error, isAsked: true) = access { error } else { nil } }
+
+    /// How often the key source may have become available. An attempt that fails is repeated at once if this has risen
+    /// since it began.
+    private(set) var sourceChanges = 0
+
+    /// The key source may be available now.
+    ///
+    /// - Returns: ``isToBeOpened``.
+    mutating func sourceChanged() -> Bool {
+        sourceChanges += 1
+        return isToBeOpened
+    }
+
+    /// When to try again after an attempt that failed, and that began when ``sourceChanges`` was `changes`.
+    func nextAttempt(after changes: Int, at now: BootInstant) -> BootInstant {
+        changes == sourceChanges ? now + openRetryInterval : now
+    }
+
+    /// True if an attempt has failed, and the next one needs no user.
+    var isToBeOpened: Bool { lockError != nil && userLock == nil }
+
+    /// Why a process may not try to open the vault now; nil if it may.
+    mutating func refusal(of pid: Int32, at now: BootInstant) -> BrokerError? {
+        refusals = refusals.mapValues { $0.filter { $0 > now - attemptWindow } }.filter { !$0.value.isEmpty }
+        guard let own = refusals[pid], own.count >= attemptLimit, let first = own.first else { return nil }
+        return .tooManyAttempts(retryAfter: (first + attemptWindow - now).secondsRoundedUp)
+    }
+
+    mutating func opened() {
+        access = .open
+        refusals = [:]
+    }
+
+    /// An attempt has failed.
+    ///
+    /// - Parameter pid: of the process that asked for it; nil if none did.
+    mutating func failed(_ error: BrokerError, by pid: Int32?, at now: BootInstant) {
+        if let pid { refusals[pid, default: []].append(now) }
+        // A wrong passphrase does not change why the vault is locked.
+        if error == .wrongPassphrase, lockError != nil { return }
+        access = .locked(error, isAsked: false)
+    }
+
+    /// A user locks the vault.
+    mutating func lock() { access = .locked(.vaultLocked(.session(.vaultLocked)), isAsked: true) }
+}
+
+/// The operations on the vault that a user asks for.
+extension Broker {
+    /// Returns when the first attempt to open the vault has ended, successfully or not.
+    public func vaultSettled() async { _ = await sessionManager.firstOpening.wait() }
+
+    /// The same with a bound, since a keyring may prompt the user first.
+    public func vaultSettled(atMost bound: Duration) async throws(BrokerError) {
+        guard await sessionManager.firstOpening.wait(atMost: bound) != nil else { throw .endOfWait }
+    }
+
+    /// Waits until the first attempt to open the vault has ended and, if it succeeded, the accounts' entries were read:
+    /// only then it is known whether the vault is locked and who is signed in. For the start and a reload; requests do
+    /// not wait.
+    ///
+    /// - Parameter bound: the longest wait. A locked keyring may take longer.
+    public func accountsSettled(atMost bound: Duration) async {
+        let end = ContinuousClock.now + bound
+        guard await sessionManager.firstOpening.wait(atMost: bound) != nil else { return }
+        for name in await sessionManager.unloaded {
+            try? await sessionManager.ready(name, atMost: max(end - .now, .zero))
+        }
+    }
+
+    /// If the vault is being opened, waits a second at most until its sessions can be used. A caller that is told that
+    /// the vault is open may ask for a session at once.
+    public func openingSettled() async {
+        _ = await sessionManager.vaultTurn?.wait(atMost: .seconds(1))
+    }
+
+    /// Locks the vault: sessions cannot be read, none is left in memory, and the vault's key is forgotten.
+    ///
+    /// - Throws: `conflict` if the sessions are in memory only.
+    public func lockVault() async throws(BrokerError) {
+        if let error = await sessionManager.lockVault() { throw error }
+        await revocations.forget()
+        for closed in await sessionManager.takeOrphans() { work.start { await revocations.tellOnce(closed) } }
+    }
+
+    /// Opens the vault. The passphrase is for a key source that asks for one. Attempts run one at a time: callers that
+    /// gave fewer wrong passphrases in the last minute go first, and of two with as many the one whose session is
+    /// older.
+    public func unlockVault(
+        passphrase: Secret?, by caller: UnlockCaller = UnlockCaller()
+    ) async throws(BrokerError) {
+        if let error = await sessionManager.openVault(passphrase: passphrase, isAsked: true, by: caller) {
+            throw error
+        }
+        await accountsSettled(atMost: .seconds(1))
+    }
+
+    /// Opens the vault as the daemon does by itself: what it lacked may be there now. Does nothing if it is open.
+    public func openVaultAgain() async throws(BrokerError) {
+        if let error = await sessionManager.openVault(passphrase: nil, isAsked: false) { throw error }
+        await accountsSettled(atMost: .seconds(1))
+    }
+
+    /// Moves the vault's key to another key source. The passphrase is for the new one.
+    public func rekeyVault(to choice: KeySourceChoice, passphrase: Secret?) async throws(BrokerError) {
+        let error = await sessionManager.inVaultTurn { sessionManager in
+            if let error = sessionManager.vaultState.userLock { return error }
+            let former = sessionManager.vault.status.keySource
+            do throws(VaultError) {
+                // The vault may be closed because the configuration already names another key source. The vault decides
+                // whether that is an obstacle: this call is what moves the key there.
+                try await sessionManager.vault.rekey(to: choice, passphrase: passphrase)
+            } catch {
+                // If the vault was opened for the move only and the move failed, it is closed again.
+                if sessionManager.lockError != nil { try? await sessionManager.vault.close() }
+                return BrokerError(error)
+            }
+            sessionManager.record(.vaultRekeyed(from: former, to: sessionManager.vault.status.keySource))
+            if sessionManager.lockError != nil {
+                sessionManager.schedule.set(.openVault, at: sessionManager.clock.bootInstant)
+            }
+            return nil
+        }
+        if let error { throw error }
+    }
+
+    /// How many signed-out sessions have not been revoked at their providers yet, by account.
+    public func pendingRevocations() async -> [AccountName: Int] { await revocations.counts() }
+}

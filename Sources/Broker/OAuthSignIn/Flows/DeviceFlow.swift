@@ -1,5 +1,6 @@
 internal import BrokerCore
 internal import Cryptography
+internal import HTTPMessages
 internal import OAuth
 internal import Secrets
 internal import Synchronization
@@ -77,5 +78,197 @@ final class DevicePaceKeeper: Sendable {
     func step(at now: BootInstant) -> DeviceSchedule.Step { schedule.withLock { $0.step(at: now) } }
     func answered(_ event: DevicePace.Event, at now: BootInstant) {
         schedule.withLock { $0.answered(event, at: now) }
+    }
+}
+
+/// Polls the token endpoint (RFC 8628 section 3.4) at the allowed interval until the codes expire.
+extension OAuthProvider {
+    /// Polls until the flow ends. When the codes have expired, polling stops, and the flow ends at its own deadline.
+    /// While a request is in progress, it holds the flow's claim: an approval that arrives then is in time. A response
+    /// is processed even while the daemon shuts down, because the provider sends the tokens only once.
+    func poll(_ flow: Flow, _ device: DeviceFlow, in context: SignInContext) async {
+        while await context.isPending(flow.id) {
+            switch device.pace.step(at: provider.clock.bootInstant) {
+            case .over: return
+            case .sleep(let pause): guard (try? await provider.clock.sleep(pause)) != nil else { return }
+            case .ask: guard await context.redeem(.poll, of: flow) != nil else { return }
+            }
+        }
+    }
+
+    /// Sends one polling request.
+    func ask(_ device: DeviceFlow, of flow: Flow, in context: SignInContext) async throws(BrokerError) -> Redemption {
+        // Do not request tokens that could not be stored. A locked vault may be unlocked before the code expires.
+        guard await canBeKept(in: context) else {
+            device.pace.answered(.pending, at: provider.clock.bootInstant)
+            return .waiting(nil)
+        }
+        switch try await provider.ask(device) {
+        case .waiting(let event):
+            device.pace.answered(event, at: provider.clock.bootInstant)
+            return .waiting(nil)
+        case .granted(let response): return .session(try await provider.session(of: response, device), flow.opening)
+        }
+    }
+
+    private func canBeKept(in context: SignInContext) async -> Bool {
+        do throws(BrokerError) {
+            try await context.admitSession(provider.account.name)
+            return true
+        } catch {
+            return false
+        }
+    }
+}
+
+/// The requests of a sign-in on another device (RFC 8628): for the codes, then for the tokens.
+extension Provider {
+    /// Requests the device code and the user code.
+    ///
+    /// - Throws: `methodUnsupported` for a provider that offers none.
+    func authorizeDevice(_ request: SignInRequest) async throws(BrokerError) -> DeviceFlow {
+        let metadata = try await metadata()
+        guard let endpoint = metadata.deviceAuthorizationEndpoint else {
+            throw .methodUnsupported(noDevices, method: "device")
+        }
+        let scopes = request.scopes ?? account.scopes
+        try check(metadata, for: scopes, by: .device)
+        let parameters = account.authorizationParameters + request.parameters
+        let fetched = try await self.registration(metadata)
+        let response = try await send(as: fetched, at: metadata, under: nil) { registration in
+            DeviceAuthorization.request(
+                scopes: scopes, resource: rules.mcp?.resource, additionalParameters: parameters,
+                registration: registration, endpoint: endpoint)
+        }
+        // The first request may have shown which authentication method the provider accepts.
+        let registration = await adapted(fetched, to: metadata)
+        do throws(OAuthError) {
+            return DeviceFlow(
+                metadata: metadata, scopes: scopes, registration: registration, mcp: rules.mcp,
+                authorization: try DeviceAuthorization(parsing: response, from: endpoint),
+                receivedAt: clock.bootInstant)
+        } catch {
+            throw BrokerError(error, of: response, host: HTTPRequest(url: endpoint).host)
+                .unquoting(registration.secret)
+        }
+    }
+
+    private var noDevices: Reason {
+        let isConfigured = if case .fixed = rules.endpoints { true } else { false }
+        return .oauth(.noDeviceEndpoint(account.name, isConfigured: isConfigured))
+    }
+
+    /// Asks once whether the user has approved.
+    ///
+    /// - Throws: an error that ends the polling, such as one by which the user declined. No connection, no response and
+    ///   "later" are returned as events.
+    func ask(_ flow: DeviceFlow) async throws(BrokerError) -> DeviceTokenResponse {
+        var registration = flow.registration
+        if registration.authentication == .privateKeyJWT {
+            registration = try await self.registration(flow.metadata)
+        }
+        let code = flow.authorization.deviceCode
+        let request = TokenRequest.deviceCode(
+            code, resource: rules.mcp?.resource, registration: registration, endpoint: flow.metadata.tokenEndpoint)
+        let response: HTTPResponse
+        do throws(BrokerError) {
+            response = try await account.send(request, toProvider: http)
+        } catch {
+            return .waiting(try Provider.silence(error))
+        }
+        do throws(OAuthError) {
+            return try DeviceTokenResponse(reading: response)
+        } catch {
+            return .waiting(
+                try Provider.silence(
+                    BrokerError(error, deviceCodeOf: account.name, host: request.host)
+                        .unquoting(code, registration.secret)))
+        }
+    }
+
+    /// An event for errors without a usable response; other errors are thrown again.
+    private static func silence(_ error: BrokerError) throws(BrokerError) -> DevicePace.Event {
+        switch error {
+        case .provider(.unreachable), .provider(.untrusted), .provider(.wrongScheme):
+            return .unanswered(retryAfter: nil)
+        case .provider(.rateLimited(let seconds)), .provider(.unavailable(_, let seconds)),
+            .provider(.failing(_, _, _, let seconds)):
+            return .unanswered(retryAfter: seconds.map { .seconds($0) })
+        default: throw error
+        }
+    }
+
+    /// The session after the user's approval. The response belongs to our own request, so no nonce is needed. An ID
+    /// token, if there is one, is validated.
+    func session(of response: TokenResponse, _ flow: DeviceFlow) async throws(BrokerError) -> Session {
+        let tokens: TokenSet
+        do throws(OAuthError) {
+            tokens = try response.tokenSet()
+        } catch {
+            throw BrokerError(error, host: HTTPRequest(url: flow.metadata.tokenEndpoint).host)
+                .unquoting(flow.authorization.deviceCode, flow.registration.secret)
+        }
+        return try await session(of: tokens, at: flow.metadata, askedFor: flow.scopes, evidence: SignInEvidence())
+    }
+}
+
+extension BrokerError {
+    /// RFC 8628 section 3.5 has two error codes of its own that end a flow.
+    init(_ error: OAuthError, deviceCodeOf account: AccountName, host: String) {
+        guard case .refused(let errorResponse) = error else {
+            self.init(error, host: host)
+            return
+        }
+        switch errorResponse.code {
+        // The second code is used by Microsoft.
+        case "access_denied", "authorization_declined": self = .accessDenied(account)
+        case "expired_token":
+            self = .flowExpired(.oauth(.deviceCodeExpired(account, host: host)))
+        default: self.init(error, host: host)
+        }
+    }
+}
+
+/// When a device flow sends its polling requests. A value without a clock; callers pass the time. Instants are since
+/// boot, including suspended time: setting the clock does not change them, and after a suspension one request is due,
+/// not many.
+struct DeviceSchedule: Sendable, Equatable {
+    /// What to do now.
+    enum Step: Sendable, Equatable {
+        /// Sleep for at most this long, then call `step` again.
+        case sleep(Duration)
+        case ask
+        /// No more requests are sent.
+        case over
+    }
+
+    private var pace: DevicePace
+    private(set) var due: BootInstant
+    /// When the codes expire.
+    let end: BootInstant
+
+    /// Timers do not count the time that the machine is suspended.
+    private static let longestSleep: Duration = .seconds(30)
+
+    /// - Parameters:
+    ///   - interval: between two polling requests.
+    ///   - life: the lifetime of the codes.
+    ///   - receivedAt: when the codes were received.
+    init(interval: Duration, life: Duration, receivedAt: BootInstant) {
+        pace = DevicePace(interval: interval)
+        due = receivedAt + pace.pause
+        end = receivedAt + life
+    }
+
+    func step(at now: BootInstant) -> Step {
+        if max(due, now) > end { return .over }
+        // Sleep one millisecond more: the clock rounds down.
+        return now > due ? .ask : .sleep(min(due - now + .milliseconds(1), DeviceSchedule.longestSleep))
+    }
+
+    /// Notes the result of a polling request and schedules the next.
+    mutating func answered(_ event: DevicePace.Event, at now: BootInstant) {
+        pace.note(event)
+        due = now + pace.pause
     }
 }

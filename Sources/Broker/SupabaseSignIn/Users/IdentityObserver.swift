@@ -1,5 +1,7 @@
-internal import BrokerCore
+public import BrokerCore
+internal import Secrets
 internal import SessionVault
+internal import StrictJSON
 internal import SupabaseAuth
 
 /// Records every link and unlink of an identity. The server reports some of them only by a changed list of identities,
@@ -89,4 +91,127 @@ extension Account {
 
 extension Session {
     fileprivate var owner: SupabaseUser? { user.flatMap(SupabaseUser.init(reading:)) }
+}
+
+/// Records the linked identities of users at Supabase projects, and caches the apps' rows.
+struct SupabaseObserver: SessionObserver {
+    let identities: IdentityObserver
+    let profiles: SupabaseProfiles
+
+    func opened(_ session: Session, over former: Session?, of account: Account, isAsked: Bool) async {
+        await identities.opened(session, over: former, of: account, isAsked: isAsked)
+    }
+
+    func changed(_ former: Session, to session: Session, of account: Account, isAsked: Bool) async {
+        await identities.changed(former, to: session, of: account, isAsked: isAsked)
+    }
+
+    func leaving(_ session: Session, of account: Account) async { await identities.leaving(session, of: account) }
+
+    func willPost(
+        _ kind: BrokerEvent.Kind, of account: Account, _ session: Session?, in sessions: SessionAccess
+    ) {
+        switch kind {
+        case .signedOut: profiles.forget(account.name)
+        case .signedIn, .userUpdated, .passwordRecovery: profiles.renew(account, in: sessions)
+        case .initialSession where session != nil && !profiles.isAwaited(account.name):
+            profiles.renew(account, in: sessions)
+        default: break
+        }
+    }
+
+    func forget(_ account: AccountName) { profiles.forget(account) }
+}
+
+/// The users who have signed in to an account, with their linked identities. The record is kept after a session ends,
+/// so that the next sign-in shows which identities were linked meanwhile. It has no tokens and no addresses.
+struct KnownUsers: Equatable {
+    private struct KnownUser: Equatable {
+        let subject: String
+        let identities: [KnownIdentity]
+    }
+
+    /// The user who was seen last comes first.
+    private var people: [KnownUser] = []
+    /// The maximum number of users per account. The user who was seen longest ago is removed first.
+    static let most = 64
+    private static let version = 1
+
+    init() {}
+
+    /// The user's identities when last seen; nil for an unknown user.
+    func identities(of subject: String) -> [KnownIdentity]? { people.first { $0.subject == subject }?.identities }
+
+    mutating func remember(_ identities: [KnownIdentity], of subject: String) {
+        people.removeAll { $0.subject == subject }
+        people.insert(KnownUser(subject: subject, identities: identities), at: 0)
+        people.removeLast(max(0, people.count - KnownUsers.most))
+    }
+
+    // MARK: As text for the vault
+
+    /// Nil for text of an unknown version.
+    init?(decoding text: Secret) {
+        guard let json = try? JSON(parsing: text.revealedBytes()), json["version"]?.integer == KnownUsers.version
+        else {
+            return nil
+        }
+        for member in (json["people"]?.array ?? []).prefix(KnownUsers.most) {
+            guard let subject = member["subject"]?.string else { continue }
+            let identities = (member["identities"]?.array ?? []).compactMap { identity -> KnownIdentity? in
+                guard let id = identity["identity_id"]?.string, let provider = identity["provider"]?.string else {
+                    return nil
+                }
+                return KnownIdentity(identityID: id, provider: provider)
+            }
+            people.append(KnownUser(subject: subject, identities: identities))
+        }
+    }
+
+    var text: Secret {
+        let people = people.map { user -> JSON in
+            [
+                "subject": .string(user.subject),
+                "identities": .array(
+                    user.identities.map { ["identity_id": .string($0.identityID), "provider": .string($0.provider)] }),
+            ]
+        }
+        let document: JSON = ["version": .integer(KnownUsers.version), "people": .array(people)]
+        return Secret(bytes: document.serialized())
+    }
+}
+
+/// For apps that had their own users before they used the project. The session shows the user's former identifier until
+/// the app reports that it has moved the user's data.
+extension SupabaseOperations {
+    /// Stores the user's former identifier. Storing the same one again changes nothing. Another one is rejected until
+    /// the first is acknowledged (`.conflict`).
+    public func migrate(_ name: AccountName, from identifier: String) async throws(BrokerError) -> AccountView {
+        guard (1...255).contains(identifier.utf8.count), identifier.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+            throw .invalid(field: "from", reason: .supabase(.identifierSize))
+        }
+        try await sessions.setMigration(name, identifier)
+        return try await broker.account(name)
+    }
+
+    /// The app has moved the user's data. Idempotent.
+    public func acknowledgeMigration(_ name: AccountName) async throws(BrokerError) -> AccountView {
+        try await sessions.setMigration(name, nil)
+        return try await broker.account(name)
+    }
+}
+
+extension SessionAccess {
+    fileprivate func setMigration(_ name: AccountName, _ identifier: String?) async throws(BrokerError) {
+        guard try await account(name).project != nil else {
+            throw .methodUnsupported(.supabase(.notSupabase(name)))
+        }
+        try await edit(name) { session throws(BrokerError) in
+            // Another identifier must not overwrite one whose data the app has not moved yet.
+            if let identifier, let former = session.project?.migratesFrom, former != identifier {
+                throw .conflict(.supabase(.migrationPending(former)), cause: .migrationPending(name))
+            }
+            session.project?.migratesFrom = identifier
+        }
+    }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Glibc
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -52,5 +53,218 @@ struct Demo: ParsableCommand {
             To end it:
               \(shown: "kill \(ShownCommand(words: setup.pids.map(String.init))) && rm -r \(setup.directory)")
             """)
+    }
+}
+
+/// What a browser does in a sign-in: it loads pages on loopback and follows redirects one by one.
+struct DemoBrowser {
+    /// A response, as far as a browser needs it.
+    struct Page {
+        let url: LoopbackURL
+        let head: HTTPExchange.Head
+        let text: String
+
+        var status: Int { head.status }
+        /// Where the response redirects the browser.
+        var destination: LoopbackURL? { head.field("location").flatMap { url.following($0) } }
+    }
+
+    let interruption: Interruption
+
+    /// Loads a page.
+    func load(_ url: LoopbackURL, token: String? = nil) throws(RingbackError) -> Page {
+        let connection = try SocketConnection(
+            loopbackPort: url.port, isIPv6: url.isIPv6, deadline: .now + .seconds(30), interruption: interruption)
+        let exchange = HTTPExchange(connection)
+        var fields = [
+            HeaderField("Host", url.authority), HeaderField("User-Agent", "ringback-demo"),
+            HeaderField("Accept", "text/html, application/json"), HeaderField("Connection", "close"),
+        ]
+        if let token {
+            fields.append(HeaderField("Authorization", "Bearer \(token)"))
+        } else {
+            // The headers that every browser sends when a user navigates to a page.
+            fields += [
+                HeaderField("Sec-Fetch-Mode", "navigate"), HeaderField("Sec-Fetch-Dest", "document"),
+                HeaderField("Sec-Fetch-Site", "cross-site"),
+            ]
+        }
+        try exchange.send("GET", url.target, fields: fields, body: nil)
+        let head = try exchange.readHead()
+        return Page(url: url, head: head, text: String(decoding: try exchange.readBody(limit: 1 << 20), as: UTF8.self))
+    }
+}
+
+/// The demo, step by step, each checked: a sign-in through the real loopback callback, a session, a refresh, a
+/// sign-out. The first step that fails ends it.
+final class DemoWalk {
+    private static let account = "demo"
+    private static let user = "alice"
+
+    private let setup: DemoSetup
+    private let browser: DemoBrowser
+    private var calls: BrokerCalls { setup.calls }
+    private var steps = 0
+
+    init(setup: DemoSetup, interruption: Interruption) {
+        self.setup = setup
+        browser = DemoBrowser(interruption: interruption)
+    }
+
+    func run(keep: Bool) throws(RingbackError) {
+        let issuer = try startBoth()
+        let flow = try beginSignIn(issuer)
+        let callback = try signInAtProvider(flow)
+        try deliver(callback, flow)
+        let session = try showSession()
+        try useToken(session, issuer)
+        try refresh(session)
+        if !keep { try signOut() }
+    }
+
+    private func startBoth() throws(RingbackError) -> String {
+        step("An identity provider to play with")
+        let issuer = try setup.startSandbox(user: DemoWalk.user)
+        tell("ringback-sandbox answers at \(issuer) and knows \(DemoWalk.user)")
+        step("A daemon of its own")
+        let status = try setup.startDaemon(
+            """
+            [accounts.\(DemoWalk.account)]
+            issuer = "\(issuer)"
+            client_id = "ringback-demo"
+            scopes = ["openid", "email", "offline_access"]
+
+            """)
+        tell("the daemon (version \(Sanitizer.line(status.version))) answers at \(setup.socket)")
+        tell(
+            "the kernel reports that the socket's server runs as you (uid \(getuid())); otherwise nothing would have "
+                + "been sent")
+        return issuer
+    }
+
+    private func beginSignIn(_ issuer: String) throws(RingbackError) -> Flow {
+        step("A sign-in begins")
+        let fields = JSONObject([.init("method", "browser")])
+        guard case .flow(let flow, _) = try calls.signIn(DemoWalk.account, fields) else {
+            throw DemoSetup.failure("The daemon began no flow.")
+        }
+        let url = try require(flow.authorizationURL.flatMap { LoopbackURL($0) }, "the flow has a page to open")
+        try check("http://\(url.authority)" == issuer, "its page is at the provider that is configured")
+        try check(DemoWalk.parameter("code_challenge_method", of: url) == "S256", "it is protected by PKCE (S256)")
+        try check((DemoWalk.parameter("state", of: url) ?? "").utf8.count >= 43, "its state has 256 bits")
+        let redirect = try require(flow.redirectURI.flatMap { LoopbackURL($0) }, "the flow has a redirect URI")
+        try check(redirect.host == "127.0.0.1", "the callback goes to 127.0.0.1, port \(redirect.port)")
+        return flow
+    }
+
+    private func signInAtProvider(_ flow: Flow) throws(RingbackError) -> LoopbackURL {
+        step("The browser signs in as \(DemoWalk.user)")
+        let url = try require(flow.authorizationURL.flatMap { LoopbackURL($0) }, "the flow has a page to open")
+        // The sandbox signs its one user in without a page.
+        let answer = try browser.load(url)
+        try check([302, 303].contains(answer.status), "the provider sends the browser back")
+        let callback = try require(answer.destination, "to an address on loopback")
+        try check(
+            flow.redirectURI.map { "http://\(callback.authority)\(callback.target)".hasPrefix($0 + "?") } == true,
+            "to the redirect URI, and nowhere else")
+        try check(
+            DemoWalk.parameter("state", of: callback) == DemoWalk.parameter("state", of: url),
+            "with the state that was sent")
+        try check(DemoWalk.parameter("iss", of: callback) != nil, "with the name of the issuer (RFC 9207)")
+        return callback
+    }
+
+    private func deliver(_ callback: LoopbackURL, _ flow: Flow) throws(RingbackError) {
+        step("The callback comes back")
+        let answer = try browser.load(callback)
+        try check(answer.status == 303, "the daemon accepts it, exchanges the code and responds with 303")
+        let done = try require(answer.destination, "to a page of its own")
+        try check(done.target.hasPrefix("/done/"), "which is below /done: its URL has no code")
+        let page = try browser.load(done)
+        let policy = page.head.field("content-security-policy") ?? ""
+        try check(page.status == 200 && policy.contains("default-src 'none'"), "the page may load and run nothing")
+        let (ended, _) = try calls.wait(forFlow: flow.id)
+        if let failure = ended.failure { throw failure }
+        let account = try Account(reading: try calls.account(DemoWalk.account))
+        try check(account.state == .authenticated, "the account is authenticated")
+        let who = account.user?.email ?? account.subject ?? "nobody"
+        tell("Signed in to \(DemoWalk.account) as \(Sanitizer.line(who))")
+    }
+
+    private func showSession() throws(RingbackError) -> Session {
+        step("Your apps get a session")
+        let answer = try calls.session(SessionRequest(account: DemoWalk.account))
+        let session = try Session(reading: answer)
+        try check(answer["refresh_token"] == nil, "there is no refresh token in it: that stays in the daemon")
+        tell("access token  \(DemoWalk.shortened(session.accessToken))")
+        tell("subject       \(Sanitizer.line(session.subject))")
+        tell("scope         \(Sanitizer.line(session.scope))")
+        tell("valid         \(TimeText.validity(until: session.expiresAt?.secondsSince1970, now: TimeText.now()))")
+        return session
+    }
+
+    private func useToken(_ session: Session, _ issuer: String) throws(RingbackError) {
+        step("The token works")
+        let metadata = try fetchJSON(issuer + "/.well-known/openid-configuration", token: nil)
+        let place = try require(metadata["userinfo_endpoint"]?.string, "the provider names its userinfo endpoint")
+        let userinfo = try fetchJSON(place, token: session.accessToken)
+        try check(
+            userinfo["sub"]?.string == session.subject, "the provider accepts it and returns the same subject")
+    }
+
+    private func refresh(_ session: Session) throws(RingbackError) {
+        step("The session is refreshed")
+        _ = try calls.call(.refresh, [DemoWalk.account], body: ["force": true])
+        let renewed = try Session(reading: try calls.session(SessionRequest(account: DemoWalk.account)))
+        try check(renewed.accessToken != session.accessToken, "the access token is a new one")
+        try check(renewed.subject == session.subject, "the subject is the same")
+    }
+
+    private func signOut() throws(RingbackError) {
+        step("The sign-out")
+        _ = try calls.call(.signOut, [DemoWalk.account])
+        do throws(RingbackError) {
+            _ = try calls.session(SessionRequest(account: DemoWalk.account))
+        } catch {
+            return try check(error.kind == .signInRequired, "no token is issued any more")
+        }
+        throw DemoSetup.failure("The session is still served after the sign-out.")
+    }
+
+    // MARK: Printing and checking
+
+    private func step(_ title: String) {
+        steps += 1
+        Output.line((steps == 1 ? "" : "\n") + Style.bold.apply("\(steps). \(title)", on: .output))
+    }
+
+    private func tell(_ text: String) { Output.line("   \(text)") }
+
+    private func check(_ condition: Bool, _ what: String) throws(RingbackError) {
+        guard condition else { throw DemoSetup.failure("Step \(steps) failed. Expected: \(what).") }
+        Output.line("   \(Style.green.apply("✓", on: .output)) \(what)")
+    }
+
+    private func require<Value>(_ value: Value?, _ what: String) throws(RingbackError) -> Value {
+        guard let value else { throw DemoSetup.failure("Step \(steps) failed. Expected: \(what).") }
+        return value
+    }
+
+    private func fetchJSON(_ url: String, token: String?) throws(RingbackError) -> JSON {
+        let place = try require(LoopbackURL(url), "an address on loopback")
+        let page = try browser.load(place, token: token)
+        return try require(page.status == 200 ? try? JSON(parsing: page.text.utf8) : nil, "JSON at \(place.target)")
+    }
+
+    /// A query parameter as it is written: what is compared here needs no unescaping.
+    private static func parameter(_ name: String, of url: LoopbackURL) -> String? {
+        guard let mark = url.target.firstIndex(of: "?") else { return nil }
+        let pairs = url.target[url.target.index(after: mark)...].split(separator: "&")
+        return pairs.first { $0.hasPrefix(name + "=") }.map { String($0.dropFirst(name.count + 1)) }
+    }
+
+    /// The first characters: enough to recognise the token, too few to use it.
+    private static func shortened(_ token: String) -> String {
+        "\(Sanitizer.line(String(token.prefix(10))))… (\(token.utf8.count) characters)"
     }
 }

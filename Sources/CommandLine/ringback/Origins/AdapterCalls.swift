@@ -1,4 +1,5 @@
 import Adapters
+import ArgumentParser
 import Glibc
 import HTTPMessages
 import RingbackAPI
@@ -134,5 +135,145 @@ struct AdapterCalls {
             input += buffer[..<count]
         }
         return input
+    }
+}
+
+/// What the adapters have in common whose tools read an answer from standard output and a reason from standard error.
+extension AdapterCalls {
+    /// The credential for a place; nil if no origin is configured for it. Waits for a sign-in only on a terminal.
+    func credential(_ request: AdapterRequest) throws(RingbackError) -> AdapterCredential? {
+        do throws(RingbackError) {
+            return try lookup(request) { Console.Stream.errors.isTerminal }
+        } catch {
+            guard error.kind == .notFound else { throw error }
+            return nil
+        }
+    }
+
+    /// True if an origin is configured for a place. The lookup names a refused token that the daemon never issued, so
+    /// no token is issued or refreshed.
+    func hasOrigin(_ request: AdapterRequest) throws(RingbackError) -> Bool {
+        var lookup = OriginRequest(url: request.url)
+        lookup.username = request.username
+        lookup.rejected = String(repeating: "0", count: 64)
+        do throws(RingbackError) {
+            _ = try calls().lookup(lookup)
+            return true
+        } catch {
+            guard error.kind == .notFound else { throw error }
+            return false
+        }
+    }
+
+    /// Looks a place up and prints the answer.
+    ///
+    /// - Parameters:
+    ///   - otherwise: what is done if no origin is configured for the place; returns the exit status.
+    ///   - answer: the tool's bytes.
+    /// - Returns: the exit status.
+    func answer(
+        _ request: AdapterRequest, otherwise: () -> Int32 = { 0 },
+        _ answer: (AdapterCredential) throws(AdapterFailure) -> [UInt8]
+    ) throws(AdapterFailure) -> Int32 {
+        let found: AdapterCredential?
+        do throws(RingbackError) {
+            found = try credential(request)
+        } catch {
+            AdapterCalls.show(error)
+            return ExitStatus.of(error)
+        }
+        guard let found else { return otherwise() }
+        return AdapterCalls.print(try answer(found))
+    }
+
+    /// Says that a place has no origin.
+    static func noOrigin() -> Int32 {
+        note("There is no origin for this URL. Run: ringback origin add URL --account ACCOUNT")
+        return ExitStatus.failed
+    }
+
+    /// The exit status of an adapter's run. The reason for a refusal is printed on standard error.
+    static func status(_ run: () throws(AdapterFailure) -> Int32) -> Int32 {
+        do throws(AdapterFailure) {
+            return try run()
+        } catch {
+            note(error.reason)
+            return ExitStatus.failed
+        }
+    }
+
+    /// An adapter's run as the run of a verb.
+    static func verb(_ run: () throws(AdapterFailure) -> Int32) throws(ExitCode) {
+        let status = status(run)
+        if status != 0 { throw ExitCode(status) }
+    }
+
+    /// A line of standard input without its end, at least one byte more than is allowed if there is more; nil at the end.
+    static func readLine(atMost limit: Int) -> [UInt8]? {
+        var line: [UInt8] = []
+        while line.count <= limit {
+            let byte = getchar()
+            guard byte != EOF else { return line.isEmpty ? nil : line }
+            guard byte != 0x0A else { break }
+            line.append(UInt8(truncatingIfNeeded: byte))
+        }
+        return line
+    }
+}
+
+/// The tools' own protocols, by the first argument or by the program's name: `ringback git-credential get` and
+/// `git-credential-ringback get` are the same.
+enum AdapterProgram {
+    private static let gitName = "git-credential-ringback"
+    private static let oidcName = "oidc-token"
+    private static let keyringName = "keyring"
+    /// The verbs of the other names of this program.
+    private static let verbs = [
+        "kubectl-ringback": "kubectl-credential", "docker-credential-ringback": "docker-credential",
+        "cargo-credential-ringback": "cargo-credential", "bazel-credential-ringback": "bazel-credential",
+        "terraform-credentials-ringback": "terraform-credential",
+    ]
+
+    /// Runs git's helper, pnpm's, `keyring` or `oidc-token`, if that is meant, and returns the exit status; otherwise nil.
+    /// git runs its helper for every connection, so it is recognized before the general parser; the others have arguments
+    /// of their own.
+    static func run(_ arguments: [String]) -> Int32? {
+        let rest = Array(arguments.dropFirst())
+        let name = Self.name(arguments) ?? ""
+        if name == gitName { return GitCredentialRun(socket: nil).run(rest.last ?? "") }
+        if name == oidcName { return OIDCTokenRun.run(rest) }
+        if rest.first == oidcName { return OIDCTokenRun.run(Array(rest.dropFirst())) }
+        if name == keyringName { return KeyringRun(socket: nil).run(rest) }
+        if name.hasPrefix(PnpmToken.prefix) { return PnpmRun.run(name) }
+        guard rest.first == "git-credential", rest.count == 2, !rest[1].hasPrefix("-") else { return nil }
+        return GitCredentialRun(socket: nil).run(rest[1])
+    }
+
+    /// The arguments without the program's name. If the name stands for a verb, they begin with that.
+    static func arguments(_ arguments: [String]) -> [String] {
+        var verb = name(arguments).flatMap { verbs[$0] }
+        // If a provider is configured with several words, cargo runs only the first one. Its requests have the others.
+        if verb == nil, arguments.dropFirst().first == "--cargo-plugin" { verb = "cargo-credential" }
+        return (verb.map { [$0] } ?? []) + arguments.dropFirst()
+    }
+
+    private static func name(_ arguments: [String]) -> String? {
+        guard let path = arguments.first else { return nil }
+        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return path }
+        return String(path[path.utf8.index(after: slash)...])
+    }
+}
+
+/// One run of pnpm's `tokenHelper`.
+enum PnpmRun {
+    /// The exit status.
+    static func run(_ name: String) -> Int32 {
+        let calls = AdapterCalls(socket: nil, tool: "pnpm")
+        return AdapterCalls.status { () throws(AdapterFailure) in
+            let asked = try PnpmToken(program: name)
+            return try calls.answer(asked.request, otherwise: AdapterCalls.noOrigin) { found throws(AdapterFailure) in
+                try asked.answer(found)
+            }
+        }
     }
 }

@@ -82,3 +82,105 @@ struct SchemeList: ParsableCommand {
         return .object(object)
     }
 }
+
+struct Links: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Print an app's links, one per line, until Ctrl-C.",
+        discussion: """
+            Prints links of the scheme that end no sign-in; first those that no app has acknowledged. Printing a link \
+            acknowledges it. Exit status 2: the daemon ended; 4: another program listens now.
+            """)
+
+    @Argument(help: "The scheme, without its colon.", completion: Completions.schemes)
+    var scheme: String
+
+    @Flag(name: .customLong("json"), help: "Print one JSON object per line.")
+    var isJSON = false
+
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        try present { () throws(RingbackError) in
+            let interruption = try Signals.interruption()
+            do throws(RingbackError) {
+                try follow(try daemon.calls(interruption))
+            } catch {
+                if interruption.isInterrupted { return }
+                throw error
+            }
+        }
+    }
+
+    /// Prints links until the stream ends.
+    ///
+    /// - Throws: always, with the reason why the stream ended.
+    private func follow(_ calls: BrokerCalls) throws(RingbackError) {
+        let events = try calls.openDeepLinks(scheme: scheme)
+        while let event = try events.next() {
+            switch event.name {
+            case "deep_link": try take(event, calls)
+            case "listener_replaced":
+                throw RingbackError(.cancelled, "Another program listens for the links of \(scheme) now.")
+            case "dropped":
+                throw RingbackError(
+                    .notFound, "The scheme \(scheme) is not configured any more.", recovery: .fixConfiguration)
+            default: break
+            }
+        }
+        throw RingbackError(.noDaemon, "The daemon ended the stream of links.", recovery: .retry)
+    }
+
+    private func take(_ event: ServerSentEvents.Event, _ calls: BrokerCalls) throws(RingbackError) {
+        guard let data = try? JSON(parsing: event.data.utf8) else {
+            throw RingbackError(.badResponse, "A link's data is not valid JSON.")
+        }
+        let link = try DeepLink(reading: data)
+        if isJSON { Output.json(data) } else { Output.line(Sanitizer.line(link.url, limit: Callback.maxLength)) }
+        try calls.acknowledge(link)
+    }
+}
+
+/// The user's desktop, as far as schemes are concerned: where its files are, and which handler a scheme has.
+struct SchemeDesktop {
+    let places: DesktopPlaces
+
+    init() throws(RingbackError) {
+        guard let places = DesktopPlaces(environment: SocketPlace.variable) else {
+            throw RingbackError(
+                .systemError, "There is no place for the desktop's files: HOME is not set.",
+                recovery: .fixConfiguration)
+        }
+        self.places = places
+    }
+
+    var registry: SchemeRegistry { SchemeRegistry(places: places) { Tool.run($0)?.status } }
+
+    /// The handler that the desktop would start. `xdg-mime` is asked, if it is installed.
+    func handler(of scheme: URLScheme) -> HandlerSearch.Handler? {
+        let search = registry.search
+        guard let answer = Tool.run(["xdg-mime", "query", "default", "x-scheme-handler/\(scheme)"]) else {
+            return search.handler(of: scheme)
+        }
+        return answer.line.flatMap { search.handler(named: $0) }
+    }
+
+    /// True in a desktop session. Without one, an opener does something else.
+    static var hasSession: Bool {
+        ["DISPLAY", "WAYLAND_DISPLAY", "XDG_CURRENT_DESKTOP"].contains { SocketPlace.variable($0)?.isEmpty == false }
+    }
+
+    /// A warning before a sign-in whose callback would not come back, since another program is the scheme's handler.
+    /// Nil for a redirect URI of another kind, and without a desktop session.
+    static func warning(_ redirectURI: String?) -> String? {
+        let word = redirectURI.map { String($0.prefix { $0 != ":" }) } ?? ""
+        guard hasSession, let scheme = try? URLScheme(parsing: word), let desktop = try? SchemeDesktop() else {
+            return nil
+        }
+        let handler = desktop.handler(of: scheme)
+        guard handler?.ours == nil else { return nil }
+        let who = handler.map { "go to \(Sanitizer.line($0.name))" } ?? "have no handler"
+        return
+            "warning: \(scheme) links \(who), so the response may not come back. "
+            + "Run: \(shown: "ringback scheme register \(scheme.name)")"
+    }
+}

@@ -118,3 +118,117 @@ struct DockerSetup: ToolSetup {
         return origins.compactMap { DockerConfiguration.registry(of: $0.rule) }.filter { seen.insert($0).inserted }
     }
 }
+
+/// A name by which a tool starts `ringback`: a link in `~/.local/bin`.
+struct HelperLink {
+    let home: String
+    private let name: String
+    private let target: String
+
+    init(named name: String, target: String) throws(RingbackError) {
+        guard let home = SocketPlace.variable("HOME"), home.hasPrefix("/") else {
+            throw RingbackError("no_place", "HOME is not the absolute path of a directory.")
+        }
+        self.home = home
+        self.name = name
+        self.target = target
+    }
+
+    var path: String { "\(home)/.local/bin/\(name)" }
+
+    /// True if the tool finds this program by the name.
+    var isFound: Bool { isFound(in: .own) }
+
+    /// The same for a tool with another `PATH`.
+    func isFound(in path: SearchPath) -> Bool { path.place(of: name).map(Programs.isSelf) == true }
+
+    /// Makes the link, unless the name is found or the link is there.
+    ///
+    /// - Throws: `place_taken` if something else has its place.
+    func change() throws(RingbackError) -> [SetupStep] {
+        guard !isFound, !Programs.isSelf(path) else { return [] }
+        guard !HomeFile.exists(path) else {
+            throw RingbackError(
+                "place_taken", "\(path) is no link to this program. Nothing was changed. Move it away.")
+        }
+        return [.link(path: path, target: target)]
+    }
+
+    /// Removes the link, if it leads to this program. What a package installed stays.
+    func removal() -> [SetupStep] {
+        Programs.isSelf(path) && HomeFile.state(of: path) == nil ? [.removeLink(path: path)] : []
+    }
+
+    /// What to say if a tool does not find the link.
+    var notes: [String] {
+        let folder = SetupStep.folder(of: path)
+        return isFound || SearchPath.own.folders.contains(folder)
+            ? [] : ["\(folder) is not in PATH, where the tools look for \(name)."]
+    }
+
+    /// What to say if the tool finds the link when a shell starts it, and not when the user manager does, as for a program
+    /// of the desktop.
+    func note(ofManager path: SearchPath) -> String? {
+        guard let place = Tool.place(of: name), isFound, !isFound(in: path) else { return nil }
+        let folder = SetupStep.folder(of: place)
+        return "Programs that the desktop starts do not find \(name): \(folder) is not in the PATH of the user "
+            + "manager. Write PATH=\(folder):$PATH into ~/.config/environment.d/path.conf, and log in again."
+    }
+}
+
+/// go: the command of `GOAUTH`, by `go env -w`. go asks Ringback for every server that refuses a request, after the
+/// commands that are there already.
+struct GoSetup: ToolSetup {
+    let programs = ["go"]
+    let needsProgramToUndo = true
+    private let program: String
+
+    init() throws(RingbackError) { program = try GoSetup.program() }
+
+    func change(for targets: SetupTargets, account: String?) throws(RingbackError) -> SetupPlan {
+        let origins = targets.origins
+        guard origins.contains(where: { GoConfiguration.isUsable($0.rule) }) else {
+            throw GoSetup.noOrigin(of: account, "go can ask for: one with https, without a user name")
+        }
+        let configuration = try configuration()
+        guard !configuration.isOff else {
+            throw RingbackError(
+                "setup_failed", "GOAUTH is off, and go accepts no command beside that. Nothing was changed.")
+        }
+        guard let value = configuration.adding(program) else {
+            throw RingbackError("setup_failed", "\(program) has a character that go splits a command at.")
+        }
+        guard GoConfiguration(value: value.utf8) != configuration else { return SetupPlan() }
+        return plan([.command(["go", "env", "-w", "\(GoConfiguration.variable)=\(value)"])])
+    }
+
+    func removal(for targets: SetupTargets?, account: String?) throws(RingbackError) -> SetupPlan {
+        switch try configuration().removal {
+        case .nothing: return SetupPlan()
+        case .unset: return plan([.command(["go", "env", "-u", GoConfiguration.variable])])
+        case .set(let value): return plan([.command(["go", "env", "-w", "\(GoConfiguration.variable)=\(value)"])])
+        }
+    }
+
+    func standing(for targets: SetupTargets) throws(RingbackError) -> ToolStanding {
+        let origins = targets.origins
+        let servers = origins.filter { GoConfiguration.isUsable($0.rule) }.map(\.rule.pattern.text)
+        guard try configuration().isAsked else {
+            return ToolStanding(servers: [], missing: servers.count, hasOther: false, notes: [])
+        }
+        return ToolStanding(servers: servers, missing: 0, hasOther: false, notes: [])
+    }
+
+    private func plan(_ steps: [SetupStep]) -> SetupPlan {
+        var plan = SetupPlan(steps: steps)
+        if SocketPlace.variable(GoConfiguration.variable)?.isEmpty == false {
+            plan.notes.append("The variable GOAUTH is set in the environment, which takes precedence.")
+        }
+        return plan
+    }
+
+    private func configuration() throws(RingbackError) -> GoConfiguration {
+        // Outside of a module: a version of go that a module names would be fetched first.
+        GoConfiguration(value: try GoSetup.output(of: ["go", "-C", "/", "env", GoConfiguration.variable]))
+    }
+}

@@ -1,5 +1,7 @@
 import HTTPMessages
+import RingbackAPI
 import RingbackClient
+import StrictJSON
 import Terminal
 
 /// Shows what a user needs for a sign-in on another device: the address, the code, and a QR code. The code is shown
@@ -26,5 +28,83 @@ enum DeviceDisplay {
                 after: "Or scan this; go on if the page shows the same code:", beside: [introduction(code), warning])
         }
         Output.note(warning)
+    }
+}
+
+/// Texts for the user of a restricted socket: in a container, or at the far end of a connection.
+enum Elsewhere {
+    /// Comes before a command that has no effect on this machine.
+    static let place = "On the machine that runs the daemon:"
+
+    /// What a restricted socket shows, from the `exposed_socket` of its status.
+    static func restriction(_ grant: JSON?) -> String? {
+        guard let name = grant?["name"]?.string else { return nil }
+        let accounts = (grant?["accounts"]?.array ?? []).compactMap(\.string).joined(separator: ", ")
+        let scope = grant?["scope"]?.string.map { " for at most “\($0)”" } ?? ""
+        let end = grant?["expires_at"]?.integer
+        let validity = end.map { ", valid \(TimeText.validity(until: $0, now: TimeText.now()))" } ?? ""
+        let what = grant?["mcp"] == nil ? "tokens" : "the MCP server"
+        return "\(name): \(what) of \(accounts)\(scope)\(validity)"
+    }
+}
+
+/// Finds the flow that waits for a code, by its identifier or by its account's name.
+enum FlowChoice {
+    static func find(_ name: String, _ calls: BrokerCalls) throws(RingbackError) -> Flow {
+        let list = try calls.flows()
+        // An ended flow is found by its identifier, so that its own error is shown.
+        if let flow = list.first(where: { $0.id == name }) {
+            if let failure = flow.failure { throw failure }
+            return flow
+        }
+        let flows = list.filter { $0.account == name && $0.status == .pending }
+        if let flow = flows.first(where: CodeEntry.isAwaited) { return flow }
+        let shown = Sanitizer.line(name)
+        guard flows.isEmpty else {
+            throw RingbackError(.stateConflict, "The pending sign-in of \(shown) does not wait for a code.")
+        }
+        guard let account = try? calls.account(name) else {
+            throw RingbackError(.accountNotFound, "There is no account and no pending sign-in “\(shown)”.")
+        }
+        guard account["provider"]?.string == "supabase" else {
+            throw RingbackError(
+                .methodUnsupported,
+                "The provider of \(shown) sends no codes for a sign-in. To sign in: \(shown: "ringback login \(shown)")"
+            )
+        }
+        throw RingbackError(
+            .flowNotFound,
+            "No sign-in for \(shown) is waiting for a code. To begin one: "
+                + "\(shown: "ringback login \(shown) --method otp --email ADDRESS")"
+        )
+    }
+}
+
+/// A QR code of an address, for a phone's camera. It is drawn only where all of it fits, since a part of it is useless.
+/// The address is printed beside it in any case.
+enum QRDisplay {
+    /// Draws on standard error, if that is a terminal with enough rows and columns: a code that has scrolled away
+    /// cannot be scanned.
+    ///
+    /// - Parameter others: texts above and below that the user needs too. They must not scroll away either.
+    /// - Returns: false if nothing was drawn.
+    @discardableResult
+    static func show(_ text: String, after introduction: String, beside others: [String] = []) -> Bool {
+        guard let columns = Console.Stream.errors.columns, let code = QRCode(text), code.columns <= columns else {
+            return false
+        }
+        let lines = code.lines(.suiting(.errors))
+        // The code is drawn light on dark, which not every camera reads.
+        let hint =
+            QRCode.Ink.isGuessed(for: .errors)
+            ? "(If this terminal has a light background and the camera reads nothing, set COLORFGBG=\"0;15\".)" : nil
+        let texts = others + [introduction] + (hint.map { [$0] } ?? [])
+        // The last row is for the cursor and the line that says what is awaited.
+        let rows = texts.reduce(lines.count + 1) { $0 + TextWidth.rows(of: $1, columns: columns) }
+        guard rows <= Console.Stream.errors.rows ?? .max else { return false }
+        Output.note(introduction)
+        Output.note(lines.joined(separator: "\n"))
+        if let hint { Output.note(hint) }
+        return true
     }
 }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import RingbackClient
 import StrictJSON
+import Terminal
 
 /// What `login` can say about a sign-in. The daemon checks addresses and passwords.
 struct SignInOptions: ParsableArguments {
@@ -181,4 +182,138 @@ struct SignInOptions: ParsableArguments {
 /// JSON from the command line.
 enum JSONInput {
     static func object(_ text: String) -> JSONObject? { (try? JSON(parsing: Array(text.utf8)))?.object }
+}
+
+extension SignInOptions {
+    /// The request's body. Secrets are read now, each from the place that was named for it.
+    func fields(_ input: SecretInput) throws(RingbackError) -> JSONObject {
+        var fields = JSONObject([.init("method", .string(method.rawValue))])
+        fields["oauth_provider"] = upstream.map { .string($0) }
+        fields["from_account"] = fromAccount.map { .string($0) }
+        fields["email"] = email.map { .string($0) }
+        fields["phone"] = phone.map { .string($0) }
+        fields["channel"] = channel.map { .string($0.rawValue) }
+        fields["domain"] = domain.map { .string($0) }
+        fields["provider_id"] = providerID.map { .string($0) }
+        fields["data"] = data.flatMap(JSONInput.object).map { .object($0) }
+        SignInOptions.addRequest(to: &fields, scopes: scopes, parameters)
+        if noPersist { fields["persist"] = false }
+        if providerToken { fields["provider_token"] = true }
+        if noCreateUser { fields["create_user"] = false }
+        try addSecrets(to: &fields, input)
+        if let captchaDescriptor {
+            fields["captcha_token"] = .string(try input.read("CAPTCHA token", from: captchaDescriptor))
+        }
+        return fields
+    }
+
+    /// Adds what is requested from the provider beyond the account's configuration. The parameters are `NAME=VALUE`.
+    static func addRequest(to fields: inout JSONObject, scopes: String?, _ parameters: [String]) {
+        fields["scopes"] = scopes.map { .string($0) }
+        guard !parameters.isEmpty else { return }
+        var params = JSONObject()
+        for parameter in parameters {
+            let name = parameter.prefix { $0 != "=" }
+            params[String(name)] = .string(String(parameter[name.endIndex...].dropFirst()))
+        }
+        fields["params"] = .object(params)
+    }
+
+    private func addSecrets(to fields: inout JSONObject, _ input: SecretInput) throws(RingbackError) {
+        switch method {
+        case .browser, .device, .otp, .magicLink, .passkey, .page, .anonymous, .sso: break
+        case .password: fields["password"] = .string(try input.read("password", from: passwordDescriptor))
+        case .signUp: fields["password"] = .string(try input.readNew("new password", from: passwordDescriptor))
+        // Without `--from` and `--with` the daemon takes the account's id_token_account.
+        case .idToken where fromAccount != nil || upstream == nil: break
+        case .idToken: try SignInOptions.addIDToken(to: &fields, tokens, input)
+        case .session:
+            // An account of OAuth needs the refresh token alone. The daemon says where both are needed.
+            if accessTokenDescriptor != nil || refreshTokenDescriptor == nil {
+                fields["access_token"] = .string(try input.read("access token", from: accessTokenDescriptor))
+            }
+            fields["refresh_token"] = .string(try input.read("refresh token", from: refreshTokenDescriptor))
+        }
+    }
+
+    private var tokens: IDTokenDescriptors {
+        IDTokenDescriptors(idToken: idTokenDescriptor, nonce: nonceDescriptor, accessToken: accessTokenDescriptor)
+    }
+
+    /// Where an ID token and what belongs to it are read.
+    struct IDTokenDescriptors {
+        let idToken: Int32?
+        let nonce: Int32?
+        let accessToken: Int32?
+    }
+
+    /// The nonce may be missing. An access token is read only from a descriptor that was named for it.
+    static func addIDToken(
+        to fields: inout JSONObject, _ descriptors: IDTokenDescriptors, _ input: SecretInput
+    ) throws(RingbackError) {
+        fields["id_token"] = .string(try input.read("ID token", from: descriptors.idToken))
+        // If the token came from a descriptor of its own, standard input is not read for the nonce.
+        if descriptors.nonce != nil || descriptors.idToken == nil {
+            let nonce = try input.readOptional("raw nonce", from: descriptors.nonce, hint: ", empty for none")
+            fields["nonce"] = nonce.map { .string($0) }
+        }
+        if let descriptor = descriptors.accessToken {
+            fields["access_token"] = .string(try input.read("access token", from: descriptor))
+        }
+    }
+}
+
+/// The methods of signing in. All but the first two are Supabase's.
+enum SignInMethod: String, ExpressibleByArgument, CaseIterable {
+    case browser
+    /// With a code that is entered elsewhere (RFC 8628).
+    case device
+    case password
+    case signUp = "sign_up"
+    case otp
+    case magicLink = "magic_link"
+    case idToken = "id_token"
+    case passkey
+    /// On a page that Ringback serves.
+    case page
+    case anonymous
+    case sso
+    case session
+
+    /// The options that belong to it. An option of another method is refused, since it would be ignored without notice.
+    var options: Set<String> {
+        let all: Set = ["no-persist"]
+        switch self {
+        case .device: return ["scopes", "param"]
+        case .browser: return all.union(["with", "provider-token", "scopes", "param"])
+        case .password: return all.union(["email", "phone", "password-fd", "captcha-token-fd"])
+        case .signUp:
+            return all.union([
+                "email", "phone", "password-fd", "data", "channel", "captcha-token-fd", "code-fd", "wait",
+            ])
+        case .otp:
+            return all.union([
+                "email", "phone", "data", "channel", "captcha-token-fd", "no-create-user", "code-fd", "wait",
+            ])
+        case .magicLink: return all.union(["email", "data", "captcha-token-fd", "no-create-user", "code-fd", "wait"])
+        case .idToken:
+            return all.union([
+                "with", "from", "data", "id-token-fd", "nonce-fd", "access-token-fd", "captcha-token-fd",
+            ])
+        case .page: return all
+        case .passkey: return all.union(["captcha-token-fd", "credential-fd"])
+        case .anonymous: return all.union(["data", "captcha-token-fd"])
+        case .sso: return all.union(["domain", "provider-id", "captcha-token-fd", "provider-token"])
+        case .session: return all.union(["access-token-fd", "refresh-token-fd"])
+        }
+    }
+}
+
+/// Adds to the error for an unknown identifier which command lists the right ones.
+enum IdentifierHint {
+    /// - Parameter verb: the command that lists them.
+    static func explained(_ error: RingbackError, see verb: ShownCommand) -> RingbackError {
+        guard [.validationFailed, "invalid_request", .notFound].contains(error.kind) else { return error }
+        return SignInAdvice.adding("See: \(shown: verb)", to: error)
+    }
 }

@@ -1,3 +1,4 @@
+import Glibc
 import RingbackAPI
 import RingbackClient
 import StrictJSON
@@ -165,5 +166,112 @@ struct Failure {
             return ShownCommand("ringback expose revoke \(socket)")
         }
         return CauseAdvice.remedy(members)
+    }
+}
+
+/// A verb's exit status, as in the manual page. Error codes that only a newer daemon has give 1.
+enum ExitStatus {
+    static let failed: Int32 = 1
+    static let usage: Int32 = 64
+    static let badConfiguration: Int32 = 78
+
+    /// For a mistake in the usage that is found when a verb runs.
+    static let usageKind: RingbackError.Kind = "usage"
+
+    /// True if every mistake is in an option of the command line, and none in a file.
+    private static func isOfOptions(_ error: RingbackError) -> Bool {
+        let errors = error.problem?.extensions["errors"]?.array ?? []
+        return !errors.isEmpty && errors.allSatisfy { $0["place"]?.string?.hasPrefix("--") == true }
+    }
+
+    /// The more important one, for a verb that did several things. A plain failure counts most, then what needs the
+    /// user, then what ends by itself.
+    static func worse(_ left: Int32, _ right: Int32) -> Int32 {
+        let order: [Int32] = [0, 6, 5, 2, 3, 4, badConfiguration, usage, failed]
+        return (order.firstIndex(of: left) ?? order.count) >= (order.firstIndex(of: right) ?? order.count)
+            ? left : right
+    }
+
+    static func of(_ error: RingbackError) -> Int32 {
+        switch error.kind {
+        case .noDaemon, .foreignServer, .shuttingDown: 2
+        case .signInRequired, .sessionExpired, .refreshRefused: 3
+        case .accessDenied, .policyDenied, .cancelled, .flowCancelled, "consent_required", "consent_timeout",
+            CodeEntry.inputNeeded:
+            4
+        case .providerUnreachable, .rateLimited, .invalidProviderResponse, .vaultUnreachable: 5
+        case .timeout, .timedOut, .flowExpired: 6
+        case .invalidConfiguration: isOfOptions(error) ? usage : badConfiguration
+        case AccountChoice.kind, .accountNotFound, ExitStatus.usageKind: usage
+        // What was typed is invalid, and only the daemon could tell. A provider's error response is a plain failure.
+        case .validationFailed, "invalid_request":
+            error.problem?.extensions["provider_code"] == nil ? usage : failed
+        default: failed
+        }
+    }
+}
+
+/// What to type about a problem, by its `cause` and the members that go with it.
+enum CauseAdvice {
+    /// A sentence with commands; nil if nothing is known to help.
+    ///
+    /// - Parameter members: of a problem document, of the vault in a status, or of a check.
+    static func sentence(_ members: JSONObject) -> String? {
+        if let command = remedy(members) { return "Run: \(shown: command)" }
+        guard let cause = members.cause else { return nil }
+        let name = members["account"]?.string.flatMap { RequestTarget.isAccountName($0) ? $0 : nil } ?? "ACCOUNT"
+        switch cause {
+        case .signInPending: return "Finish it, or run: \(shown: "ringback cancel \(name)")"
+        case .migrationPending: return "When they are moved, run: \(shown: "ringback migrate-user \(name) --done")"
+        case .keySourceDiffers: return keySource(members)
+        case .notJoined: return "Run: ringback vault join"
+        case .noHostsKey: return "Run ringback vault join here, and on a host that has the key what it says."
+        default: return nil
+        }
+    }
+
+    /// The command that makes a path safe, if a path is what is wrong.
+    static func remedy(_ members: JSONObject) -> ShownCommand? {
+        guard let remedy = members.cause.flatMap({ PathRemedy(rawValue: $0.rawValue) }),
+            let path = members["path"]?.string
+        else {
+            return nil
+        }
+        return remedy.command(for: path, user: geteuid())
+    }
+
+    /// The vault's key is kept by another source than the configured one. A passphrase must be given before its key can
+    /// be moved, and the daemon asks for it only while it is the configured source.
+    private static func keySource(_ members: JSONObject) -> String? {
+        guard let recorded = members["key_source"]?.string.map({ Sanitizer.line($0) }),
+            let configured = members["other_key_source"]?.string.map({ Sanitizer.line($0) })
+        else { return nil }
+        let move = ShownCommand("ringback vault rekey --key-source=\(configured)")
+        return recorded == "passphrase"
+            ? "To move it, set key_source = \"passphrase\", start the daemon anew, run ringback unlock and \(shown: move), and "
+                + "set key_source back."
+            : "To move it, run: \(shown: move); or set key_source to \"\(recorded)\" or \"auto\" and start the daemon anew."
+    }
+}
+
+extension JSONObject {
+    /// What is wrong; nil if the document does not say, or says it with a word that only a newer daemon knows.
+    var cause: ProblemCause? { self["cause"]?.string.flatMap(ProblemCause.init) }
+}
+
+/// What is said of an account that does not exist.
+enum UnknownAccount {
+    /// - Parameter known: the accounts that do exist.
+    static func text(_ name: String, known: [String]) -> String {
+        let meant = NearestWord.find(for: name, among: known).map { " Did you mean \(Sanitizer.line($0))?" } ?? ""
+        let names = known.map { Sanitizer.line($0) }.joined(separator: ", ")
+        let list = known.isEmpty ? "None is configured." : "Known: \(names)."
+        return "There is no account “\(Sanitizer.line(name))”.\(meant) \(list)"
+    }
+
+    /// The same for an account of the configuration.
+    static func error(_ name: String, in report: JSON?) -> RingbackError {
+        let known = (report?["accounts"]?.array ?? []).compactMap { $0["name"]?.string }
+        return RingbackError(.accountNotFound, text(name, known: known))
     }
 }

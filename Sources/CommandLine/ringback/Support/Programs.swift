@@ -118,3 +118,209 @@ final class Pipe {
         return Array(buffer[..<max(0, count)])
     }
 }
+
+/// A command that cannot be started, with the exit statuses that shells use for it.
+struct CommandFailure {
+    let program: String
+    /// An errno.
+    let code: Int32
+
+    /// 127: there is no such command; 126: it cannot be run.
+    var status: Int32 { code == ENOENT ? 127 : 126 }
+
+    func show() {
+        Output.note("ringback: \(program) cannot be started: \(unsafe String(cString: strerror(code)))")
+    }
+}
+
+/// A command that runs as if the caller had started it: same terminal, same process group, same descriptors. Signals to
+/// this process are passed on, and its end is waited for.
+///
+/// Signals are blocked from the beginning and taken one by one: there is no handler, and no signal is lost between two
+/// checks.
+struct ChildCommand {
+    private static let forwarded = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2]
+    private var former = sigset_t()
+    private var awaited = sigset_t()
+
+    /// Blocks the signals until they are waited for.
+    init() {
+        unsafe sigemptyset(&awaited)
+        for number in ChildCommand.forwarded + [SIGCHLD] { unsafe sigaddset(&awaited, number) }
+        unsafe sigprocmask(SIG_BLOCK, &awaited, &former)
+    }
+
+    /// Waits a moment. True if a signal asks for an end before the command was started.
+    func isStopped(within bound: Duration) -> Bool {
+        var wait = timespec()
+        wait.tv_nsec = Int(bound / .nanoseconds(1))
+        var set = awaited
+        let number = unsafe sigtimedwait(&set, nil, &wait)
+        return [SIGHUP, SIGINT, SIGQUIT, SIGTERM].contains(number)
+    }
+
+    /// Starts the command.
+    ///
+    /// - Returns: its pid, or an errno.
+    func start(_ arguments: [String]) -> Result<Int32, SpawnFailure> {
+        var attributes = posix_spawnattr_t()
+        unsafe posix_spawnattr_init(&attributes)
+        defer { unsafe posix_spawnattr_destroy(&attributes) }
+        var mask = former
+        unsafe posix_spawnattr_setsigmask(&attributes, &mask)
+        unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+        var vector = unsafe arguments.map { unsafe strdup($0) } + [nil]
+        defer { unsafe vector.forEach { unsafe free($0) } }
+        var pid: Int32 = 0
+        let code = unsafe posix_spawnp(&pid, arguments.first ?? "", nil, &attributes, &vector, environ)
+        return code == 0 ? .success(pid) : .failure(SpawnFailure(code: code))
+    }
+
+    /// An errno.
+    struct SpawnFailure: Error {
+        let code: Int32
+    }
+
+    /// Waits for the command's end and passes signals on meanwhile. `childEnded` is called at the end of every other
+    /// child: in a container this may be process 1, which inherits orphaned processes.
+    ///
+    /// - Returns: the exit status, or 128 and the signal that ended it.
+    func wait(for pid: Int32, childEnded: (_ pid: Int32, _ status: Int32) -> Void) -> Int32 {
+        while true {
+            // The child may have ended before the first wait.
+            var status: Int32 = 0
+            var result: Int32?
+            while case let ended = unsafe waitpid(-1, &status, WNOHANG), ended > 0 {
+                let meaning = status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F)
+                if ended == pid { result = meaning } else { childEnded(ended, meaning) }
+            }
+            if let result { return result }
+            var set = awaited
+            var about = unsafe siginfo_t()
+            let number = unsafe sigwaitinfo(&set, &about)
+            if number > 0, number != SIGCHLD, unsafe about.si_code <= 0 {
+                // A signal from the kernel (Ctrl-C, a hangup) has reached the command already: it is in the same
+                // process group.
+                kill(pid, number)
+            }
+        }
+    }
+}
+
+/// Runs a program of the system for its output, without its messages and with a time limit. At the limit it is killed
+/// with everything that it started.
+enum Tool {
+    /// Its output and its exit status.
+    struct Answer {
+        let status: Int32
+        let output: String
+
+        /// The first line, if it says something.
+        var line: String? {
+            output.split(separator: "\n").first.map { String($0.drop { $0 == " " }) }.flatMap { $0.isEmpty ? nil : $0 }
+        }
+    }
+
+    /// The longest output that is read, in bytes.
+    private static let maxOutput = 1 << 20
+
+    /// Runs it; nil if it cannot be started or takes too long.
+    ///
+    /// - Parameter withErrors: its messages are part of its output.
+    static func run(
+        _ arguments: [String], within bound: Duration = .seconds(10), withErrors: Bool = false
+    ) -> Answer? {
+        guard let name = arguments.first, isInstalled(name), let pipe = try? Pipe(),
+            let pid = Subprocess.start(
+                arguments, output: .descriptor(pipe.writeEnd),
+                errors: withErrors ? .descriptor(pipe.writeEnd) : .nothing)
+        else { return nil }
+        pipe.closeWriteEnd()
+        let end = ContinuousClock.now + bound
+        var output: [UInt8] = []
+        while let piece = pipe.read(until: end), output.count <= maxOutput {
+            if piece.isEmpty {
+                guard let status = ending(of: pid, until: end) else { break }
+                return Answer(status: status, output: String(decoding: output, as: UTF8.self))
+            }
+            output += piece
+        }
+        // It leads a session of its own, and so a process group.
+        kill(-pid, SIGKILL)
+        Subprocess.wait(pid)
+        return nil
+    }
+
+    /// How a program that has closed its output has ended. Most end at once; the others are checked again and again.
+    private static func ending(of pid: Int32, until end: ContinuousClock.Instant) -> Int32? {
+        while true {
+            if let status = Subprocess.endedStatus(pid) { return status }
+            guard ContinuousClock.now < end else { return nil }
+            usleep(500)
+        }
+    }
+
+    /// True if there is such a program; a name without `/` is looked for in PATH.
+    static func isInstalled(_ name: String) -> Bool { place(of: name) != nil }
+
+    /// Where a program is.
+    static func place(of name: String) -> String? { SearchPath.own.place(of: name) }
+}
+
+/// A `PATH`: the folders in which programs are looked for by name.
+struct SearchPath {
+    let folders: [String]
+
+    init(_ text: String) { folders = text.split(separator: ":").map(String.init) }
+
+    /// This program's, which is that of the shell that started it.
+    static var own: SearchPath { SearchPath(SocketPlace.variable("PATH") ?? "/usr/local/bin:/usr/bin:/bin") }
+
+    /// Where a program is; a name with `/` is its path. As for a shell, a folder is no program.
+    func place(of name: String) -> String? {
+        if name.contains("/") { return SearchPath.isProgram(name) ? name : nil }
+        return folders.map { "\($0)/\(name)" }.first(where: SearchPath.isProgram)
+    }
+
+    private static func isProgram(_ path: String) -> Bool {
+        var facts = stat()
+        guard unsafe stat(path, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG else { return false }
+        return unsafe access(path, X_OK) == 0
+    }
+}
+
+/// The write end that the handler uses; set once, before the handler is.
+nonisolated(unsafe) private var trigger: Int32 = -1
+nonisolated(unsafe) private var caught = false
+/// Keeps the descriptors open, since the handler may write to one at any time.
+nonisolated(unsafe) private var kept: Interruption?
+
+/// SIGINT, SIGTERM and SIGHUP as an interruption of what is being waited for, so that a verb can cancel what it began.
+enum Signals {
+    /// From now on a first signal interrupts; a second one ends the process at once. A hangup that was ignored at the
+    /// start (nohup) stays ignored.
+    static func interruption() throws(RingbackError) -> Interruption {
+        let interruption = try Interruption()
+        unsafe kept = interruption
+        unsafe trigger = interruption.trigger
+        var action = sigaction()
+        unsafe action.__sigaction_handler.sa_handler = { number in
+            // Only what a handler may do: set a flag, write, exit. A closed terminal may send two hangups, one from the
+            // kernel and one from the shell: the second does not end the process.
+            if unsafe caught, number != SIGHUP { _exit(128 + number) }
+            unsafe caught = true
+            let saved = errno
+            var byte: UInt8 = 1
+            _ = unsafe write(trigger, &byte, 1)
+            errno = saved
+        }
+        for number in [SIGINT, SIGTERM] { unsafe sigaction(number, &action, nil) }
+        var found = sigaction()
+        unsafe sigaction(SIGHUP, nil, &found)
+        let isIgnored = unsafe unsafeBitCast(found.__sigaction_handler.sa_handler, to: Int.self) == Signals.ignored
+        if !isIgnored { unsafe sigaction(SIGHUP, &action, nil) }
+        return interruption
+    }
+
+    private static let ignored = unsafe unsafeBitCast(SIG_IGN, to: Int.self)
+}

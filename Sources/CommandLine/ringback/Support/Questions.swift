@@ -65,3 +65,115 @@ struct Questions {
         }
     }
 }
+
+/// What must not be seen (passwords, codes, tokens) comes from a terminal without echo, from a line of standard input,
+/// or from a line of a descriptor: never from an argument or the environment, which other programs can read.
+///
+/// Every value is one line; several from one descriptor are lines of it, in the order in which they are asked for.
+struct SecretInput {
+    /// Ends the waits.
+    let interruption: Interruption
+
+    /// The longest value, in bytes. Tokens are the longest.
+    static let maxLength = 16_384
+
+    /// True if a user is asked: no other descriptor was named, and standard input is a terminal.
+    static func asksUser(_ descriptor: Int32?) -> Bool {
+        (descriptor ?? 0) == 0 && Console.Stream.input.isTerminal
+    }
+
+    /// - Parameters:
+    ///   - name: for the question and the error, such as `password`.
+    ///   - consequence: what follows if there is nothing to read.
+    /// - Throws: `cancelled` if there is nothing to read.
+    func read(
+        _ name: String, from descriptor: Int32?, otherwise consequence: String = "Nothing was sent."
+    ) throws(RingbackError) -> String {
+        guard let text = try readOptional(name, from: descriptor) else {
+            throw RingbackError(
+                .cancelled,
+                "No \(name) was read. \(consequence)"
+                    + (SecretInput.asksUser(descriptor) ? "" : SecretInput.ways(from: descriptor)))
+        }
+        return text
+    }
+
+    /// How a script gives the missing value.
+    static func ways(from descriptor: Int32?) -> String {
+        guard (descriptor ?? 0) == 0 else { return " Descriptor \(descriptor ?? 0) held no such line." }
+        return " It is asked for on a terminal; else it is a line of standard input, or of a descriptor (see --help)."
+    }
+
+    /// Nil for an empty line, and at the end of what there is.
+    func readOptional(_ name: String, from descriptor: Int32?, hint: String = "") throws(RingbackError) -> String? {
+        let first = name.prefix(1).uppercased() + name.dropFirst()
+        let line = try line("\(first) (it is not shown\(hint)): ", from: descriptor)
+        return line?.isEmpty == false ? line : nil
+    }
+
+    /// A new value is asked for twice on a terminal, since what is typed is not shown.
+    func readNew(_ name: String, from descriptor: Int32?) throws(RingbackError) -> String {
+        let first = try read(name, from: descriptor)
+        guard SecretInput.asksUser(descriptor) else { return first }
+        guard try line("The same again: ", from: descriptor) == first else {
+            throw RingbackError(.cancelled, "The two are not the same. Nothing was sent.")
+        }
+        return first
+    }
+
+    /// One line; nil at the end, or when `other` became readable first.
+    func line(_ question: String, from descriptor: Int32?, orEndedBy other: Int32 = -1) throws(RingbackError) -> String?
+    {
+        let line: String?
+        if SecretInput.asksUser(descriptor) {
+            line = Prompt.readHidden(
+                question, limit: SecretInput.maxLength, interruption: interruption.descriptor, orEndedBy: other)
+        } else {
+            line = try readLine(of: descriptor ?? 0, other)
+        }
+        // After an interruption nothing may be sent.
+        if interruption.isInterrupted { throw RingbackError(.cancelled, "Interrupted. Nothing was sent.") }
+        return line
+    }
+
+    /// Reads byte by byte: what follows the line is for the next reader.
+    private func readLine(of descriptor: Int32, _ other: Int32) throws(RingbackError) -> String? {
+        var bytes: [UInt8] = []
+        while true {
+            var entries = [descriptor, interruption.descriptor, other].map { descriptor in
+                pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            }
+            if unsafe poll(&entries, 3, -1) < 0, errno != EINTR { throw unreadable(descriptor, errno) }
+            if entries[1].revents != 0 || entries[2].revents != 0 { return nil }
+            guard entries[0].revents != 0 else { continue }
+            var byte: UInt8 = 0
+            let count = unsafe Glibc.read(descriptor, &byte, 1)
+            if count < 0, errno == EINTR || errno == EAGAIN { continue }
+            guard count >= 0 else { throw unreadable(descriptor, errno) }
+            if count == 0, bytes.isEmpty { return nil }
+            if count == 0 || byte == 0x0A { break }
+            bytes.append(byte)
+            guard bytes.count <= SecretInput.maxLength else {
+                throw RingbackError(.systemError, "A line is longer than \(SecretInput.maxLength) bytes.")
+            }
+        }
+        if bytes.last == 0x0D { bytes.removeLast() }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    private func unreadable(_ descriptor: Int32, _ code: Int32) -> RingbackError {
+        RingbackError(
+            .systemError,
+            "Descriptor \(descriptor) cannot be read: \(unsafe String(cString: strerror(code))). Nothing was sent.")
+    }
+}
+
+/// What can be shown to the user besides text.
+enum Display {
+    /// True where a browser can be opened: there is a display, or BROWSER is set.
+    static var hasBrowser: Bool { hasBrowser(SocketPlace.variable) }
+
+    static func hasBrowser(_ environment: (String) -> String?) -> Bool {
+        ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"].contains { environment($0)?.isEmpty == false }
+    }
+}

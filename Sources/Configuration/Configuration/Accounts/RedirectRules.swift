@@ -99,3 +99,224 @@ extension AccountConfiguration {
         return [entry?.allowListEntry].compactMap(\.self)
     }
 }
+
+/// Where the provider sends the authorization response (RFC 8252 section 7).
+public enum RedirectTarget: Sendable, Equatable {
+    /// Our own listener. `host` is as in the URI (`127.0.0.1`, `[::1]`, `localhost`), `port` is nil for a free port,
+    /// `path` is as in the URI and may be empty.
+    case loopback(host: String, port: Int?, path: String)
+    /// A custom scheme: the desktop starts `ringback open`.
+    case customScheme(uri: String)
+    /// A web page: the user pastes its URL into `ringback complete`.
+    case https(uri: String)
+
+    /// The redirect URI as it is sent, byte for byte; `port` is that of the flow's listener.
+    public func uri(port: Int) -> String {
+        switch self {
+        case .loopback(let host, let fixed, let path): "http://\(host):\(fixed ?? port)\(path)"
+        case .customScheme(let uri), .https(let uri): uri
+        }
+    }
+
+    /// The redirect URI for display, with `{port}` for a free port.
+    public var template: String {
+        switch self {
+        case .loopback(let host, nil, let path): "http://\(host):{port}\(path)"
+        case .loopback(let host, let port?, let path): "http://\(host):\(port)\(path)"
+        case .customScheme(let uri), .https(let uri): uri
+        }
+    }
+
+    /// The default: `http://127.0.0.1:{port}/callback/ACCOUNT`.
+    static func standard(account: String) -> RedirectTarget {
+        .loopback(host: "127.0.0.1", port: nil, path: "/callback/\(account)")
+    }
+
+    /// Why a redirect URI is rejected, and what is allowed.
+    struct Failure: Error, Equatable {
+        let message: String
+
+        init(_ message: String) {
+            self.message = message
+        }
+    }
+
+    /// Schemes that browsers and desktops reserve, or that execute their content.
+    static let reservedSchemes = URLScheme.reserved
+    private static let allowed =
+        "allowed are http://127.0.0.1:{port}/PATH (also [::1] and localhost, also with a fixed port), a custom scheme, "
+        + "and https"
+
+    /// Reads a `redirect_uri` of the configuration. Throws ``Failure``.
+    init(parsing text: String) throws(Failure) {
+        // `{port}` is not valid in a URL, so it is replaced by 0 for parsing.
+        let standIn = text.split(separator: ":{port}", maxSplits: 1, omittingEmptySubsequences: false)
+        let isFree = standIn.count == 2
+        // `{port}` must be followed by the path or the end: `{port}0` is an error.
+        let isWhole = !isFree || standIn[1].isEmpty || "/?#".contains(standIn[1].first ?? "/")
+        guard isWhole, let url = try? WebURL(parsing: isFree ? "\(standIn[0]):0\(standIn[1])" : text) else {
+            throw Failure("is not a URI; \(RedirectTarget.allowed)")
+        }
+        guard url.fragment == nil else { throw Failure("must not have a fragment (#)") }
+        guard url.scheme == "http" else {
+            guard !isFree else { throw Failure("{port} belongs to http://127.0.0.1, [::1] and localhost only") }
+            guard url.scheme != "https" else {
+                self = .https(uri: text)
+                return
+            }
+            guard !RedirectTarget.reservedSchemes.contains(url.scheme) else {
+                throw Failure("the scheme \(url.scheme) is not for applications; \(RedirectTarget.allowed)")
+            }
+            self = .customScheme(uri: text)
+            return
+        }
+        guard let host = url.host, ["127.0.0.1", "::1", "localhost"].contains(host) else {
+            throw Failure("plain http is for 127.0.0.1, [::1] and localhost only; \(RedirectTarget.allowed)")
+        }
+        guard let port = url.port else { throw Failure("needs a port: write :{port} for a free one") }
+        try RedirectTarget.check(url)
+        // A `{port}` in the path would have been replaced by 0.
+        guard !isFree || standIn[1] == url.path else { throw Failure("{port} is allowed only after the host") }
+        self = .loopback(host: host == "::1" ? "[::1]" : host, port: port == 0 ? nil : port, path: url.path)
+    }
+
+    /// Our listener compares the path byte for byte, but browsers normalize dot segments.
+    private static func check(_ url: WebURL) throws(Failure) {
+        guard url.query == nil else {
+            throw Failure("must not have a query (?), because the response is sent there")
+        }
+        let segments = url.path.split(separator: "/", omittingEmptySubsequences: false).map { $0.lowercased() }
+        guard !segments.contains(where: { [".", "..", "%2e", "%2e%2e", ".%2e", "%2e."].contains($0) }) else {
+            throw Failure("must not have . or .. in its path: browsers change such paths")
+        }
+        guard !CallbackPaths.isReserved(url.path) else {
+            throw Failure("the paths \(CallbackPaths.reservedText) are the listener's own")
+        }
+    }
+}
+
+/// Two accounts of different issuers must not share a redirect URI. Attack (mix-up, RFC 9700 section 4.4): an
+/// authorization response of one provider could be accepted for a flow of the other, whose token endpoint would then
+/// receive the code. The only other protection is an `iss` in every authorization response (RFC 9207), which both
+/// accounts must then require.
+enum RedirectMixUpCheck {
+    /// The errors, in the order of the accounts' names: one for each account that shares a redirect URI with an earlier
+    /// one.
+    static func mistakes(in accounts: [String: AccountConfiguration]) -> [ConfigurationError] {
+        var earlier: [String: Sharers] = [:]
+        var mistakes: [ConfigurationError] = []
+        for account in accounts.values.sorted(by: { $0.name < $1.name }) where account.service == nil {
+            let place = account.redirect.place
+            if let other = earlier[place.text]?.mixable(with: account, at: place.port) {
+                mistakes.append(mistake(of: account, sharingWith: other))
+            }
+            earlier[place.text, default: Sharers()].add(account, at: place.port)
+        }
+        return mistakes
+    }
+
+    private static func mistake(
+        of account: AccountConfiguration, sharingWith other: AccountConfiguration
+    ) -> ConfigurationError {
+        account.mistake(
+            at: "redirect_uri",
+            "\(account.redirect.template) is also the redirect URI of accounts.\(other.name) "
+                + "(\(other.place(of: "redirect_uri"))), which has another issuer: the response of one provider could "
+                + "be taken for the other's. Give one of them a redirect_uri of its own. If both providers put iss "
+                + "into their responses (RFC 9207), setting authorization_response_iss = true for both accounts is "
+                + "enough")
+    }
+}
+
+extension AccountConfiguration {
+    /// Accounts with the same value belong to the same provider.
+    fileprivate var issuerIdentity: String {
+        switch provider {
+        case .supabase(let project): return project.project.authURL
+        // The issuer is found only at the sign-in, so each MCP account counts as a provider of its own.
+        case .mcp(let mcp): return "mcp \(name) \(mcp.server.resource)"
+        case .oidc, .preset, .oauth2:
+            if let issuer = provider.issuer { return issuer }
+            return provider.endpoints.map { "\($0.authorizationEndpoint) \($0.tokenEndpoint)" } ?? provider.word
+        }
+    }
+
+    /// The position of a key, or of the account if the key is not written.
+    fileprivate func place(of key: String) -> String { "\(source.file):\(lines[key] ?? source.line)" }
+}
+
+/// The accounts whose redirect URIs are equal apart from the port. There may be thousands of them, so at most two
+/// accounts of each kind are kept.
+private struct Sharers {
+    /// Accounts for which the check has the same result, apart from their issuers.
+    private struct Kind: Hashable {
+        let ports: Ports
+        let requiresIssuer: Bool
+    }
+
+    private enum Ports: Hashable {
+        case fixed(Int), free, all
+    }
+
+    /// For each kind the first account, and the first account with another issuer than that one.
+    private var accounts: [Kind: [AccountConfiguration]] = [:]
+
+    /// - Parameter port: nil for a free port, which can be any port.
+    mutating func add(_ account: AccountConfiguration, at port: Int?) {
+        for ports in [port.map(Ports.fixed) ?? .free, .all] {
+            let kind = Kind(ports: ports, requiresIssuer: account.requiresIssuerInResponse)
+            let known = accounts[kind, default: []]
+            guard known.count < 2, known.first?.issuerIdentity != account.issuerIdentity else { continue }
+            accounts[kind] = known + [account]
+        }
+    }
+
+    /// The first account, by name, that has another issuer and for whose flow a response to this account's flow could
+    /// be accepted.
+    func mixable(with account: AccountConfiguration, at port: Int?) -> AccountConfiguration? {
+        // If both accounts require the issuer in the response, a response for one is never accepted for the other.
+        let rules = account.requiresIssuerInResponse ? [false] : [false, true]
+        let others = (port.map { [Ports.fixed($0), .free] } ?? [.all]).flatMap { ports in
+            rules.flatMap { accounts[Kind(ports: ports, requiresIssuer: $0)] ?? [] }
+        }
+        return others.filter { $0.issuerIdentity != account.issuerIdentity }.min { $0.name < $1.name }
+    }
+}
+
+extension RedirectTarget {
+    /// Two targets are the same place if their texts and ports are equal; a free port (nil) equals every port. A
+    /// callback for one could then be accepted for the other: see ``WebURL/isPlace(of:)``.
+    fileprivate var place: (text: String, port: Int?) {
+        switch self {
+        case .loopback(let host, let port, let path): return ("loopback \(host) \(path.isEmpty ? "/" : path)", port)
+        case .customScheme(let uri), .https(let uri):
+            guard let url = try? WebURL(parsing: uri) else { return (uri, nil) }
+            let isWeb = url.scheme == "http" || url.scheme == "https"
+            let path = isWeb && url.path.isEmpty ? "/" : url.path
+            let place = "\(url.scheme) \(url.host ?? "") \(url.port.map(String.init) ?? "")"
+            return ("\(place) \(!isWeb && path.hasSuffix("/") ? String(path.dropLast()) : path)", nil)
+        }
+    }
+}
+
+/// Checks that a project's `id_token_account` names an account that exists and has ID tokens. Otherwise the error would
+/// appear only at a sign-in.
+enum IDTokenAccountCheck {
+    /// The errors, in the order of the accounts' names.
+    static func mistakes(in accounts: [String: AccountConfiguration]) -> [ConfigurationError] {
+        accounts.values.sorted { $0.name < $1.name }.compactMap { account in
+            guard case .supabase(let project) = account.provider, let name = project.idTokenAccount,
+                let message = mistake(name, accounts[name])
+            else { return nil }
+            return ConfigurationError(
+                file: account.source.file, line: account.source.line, key: "accounts.\(account.name).id_token_account",
+                message: message)
+        }
+    }
+
+    private static func mistake(_ name: String, _ account: AccountConfiguration?) -> String? {
+        guard let account else { return "there is no account of this name" }
+        if case .supabase = account.provider { return "is at a Supabase project itself, which gives no ID tokens" }
+        return account.scopes.contains("openid") ? nil : "has no ID tokens: the scope openid is not among its scopes"
+    }
+}

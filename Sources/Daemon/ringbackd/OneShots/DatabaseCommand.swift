@@ -1,7 +1,10 @@
+import BrokerCore
+import Configuration
 import Glibc
 import PostgresClient
 import RowDatabase
 import Secrets
+import SessionVault
 import SharedVault
 import StrictJSON
 
@@ -103,6 +106,157 @@ enum DatabaseCommand {
             report["server"] = .integer(Int(content.server))
         } catch {
             throw .database(error)
+        }
+    }
+}
+
+/// `ringbackd --check-config`: the configuration is read and checked; no daemon is started.
+enum CheckCommand {
+    /// Checks the configuration without a running daemon. Returns 0, or 78 after every mistake was printed.
+    static func run(_ place: ConfigurationPlace, _ options: Options) -> Int32 {
+        var place = place
+        place.candidate = options.candidate
+        if let path = options.draft.path, let original = options.draft.original {
+            place.draft = ConfigurationPlace.Draft(of: original, at: path)
+        }
+        place.credentials = environment("CREDENTIALS_DIRECTORY").map {
+            GivenCredentials(directory: $0, names: Set(options.credentials.map(\.name)))
+        }
+        let report = ConfigurationReport(of: place, exposedByHand: exposedByHand(options))
+        if options.isJSON {
+            print(report.json)
+        } else if report.isValid {
+            print("The configuration has no mistakes.")
+        } else {
+            complain("the configuration has mistakes:\n\(StartAdvice.text(report.errors))")
+        }
+        return report.isValid ? 0 : ExitStatus.badConfiguration
+    }
+
+    /// The names of the sockets that calls made, if the state directory is known to belong to this configuration: a
+    /// file that is named may be for another daemon.
+    private static func exposedByHand(_ options: Options) -> Set<String> {
+        guard options.configuration == nil || options.state != nil, let state = Places.state(options) else { return [] }
+        return ExposedSocketRegistry.namesOfCalls(in: ExposedSocketRegistry.file(in: state))
+    }
+}
+
+/// What `ringbackd --database` is to do.
+struct DatabaseOrder {
+    enum Verb: String, CaseIterable {
+        /// Makes or migrates the schema, and invites a host of an owner.
+        case initialize = "init"
+        case migrate
+        case facts
+    }
+
+    let verb: Verb
+    var url = ""
+    var owner = ""
+    /// The URL by which hosts reach the database, if it is another one than the administrator's.
+    var hostURL: String?
+    /// A further user of this machine whose process may be the server.
+    var serverUID: UInt32?
+
+    /// An invitation is good for so long.
+    static let lasting: Duration = .seconds(3_600)
+
+    /// The name of the credential with the role's password (`--credential-fd password=N`).
+    static let credential = "password"
+
+    init(_ verb: Verb) { self.verb = verb }
+
+    /// Why it cannot be done as it is written; nil if it can.
+    var mistake: String? {
+        if url.isEmpty { return "--database needs --url" }
+        guard verb == .initialize else {
+            return owner.isEmpty && hostURL == nil ? nil : "--owner and --host-url are for --database init"
+        }
+        guard (1...64).contains(owner.utf8.count), !owner.unicodeScalars.contains(where: { $0.value < 0x20 }) else {
+            return "--owner needs a name of 1 to 64 bytes"
+        }
+        return nil
+    }
+}
+
+/// Why `ringbackd --database` did not do what it was asked for.
+struct DatabaseProblem: Error {
+    /// `{"problem","place"?,"state"?,"version"?,"uid"?,"option"?,"part"?}`
+    let json: JSONObject
+
+    init(_ failure: HostFailure, place: String) {
+        var object: JSONObject
+        switch failure {
+        case .database(.unreachable(let reason)), .database(.refused(let reason)): object = Self.members(of: reason)
+        case .tooManyHosts: object = Self.problem("too_many_hosts")
+        // What only hosts are told.
+        case .noHost, .notJoined, .invitationUsed, .nameTaken, .cryptography: object = Self.problem("not_permitted")
+        }
+        object["place"] = .string(place)
+        json = object
+    }
+
+    /// Reads the URL of an option. Nothing of a URL that cannot be read is shown: it may have a password.
+    static func url(_ text: String, _ option: String) throws(DatabaseProblem) -> PostgresURL {
+        do throws(PostgresURLError) { return try PostgresURL(parsing: text) } catch {
+            throw DatabaseProblem(error, option)
+        }
+    }
+
+    private init(_ error: PostgresURLError, _ option: String) {
+        let (word, part): (String, String?) =
+            switch error {
+            case .scheme: ("scheme", nil)
+            case .malformed: ("malformed", nil)
+            case .noUser: ("no_role", nil)
+            case .password: ("password", nil)
+            case .badHost: ("host", nil)
+            case .badPort: ("port", nil)
+            case .unknownParameter(let name): ("unknown_parameter", name)
+            case .repeatedParameter(let name): ("repeated_parameter", name)
+            case .badValue(let name): ("value", name)
+            case .weakTLS: ("weak_tls", nil)
+            }
+        var object = Self.problem("url")
+        object["option"] = .string(option)
+        object["mistake"] = .string(word)
+        object["part"] = part.map { .string($0) }
+        json = object
+    }
+
+    private static func problem(_ word: String) -> JSONObject { JSONObject([.init("problem", .string(word))]) }
+
+    private static func members(of reason: DatabaseReason) -> JSONObject {
+        switch reason {
+        case .noLibrary: return problem("no_library")
+        case .noPassword: return problem("no_password")
+        case .noConnection: return problem("no_connection")
+        case .tls: return problem("tls")
+        case .authentication: return problem("authentication")
+        case .foreignServer(let uid):
+            var object = problem("foreign_server")
+            object["uid"] = uid.map { .integer(Int($0)) }
+            return object
+        case .weakAuthentication: return problem("weak_authentication")
+        case .tooMuch: return problem("too_much")
+        case .timedOut: return problem("timed_out")
+        case .closed: return problem("closed")
+        case .readOnly: return problem("read_only")
+        case .notNow: return problem("not_now")
+        case .noSchema: return problem("no_schema")
+        case .otherSchema(let version):
+            var object = problem("other_schema")
+            object["version"] = .integer(version)
+            return object
+        case .notPermitted: return problem("not_permitted")
+        case .noRoom: return problem("no_room")
+        case .refused(let state):
+            var object = problem("refused")
+            object["state"] = .string(state)
+            return object
+        case .malformed: return problem("malformed")
+        case .busy: return problem("busy")
+        case .cancelled: return problem("cancelled")
         }
     }
 }

@@ -2,12 +2,15 @@ import APIServer
 import BrokerCore
 import Configuration
 import Cryptography
+import Glibc
 import PostgresClient
 import Records
 import RowDatabase
+import Secrets
 import ServiceLifecycle
 import SessionVault
 import SharedVault
+import Synchronization
 
 /// The daemon's vault: of this host alone, or the rows that several hosts share over it.
 struct DaemonVault: Sendable {
@@ -95,4 +98,105 @@ extension PostgresURL {
         }
         return "postgresql://\(user)@\(places.joined(separator: ","))/\(database)"
     }
+}
+
+/// The hosts that share the vault, for the socket API.
+struct DaemonHosts: VaultHosts {
+    let sharing: Sharing
+    let url: PostgresURL
+
+    func join(as name: String?, invitation: Secret?) async throws(SharingFailure) -> JoinedHost {
+        try await sharing.join(as: name, otherwise: DaemonHosts.machineName, invitation: invitation)
+    }
+
+    func invite(lasting: Duration) async throws(SharingFailure) -> HostInvitation {
+        let invitation = try await sharing.invite(lasting: lasting)
+        return HostInvitation(
+            role: invitation.role, password: invitation.password, store: url.text(for: invitation.role))
+    }
+
+    func share(with code: HostCode) async throws(SharingFailure) -> String { try await sharing.share(with: code) }
+
+    func list() async throws(SharingFailure) -> [Host] { try await sharing.list() }
+
+    func remove(host: String) async throws(SharingFailure) -> String { try await sharing.remove(host: host) }
+
+    func isStale(_ slot: VaultSlot) async -> Bool { await sharing.isStale(slot) }
+
+    func refreshStale() { sharing.lookAtRemovals() }
+
+    /// The machine's name as a host's: letters, digits, dots and hyphens.
+    private static var machineName: String {
+        var name = utsname()
+        unsafe uname(&name)
+        let bytes = unsafe withUnsafeBytes(of: &name.nodename) { unsafe Array($0.prefix { $0 != 0 }) }
+        let letters = bytes.filter { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"):
+                true
+            default: false
+            }
+        }.drop { $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "-") }
+        return letters.isEmpty ? "host" : String(decoding: letters.prefix(64), as: UTF8.self)
+    }
+}
+
+/// Goes on with removals of hosts that were interrupted, here or on another host, and refreshes what removed hosts had
+/// read, until nothing of that is left.
+struct RemovalKeeper: Sendable {
+    let sharing: Sharing
+    let broker: Broker
+
+    func run() async {
+        let plan = RepeatedAttempts()
+        await withDiscardingTaskGroup { group in
+            for await _ in sharing.removalNews {
+                guard let pause = plan.pause(after: await isDone()) else { continue }
+                group.addTask {
+                    try? await Task.sleep(for: pause)
+                    plan.pauseEnded()
+                    sharing.lookAtRemovals()
+                }
+            }
+        }
+    }
+
+    /// One attempt. False if something is left to be done.
+    private func isDone() async -> Bool {
+        await broker.vaultSettled()
+        let isResumed: Bool
+        do throws(SharingFailure) {
+            try await sharing.resumeRemovals()
+            isResumed = true
+        } catch {
+            isResumed = false
+        }
+        await broker.accountsSettled(atMost: .seconds(30))
+        let outcomes = await EverySession(of: broker).refresh { await sharing.isStale($0) }
+        return isResumed && outcomes.allSatisfy { $0.error == nil }
+    }
+}
+
+/// When the next attempt is made: the pauses grow, and there is one at a time.
+private final class RepeatedAttempts: Sendable {
+    private static let shortest: Duration = .seconds(30)
+    private static let longest: Duration = .seconds(900)
+
+    private let state = Mutex((next: RepeatedAttempts.shortest, isPlanned: false))
+
+    /// The pause before the next attempt; nil if none is needed, or one is planned already.
+    func pause(after isDone: Bool) -> Duration? {
+        state.withLock { state in
+            guard !isDone else {
+                state.next = RepeatedAttempts.shortest
+                return nil
+            }
+            guard !state.isPlanned else { return nil }
+            defer { state = (min(state.next * 2, RepeatedAttempts.longest), true) }
+            return state.next
+        }
+    }
+
+    func pauseEnded() { state.withLock { $0.isPlanned = false } }
 }

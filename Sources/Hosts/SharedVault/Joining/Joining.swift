@@ -1,13 +1,14 @@
+internal import Cryptography
+public import Secrets
+public import SessionVault
+internal import StrictJSON
+
 // A host joins in this order. It can be killed between any two steps; the same call then goes on.
 //
 // 1. The record is in the local vault, synced: the host's key, its code, and the role's next password.
 // 2. The database accepts the invitation. From then on the role's password is the record's.
 // 3. The record says so.
 // 4. The vault is opened: the first host of an owner makes the data key, any other takes the one that was given to it.
-
-internal import Cryptography
-internal import Secrets
-public import SessionVault
 
 /// The steps 1 to 3, and who this host is.
 struct Joining: Sendable {
@@ -178,5 +179,248 @@ extension VaultError {
         case .noHost, .notJoined, .invitationUsed, .tooManyHosts, .nameTaken:
             self = .notJoined
         }
+    }
+}
+
+/// What a host keeps of its joining, in the local vault: written before the invitation is accepted, since the password of
+/// the role is this one afterwards and nobody else knows it.
+struct JoiningRecord: Sendable, Equatable {
+    /// The private part of the host's X25519 key.
+    let agreement: Secret
+    /// What the code is made of besides the key; empty in a record of a former version, whose code nobody accepts any
+    /// more.
+    let nonce: Secret
+    let code: HostCode
+    /// The password of the role once the invitation is accepted.
+    let password: Secret
+    var name: String
+    /// The database is known to have accepted it.
+    var isAccepted = false
+
+    init(name: String, role: String, random: (Int) -> [UInt8]) throws(CryptographyError) {
+        agreement = Secret(bytes: random(AgreementKey.length))
+        nonce = Secret(bytes: random(HostCode.nonceLength))
+        code = try HostCode(nonce: nonce, publicKey: try AgreementKey(secret: agreement).publicKey, role: role)
+        password = Invitation.newPassword()
+        self.name = name
+    }
+
+    func encoded() -> Secret {
+        let object = JSONObject([
+            .init("version", .integer(2)), .init("agreement", .string(Hex.text(agreement.revealedBytes()))),
+            .init("nonce", .string(Hex.text(nonce.revealedBytes()))), .init("code", .string(code.revealed())),
+            .init("password", .string(password.revealed())), .init("name", .string(name)),
+            .init("accepted", .bool(isAccepted)),
+        ])
+        return Secret(bytes: JSON.object(object).serialized())
+    }
+
+    /// Nil if the text is no such record.
+    init?(reading text: Secret) {
+        guard let object = (try? JSON(parsing: text.revealedBytes()))?.object,
+            let nonce = object["version"]?.integer == 1 ? [] : object["nonce"]?.string.flatMap(Hex.bytes),
+            object["version"]?.integer == 1 || object["version"]?.integer == 2,
+            nonce.isEmpty || nonce.count == HostCode.nonceLength,
+            let agreement = object["agreement"]?.string.flatMap(Hex.bytes), agreement.count == AgreementKey.length,
+            let code = object["code"]?.string.flatMap({ HostCode(Secret($0)) }),
+            let password = object["password"]?.string, !password.isEmpty, let name = object["name"]?.string,
+            case .bool(let isAccepted)? = object["accepted"]
+        else { return nil }
+        self.agreement = Secret(bytes: agreement)
+        self.nonce = Secret(bytes: nonce)
+        self.code = code
+        self.password = Secret(password)
+        self.name = name
+        self.isAccepted = isAccepted
+    }
+
+    /// What the database gets for the other hosts.
+    func published() throws(CryptographyError) -> [UInt8] {
+        try code.published(try AgreementKey(secret: agreement).publicKey, nonce: nonce)
+    }
+
+    /// The hosts' data key, if this is what another host has sealed for this one.
+    func open(_ wrapped: [UInt8], of role: String, owner: String) throws(CryptographyError) -> Secret? {
+        try code.open(wrapped, with: try AgreementKey(secret: agreement), of: role, owner: owner)
+    }
+
+    /// The data key, sealed for this host itself.
+    func seal(_ dataKey: Secret, of role: String, owner: String) throws(CryptographyError) -> [UInt8] {
+        try code.seal(dataKey, for: try AgreementKey(secret: agreement).publicKey, of: role, owner: owner)
+    }
+}
+
+/// What a person copies from a host that joins to a host that has the data key: 100 bits, which the database never gets.
+/// With them both hosts recognize each other, although all else between them goes through the database:
+///
+/// - The code is a digest of the new host's public key and of a nonce. The host publishes both, the nonce masked by the
+///   code. So the key is given to no other host, whatever public key the database shows: another public key has another
+///   code, also for somebody who has seen this one.
+/// - The key is sealed with a context that is derived from the code. So the new host takes no other key, whatever the
+///   database gives it: with a key of its choice it could read what that host stores.
+public struct HostCode: Hashable, Sendable {
+    /// Crockford's base 32: no I, L, O and U.
+    private static let alphabet = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ".utf8)
+    private static let length = 20
+    private static let group = 5
+    static let nonceLength = 32
+
+    /// 20 characters of the alphabet.
+    private let characters: Secret
+
+    /// The code that the host of a role shows for its public key.
+    init(nonce: Secret, publicKey: [UInt8], role: String) throws(CryptographyError) {
+        let purpose = "ringback: code of a host's key 2 " + role
+        self.init(try KeyDerivation.derive(from: nonce, salt: publicKey, purpose: purpose).revealedBytes())
+    }
+
+    /// The code of the first 100 bits.
+    init(_ random: [UInt8]) {
+        let characters = (0..<HostCode.length).map { index in
+            // 5 bits from bit 5 × index on; they may lie in two bytes.
+            let bit = index * 5
+            let next = bit / 8 + 1 < random.count ? random[bit / 8 + 1] : 0
+            let pair = UInt16(random[bit / 8]) << 8 | UInt16(next)
+            return HostCode.alphabet[Int(pair >> (11 - UInt16(bit % 8)) & 31)]
+        }
+        self.characters = Secret(bytes: characters)
+    }
+
+    /// A code as a person types it: in either case, with spaces and hyphens anywhere, O for 0, and I and L for 1. Nil if it
+    /// is none.
+    public init?(_ text: Secret) {
+        var found: [UInt8] = []
+        for byte in text.revealedBytes() where byte != UInt8(ascii: " ") && byte != UInt8(ascii: "-") {
+            let upper = byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "z") ? byte - 32 : byte
+            let character: UInt8 =
+                switch upper {
+                case UInt8(ascii: "O"): UInt8(ascii: "0")
+                case UInt8(ascii: "I"), UInt8(ascii: "L"): UInt8(ascii: "1")
+                default: upper
+                }
+            guard HostCode.alphabet.contains(character), found.count < HostCode.length else { return nil }
+            found.append(character)
+        }
+        guard found.count == HostCode.length else { return nil }
+        characters = Secret(bytes: found)
+    }
+
+    /// Four groups of five characters: `7K2QX-…`. For the person who joins the host.
+    public func revealed() -> String {
+        let characters = characters.revealedBytes()
+        return stride(from: 0, to: HostCode.length, by: HostCode.group)
+            .map { String(decoding: characters[$0..<$0 + HostCode.group], as: UTF8.self) }
+            .joined(separator: "-")
+    }
+
+    // MARK: The public key
+
+    /// What the host publishes for the hosts that have the data key: its public key and the masked nonce.
+    func published(_ publicKey: [UInt8], nonce: Secret) throws(CryptographyError) -> [UInt8] {
+        publicKey + (try masked(nonce.revealedBytes(), publicKey))
+    }
+
+    /// The public key in what the host of a role has published; nil if this is not its code.
+    func publicKey(in published: [UInt8], of role: String) throws(CryptographyError) -> [UInt8]? {
+        guard published.count == AgreementKey.length + HostCode.nonceLength else { return nil }
+        let publicKey = Array(published.prefix(AgreementKey.length))
+        let nonce = Secret(bytes: try masked(Array(published.dropFirst(AgreementKey.length)), publicKey))
+        return try HostCode(nonce: nonce, publicKey: publicKey, role: role) == self ? publicKey : nil
+    }
+
+    private func masked(_ nonce: [UInt8], _ publicKey: [UInt8]) throws(CryptographyError) -> [UInt8] {
+        let mask = try KeyDerivation.derive(
+            from: characters, salt: publicKey, purpose: "ringback: mask of a host's nonce 2",
+            length: HostCode.nonceLength)
+        return zip(nonce, mask.revealedBytes()).map { $0 ^ $1 }
+    }
+
+    /// What is kept of a code that has failed: it does not reveal the code.
+    func digest() throws(CryptographyError) -> String {
+        Hex.text(try KeyDerivation.derive(from: characters, purpose: "ringback: a code that failed 1").revealedBytes())
+    }
+
+    // MARK: The data key
+
+    /// Seals the hosts' data key for the host of a role.
+    func seal(
+        _ dataKey: Secret, for publicKey: [UInt8], of role: String, owner: String
+    ) throws(CryptographyError) -> [UInt8] {
+        try SealedForKey.seal(dataKey, for: publicKey, context: try context(role, owner))
+    }
+
+    /// Nil if it was not sealed for this key, role and owner by a host that knows this code.
+    func open(
+        _ wrapped: [UInt8], with key: AgreementKey, of role: String, owner: String
+    ) throws(CryptographyError) -> Secret? {
+        let found = try SealedForKey.open(wrapped, with: key, context: try context(role, owner))
+        return found?.count == SealedBox.keyLength ? found : nil
+    }
+
+    private func context(_ role: String, _ owner: String) throws(CryptographyError) -> [UInt8] {
+        let purpose = "ringback: the hosts' key for a host 1 \(owner.utf8.count):\(owner)\(role)"
+        return try KeyDerivation.derive(from: characters, purpose: purpose).revealedBytes()
+    }
+}
+
+/// How a host that has opened its local vault gets the hosts' key: it has it, was given it, or is the first and makes it.
+struct Opening: Sendable {
+    let vault: SharedVault
+
+    /// Shows in the status why the rows cannot be used, if it fails.
+    func run() async throws(VaultError) {
+        do throws(VaultError) {
+            try await vault.inTurn(vault.joining.slot) { @Sendable _ throws(VaultError) in try await becomeMember() }
+            await vault.listUnread()
+            await vault.showLock(nil)
+        } catch {
+            await vault.showLock(error)
+            throw error
+        }
+    }
+
+    private func becomeMember() async throws(VaultError) {
+        let found = try await Membership.stored(in: vault.membershipSlot, of: vault.local)
+        if let found, found.isConfirmed {
+            let record = try await vault.joining.record()
+            vault.hosts.use(record?.isAccepted == true ? record?.password : nil)
+            return await vault.use(found)
+        }
+        let (identity, record) = try await vault.joining.identify()
+        // What was made here counts if the database had no other key meanwhile.
+        if let found, try await confirm(found, record) { return }
+        if let given = try vault.joining.given(identity, record) {
+            guard try await confirm(given, record) else { throw VaultError.noKey }
+            return
+        }
+        // The first host makes the key. Which one is the first is decided by the database.
+        let row = try await vault.read([Membership.markRow])
+        guard row.isEmpty else { throw VaultError.noKey }
+        let made = Membership(
+            dataKey: Secret(bytes: vault.random(SealedBox.keyLength)), owner: identity.ownerID, host: identity.name,
+            isConfirmed: false)
+        try await vault.local.store(made.encoded(), in: vault.membershipSlot)
+        guard try await confirm(made, record) else { throw VaultError.noKey }
+    }
+
+    /// Adopts a membership if its key is the one that the database knows, or the first. If it is another one, what was
+    /// stored of it is removed.
+    private func confirm(_ made: Membership, _ record: JoiningRecord?) async throws(VaultError) -> Bool {
+        let mark = try made.mark()
+        let putting = try await vault.ask { rows throws(RowError) in
+            try await rows.put(mark, in: Membership.markRow, version: 0, lease: nil, overrides: false)
+        }
+        if case .refused(let row) = putting, row?.sealed != mark {
+            try await vault.local.remove(vault.membershipSlot)
+            return false
+        }
+        var confirmed = made
+        confirmed.isConfirmed = true
+        try await vault.adopt(confirmed)
+        // For those who list the hosts. If it fails, the list alone is wrong.
+        if let record, let own = try? record.seal(made.dataKey, of: vault.place.role, owner: made.owner) {
+            _ = try? await vault.hosts.give(key: own, to: vault.place.role)
+        }
+        return true
     }
 }

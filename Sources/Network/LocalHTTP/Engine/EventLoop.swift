@@ -278,3 +278,179 @@ final class EventLoop: @unchecked Sendable {
         registrations[Int(descriptor)].connection = nil
     }
 }
+
+/// What gives way when the process has no free descriptor.
+///
+/// Attack: a client opens connections and sends nothing, to use up the descriptors.
+extension EventLoop {
+    /// A connection that was idle when ``candidates`` was made.
+    struct Candidate {
+        /// Its descriptor, and the generation of its registration.
+        let index: Int
+        let generation: UInt32
+        let age: UInt64
+        let isBlocked: Bool
+    }
+
+    /// Closes the descriptors of the known processes. If there are none, closes the oldest connection of any server that is
+    /// not working on a complete request, see ``ConnectionRegistry/oldestIdle(now:)``. False if there is none.
+    ///
+    /// One pass over all connections finds the candidates for many calls. A connection that was busy then is not among
+    /// them, until all of them are closed or busy.
+    ///
+    /// - Parameter other: a connection that must not be closed.
+    func freeDescriptor(for other: HTTPConnection? = nil) -> Bool {
+        if processes.giveUp() { return true }
+        if dropCandidate(besides: other) { return true }
+        let now = now
+        guard now >= nextSearch else { return false }
+        candidates = findCandidates()
+        // Attack: a client keeps thousands of connections busy, so that each new one leads to a search.
+        if candidates.isEmpty { nextSearch = now + ConnectionRegistry.searchPause }
+        return dropCandidate(besides: other)
+    }
+
+    private func dropCandidate(besides other: HTTPConnection?) -> Bool {
+        while let candidate = candidates.popLast() {
+            let registration = registrations[candidate.index]
+            guard registration.generation == candidate.generation, let connection = registration.connection,
+                connection.isIdle, connection.isBlocked == candidate.isBlocked, connection !== other
+            else { continue }
+            connection.drop()
+            return true
+        }
+        return false
+    }
+
+    /// The idle connections. The last one is the first to be closed: the oldest whose response has been sent.
+    private func findCandidates() -> [Candidate] {
+        var found: [Candidate] = []
+        for (index, registration) in registrations.enumerated() {
+            guard let connection = registration.connection, connection.isIdle else { continue }
+            found.append(
+                Candidate(
+                    index: index, generation: registration.generation, age: connection.age,
+                    isBlocked: connection.isBlocked))
+        }
+        return found.sorted { $0.isBlocked == $1.isBlocked ? $0.age > $1.age : $0.isBlocked }
+    }
+}
+
+extension EventLoop {
+    /// Starts the loop's thread. Throws ``ServerError`` if the system has no thread or no descriptor left for it.
+    static func started() throws(ServerError) -> EventLoop {
+        let loop = try EventLoop()
+        try loop.startThread()
+        return loop
+    }
+
+    private func startThread() throws(ServerError) {
+        // The new thread inherits a mask that blocks every signal. Signals are handled by the thread that waits for
+        // them.
+        var all = sigset_t()
+        var previous = sigset_t()
+        unsafe sigfillset(&all)
+        unsafe pthread_sigmask(SIG_SETMASK, &all, &previous)
+        defer { unsafe pthread_sigmask(SIG_SETMASK, &previous, nil) }
+        var thread = pthread_t()
+        let retained = unsafe Unmanaged.passRetained(self)
+        let entry: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { context in
+            guard let context = unsafe context else { return nil }
+            // The thread's name, which tools such as `top` show.
+            unsafe clinux_name_thread("sockets")
+            unsafe Unmanaged<EventLoop>.fromOpaque(context).takeRetainedValue().run()
+        }
+        let code = unsafe pthread_create(&thread, nil, entry, retained.toOpaque())
+        guard code == 0 else {
+            unsafe retained.release()
+            throw .system(call: "pthread_create", errno: code)
+        }
+        pthread_detach(thread)
+    }
+}
+
+/// An epoll instance and the memory that its events are written to. ``wait(milliseconds:)`` and the subscript belong to
+/// one thread; the other functions may be called on any.
+@safe struct Poller: ~Copyable {
+    /// What a descriptor is watched for, or what happened to it.
+    struct Events: OptionSet {
+        let rawValue: UInt32
+
+        static let input = Events(rawValue: EPOLLIN.rawValue)
+        static let output = Events(rawValue: EPOLLOUT.rawValue)
+        /// The peer has closed its sending side.
+        static let inputEnd = Events(rawValue: EPOLLRDHUP.rawValue)
+        /// The connection is closed in both directions, or has failed. The kernel always reports this.
+        static let hangUp = Events(rawValue: EPOLLHUP.rawValue | EPOLLERR.rawValue)
+        /// Edge-triggered (EPOLLET): each change is reported once, not again in every wait.
+        static let edges = Events(rawValue: 1 << 31)
+    }
+
+    /// The maximum number of events that one wait returns.
+    private static let most: Int32 = 256
+
+    private let epoll: Descriptor
+    private let events: UnsafeMutablePointer<epoll_event>
+
+    /// Throws ``ServerError``.
+    init() throws(ServerError) {
+        let number = epoll_create1(Int32(EPOLL_CLOEXEC))
+        guard number >= 0 else { throw .system(call: "epoll_create1", errno: errno) }
+        epoll = Descriptor(number)
+        unsafe events = .allocate(capacity: Int(Poller.most))
+    }
+
+    deinit { unsafe events.deallocate() }
+
+    /// Watches a descriptor. Its events are reported with the token. Throws ``ServerError``.
+    func add(_ descriptor: Int32, _ wanted: Events, token: UInt64) throws(ServerError) {
+        var event = unsafe epoll_event()
+        unsafe event.events = wanted.rawValue
+        unsafe event.data.u64 = token
+        guard unsafe epoll_ctl(epoll.number, EPOLL_CTL_ADD, descriptor, &event) == 0 else {
+            throw .system(call: "epoll_ctl", errno: errno)
+        }
+    }
+
+    /// Changes what a descriptor is watched for. Events that have already occurred are reported again.
+    func change(_ descriptor: Int32, _ wanted: Events, token: UInt64) {
+        var event = unsafe epoll_event()
+        unsafe event.events = wanted.rawValue
+        unsafe event.data.u64 = token
+        unsafe epoll_ctl(epoll.number, EPOLL_CTL_MOD, descriptor, &event)
+    }
+
+    func remove(_ descriptor: Int32) {
+        epoll_ctl(epoll.number, EPOLL_CTL_DEL, descriptor, nil)
+    }
+
+    /// Waits for events or for a timeout (-1: no timeout). Returns the number of events.
+    func wait(milliseconds: Int32) -> Int {
+        // The only possible error is EINTR.
+        max(0, Int(unsafe epoll_wait(epoll.number, events, Poller.most, milliseconds)))
+    }
+
+    /// An event of the last wait.
+    subscript(index: Int) -> (token: UInt64, events: Events) {
+        let event = unsafe events[index]
+        return unsafe (event.data.u64, Events(rawValue: event.events))
+    }
+}
+
+/// A file descriptor with one owner. It is closed when this value is destroyed.
+struct Descriptor: ~Copyable {
+    let number: Int32
+
+    init(_ number: Int32) {
+        self.number = number
+    }
+
+    deinit { close(number) }
+
+    /// Returns the descriptor without closing it.
+    consuming func release() -> Int32 {
+        let number = number
+        discard self
+        return number
+    }
+}

@@ -1,4 +1,6 @@
 internal import Glibc
+internal import HTTPMessages
+internal import Synchronization
 
 /// One connection. Requests are handled one at a time, in the order of their arrival. This file opens, advances and
 /// closes the connection. HTTPConnection+Input receives requests, and HTTPConnection+Responses sends responses.
@@ -278,4 +280,192 @@ final class HTTPConnection: @unchecked Sendable {
 
     private static let inputOnly: Poller.Events = [.input, .inputEnd, .edges]
     private static let withOutput: Poller.Events = [.input, .inputEnd, .output, .edges]
+}
+
+/// The deadlines of a connection: for receiving a request, for sending a response, and for lingering.
+extension HTTPConnection {
+    /// The maximum time in nanoseconds and the maximum number of bytes for which a lingering connection discards input.
+    private static let lingerTimeout: Int64 = 2_000_000_000
+    private static let maxLingering = 4 << 20
+
+    /// Closes the connection, or responds 408, if a deadline has passed.
+    func check(at now: Int64) {
+        if let writeDeadline, writeDeadline < now { return drop() }
+        if let deadline, deadline < now {
+            self.deadline = nil
+            switch phase {
+            case .reading:
+                refuse(408)
+                turn()
+            // While the response is still being sent, only `writeDeadline` counts. Start this deadline again.
+            case .lingering where isBlocked: startDeadline(in: HTTPConnection.lingerTimeout)
+            case .lingering: return drop()
+            case .answering, .closing, .closed: break
+            }
+        }
+        let next = min(deadline ?? .max, writeDeadline ?? .max)
+        if next < .max { loop.schedule(self, at: next) }
+    }
+
+    func startDeadline() {
+        startDeadline(in: server.limits.requestTimeout.nanoseconds)
+    }
+
+    private func startDeadline(in time: Int64) {
+        let due = loop.now + time
+        deadline = due
+        loop.schedule(self, at: due)
+    }
+
+    /// Starts the deadline for sending. Called when the kernel has not accepted all bytes of a response.
+    func startWriteDeadline() {
+        let due = loop.now + server.limits.writeTimeout.nanoseconds
+        writeDeadline = due
+        loop.schedule(self, at: due)
+    }
+
+    func clearWriteDeadline() { writeDeadline = nil }
+
+    /// Starts to discard everything that the client sends from now on, see ``Phase/lingering(_:)``.
+    func linger() {
+        // The write may have found that the client has disconnected.
+        guard number >= 0 else { return }
+        phase = .lingering(HTTPConnection.maxLingering)
+        startDeadline(in: HTTPConnection.lingerTimeout)
+        reader.discard()
+        endsOutput = true
+    }
+}
+
+extension Duration {
+    /// The duration in nanoseconds, at most about 95 years, so that adding it to an instant does not overflow.
+    fileprivate var nanoseconds: Int64 {
+        let (seconds, attoseconds) = components
+        return min(seconds, 3_000_000_000) * 1_000_000_000 + attoseconds / 1_000_000_000
+    }
+}
+
+/// The input side of a connection.
+extension HTTPConnection {
+    /// How many bytes a client may send while an earlier request is being handled.
+    private static let maxPipelined = 128 * 1_024
+
+    /// True if the client has sent too many bytes after the current request. Further bytes then stay in the kernel's
+    /// buffer.
+    var holdsReads: Bool {
+        guard reader.waitingBytes > HTTPConnection.maxPipelined else { return false }
+        if case .answering = phase { return true }
+        return isBlocked
+    }
+
+    /// Reads from the socket once.
+    func receive() {
+        let socket = number
+        let (count, isFull) = unsafe reader.receive(spare: &loop.spare) { room in
+            let count = unsafe recv(socket, room.baseAddress, room.count, 0)
+            return count < 0 ? -Int(errno) : count
+        }
+        guard count > 0 else {
+            switch Int32(-count) {
+            case 0: inputEnded()
+            case EAGAIN: hasInput = false
+            case EINTR: break
+            default: drop()
+            }
+            return
+        }
+        // If there were fewer bytes than asked for, no more bytes are there. The kernel reports later bytes as a new
+        // edge.
+        hasInput = isFull || mustReadEnd
+        wasShort = !hasInput
+        switch phase {
+        case .reading, .answering: break
+        case .lingering(let remaining):
+            reader.discard()
+            phase = .lingering(remaining - count)
+            if remaining < count { drop() }
+        case .closing, .closed: reader.discard()
+        }
+    }
+
+    /// Called when the client has closed the connection or its sending side.
+    func inputEnded() {
+        (hasInput, mustReadEnd) = (false, false)
+        switch phase {
+        case .closed: break
+        case .reading, .closing, .lingering:
+            // The client may still read the rest of a response.
+            guard isBlocked else { return drop() }
+            phase = .closing
+            reader.discard()
+        case .answering: drop()
+        }
+    }
+}
+
+/// One request whose handler is running, and the connection to which its response is written.
+final class Exchange: Sendable {
+    let request: ServerRequest
+    let connection: HTTPConnection
+    private let progress = Mutex(Progress())
+
+    private struct Progress {
+        var hasClientLeft = false
+        var work: Task<Void, Never>?
+    }
+
+    init(request: ServerRequest, connection: HTTPConnection) {
+        self.request = request
+        self.connection = connection
+    }
+
+    /// Runs the handler and sends its response. The handler is cancelled if the caller is cancelled or the client
+    /// disconnects.
+    func perform(_ handler: @escaping @Sendable (ServerRequest) async -> ServerResponse) async {
+        let work = Task { await send(handler(request)) }
+        let isTooLate = progress.withLock { progress in
+            progress.work = work
+            return progress.hasClientLeft
+        }
+        if isTooLate { work.cancel() }
+        await withTaskCancellationHandler {
+            await work.value
+        } onCancel: {
+            work.cancel()
+        }
+        progress.withLock { $0.work = nil }
+    }
+
+    /// Cancels the handler. Called when the client has disconnected.
+    func clientLeft() {
+        let work = progress.withLock { progress in
+            progress.hasClientLeft = true
+            return progress.work
+        }
+        // Outside the lock, because cancellation handlers may run here synchronously.
+        work?.cancel()
+    }
+
+    private func send(_ response: ServerResponse) async {
+        let isHead = request.method == "HEAD"
+        onLoop { $0.send(response, of: $1, isHead: isHead) }
+        guard case .stream(let stream) = response.body else { return }
+        if !isHead {
+            for await bytes in stream {
+                guard await write(bytes), !Task.isCancelled else { break }
+            }
+        }
+        onLoop { $0.finishStream(of: $1) }
+    }
+
+    private func onLoop(_ body: @escaping @Sendable (HTTPConnection, Exchange) -> Void) {
+        connection.loop.execute { [self] in body(connection, self) }
+    }
+
+    /// Returns true after the kernel has accepted the bytes, false if the client has disconnected.
+    private func write(_ bytes: [UInt8]) async -> Bool {
+        await withCheckedContinuation { written in
+            onLoop { $0.writeStream(bytes, of: $1) { written.resume(returning: $0) } }
+        }
+    }
 }

@@ -95,3 +95,217 @@ final class Listener: @unchecked Sendable {
         loop.freeConnection().open(socket, peer, server, listener: token)
     }
 }
+
+/// Why a server cannot listen.
+public enum ServerError: Error, Sendable, Equatable {
+    /// Another socket uses the port.
+    case portInUse(Int)
+    /// A file that is not a socket of this user already exists at the path.
+    case pathOccupied(String)
+    /// Another program listens at the path.
+    case pathInUse(String)
+    /// The path is longer than the address of a Unix socket may be.
+    case pathTooLong(String)
+    /// The descriptor is not a listening Unix stream socket.
+    case unsuitableDescriptor
+    case system(call: String, errno: Int32)
+}
+
+/// A listening socket, opened with plain system calls. Only this code decides which sockets exist and with which file
+/// mode.
+package struct ListeningSocket: ~Copyable {
+    let descriptor: Descriptor
+    /// 0 for a Unix socket.
+    package let port: Int
+    /// The file of a Unix socket that was opened here.
+    package let file: SocketFile?
+
+    /// Connections that the kernel keeps until they are accepted.
+    static let backlog: Int32 = 1_024
+
+    private init(_ descriptor: consuming Descriptor, port: Int = 0, file: SocketFile? = nil) {
+        self.descriptor = descriptor
+        self.port = port
+        self.file = file
+    }
+
+    /// Binds and listens. Throws ``ServerError``.
+    package static func open(_ address: ListenAddress) throws(ServerError) -> ListeningSocket {
+        switch address {
+        case .descriptor(let descriptor): try adopt(descriptor)
+        case .unix(let path, let mode): try openUnix(path, mode)
+        case .loopback(let host, let port): try openLoopback(host, port)
+        }
+    }
+
+    /// Returns the descriptor. The caller has to close it.
+    package consuming func release() -> Int32 { descriptor.release() }
+
+    /// Checks a socket that another process opened (socket activation). Only a listening Unix stream socket is
+    /// accepted: for any other kind the kernel does not report the peer's credentials.
+    private static func adopt(_ descriptor: Int32) throws(ServerError) -> ListeningSocket {
+        guard option(SO_DOMAIN, of: descriptor) == AF_UNIX,
+            option(SO_TYPE, of: descriptor) == Int32(SOCK_STREAM.rawValue), option(SO_ACCEPTCONN, of: descriptor) == 1
+        else { throw .unsuitableDescriptor }
+        // systemd passes blocking sockets. If `accept` blocked on one, no other connection would be served meanwhile.
+        guard fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0,
+            fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK) == 0
+        else { throw .system(call: "fcntl", errno: errno) }
+        return ListeningSocket(Descriptor(descriptor))
+    }
+
+    private static func option(_ name: Int32, of descriptor: Int32) -> Int32? {
+        var value: Int32 = 0
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        guard unsafe getsockopt(descriptor, SOL_SOCKET, name, &value, &length) == 0 else { return nil }
+        return value
+    }
+
+    private static func openUnix(_ path: String, _ mode: mode_t) throws(ServerError) -> ListeningSocket {
+        guard var address = SocketFile.address(of: path) else { throw .pathTooLong(path) }
+        var status = stat()
+        if unsafe lstat(path, &status) == 0 {
+            // A socket of this user at which nobody listens was left by a crash.
+            guard let former = SocketFile(at: path) else { throw .pathOccupied(path) }
+            guard !SocketFile.isLive(path) else { throw .pathInUse(path) }
+            former.remove()
+        }
+        let descriptor = try openSocket(AF_UNIX)
+        // `fchmod` before `bind` gives the file the descriptor's mode without the bits of the umask. `fchmodat` then
+        // adds the bits that the umask removed. It takes the path but does not follow a symbolic link: in a directory
+        // that other programs can write to (a container's), the socket could have been replaced by a symbolic link.
+        guard fchmod(descriptor.number, mode) == 0, bind(descriptor.number, to: &address),
+            unsafe mode & 0o077 == 0 || fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW) == 0
+        else { throw .system(call: "bind", errno: errno) }
+        let file = SocketFile(at: path)
+        try listen(descriptor.number, .system(call: "listen", errno: EADDRINUSE))
+        return ListeningSocket(descriptor, file: file)
+    }
+
+    private static func openLoopback(_ host: String, _ port: Int) throws(ServerError) -> ListeningSocket {
+        guard host == "127.0.0.1" || host == "::1" else { throw .system(call: "bind", errno: EADDRNOTAVAIL) }
+        guard let number = in_port_t(exactly: port) else { throw .system(call: "bind", errno: EINVAL) }
+        let isIPv6 = host == "::1"
+        let descriptor = try openSocket(isIPv6 ? AF_INET6 : AF_INET)
+        // Without SO_REUSEADDR a fixed port could not be bound again after a flow while connections of that flow are in
+        // TIME_WAIT.
+        set(SO_REUSEADDR, of: descriptor.number, level: SOL_SOCKET)
+        let isBound: Bool
+        if isIPv6 {
+            set(IPV6_V6ONLY, of: descriptor.number, level: Int32(IPPROTO_IPV6))
+            var address = sockaddr_in6()
+            address.sin6_family = sa_family_t(AF_INET6)
+            address.sin6_port = number.bigEndian
+            address.sin6_addr = in6addr_loopback
+            isBound = bind(descriptor.number, to: &address)
+        } else {
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_port = number.bigEndian
+            address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+            isBound = bind(descriptor.number, to: &address)
+        }
+        guard isBound else {
+            let isTaken = errno == EADDRINUSE
+            throw isTaken ? .portInUse(port) : .system(call: "bind", errno: errno)
+        }
+        // With SO_REUSEADDR two sockets may be bound to the same address, but only one of them can listen.
+        try listen(descriptor.number, .portInUse(port))
+        let bound = boundPort(descriptor.number)
+        return ListeningSocket(descriptor, port: bound)
+    }
+
+    // MARK: Calls
+
+    private static func openSocket(_ family: Int32) throws(ServerError) -> Descriptor {
+        let descriptor = socket(family, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC | O_NONBLOCK, 0)
+        guard descriptor >= 0 else { throw .system(call: "socket", errno: errno) }
+        return Descriptor(descriptor)
+    }
+
+    private static func set(_ name: Int32, of descriptor: Int32, level: Int32) {
+        var yes: Int32 = 1
+        unsafe setsockopt(descriptor, level, name, &yes, socklen_t(MemoryLayout<Int32>.size))
+    }
+
+    private static func bind<Address>(_ descriptor: Int32, to address: inout Address) -> Bool {
+        unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe Glibc.bind(descriptor, $0, socklen_t(MemoryLayout<Address>.size)) == 0
+            }
+        }
+    }
+
+    private static func listen(_ descriptor: Int32, _ taken: ServerError) throws(ServerError) {
+        guard Glibc.listen(descriptor, backlog) == 0 else {
+            throw errno == EADDRINUSE ? taken : .system(call: "listen", errno: errno)
+        }
+    }
+
+    private static func boundPort(_ descriptor: Int32) -> Int {
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        _ = unsafe withUnsafeMutablePointer(to: &storage) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe getsockname(descriptor, $0, &length)
+            }
+        }
+        // In both address families the port is at the same offset, after the two bytes of the family.
+        return unsafe withUnsafeBytes(of: &storage) { Int(unsafe $0[2]) << 8 | Int(unsafe $0[3]) }
+    }
+}
+
+/// The file of a Unix socket, told by its device and inode: another program can put a socket of its own at the path, and that
+/// one must not be removed.
+package struct SocketFile: Sendable, Equatable {
+    package let path: String
+    package let device: UInt
+    package let inode: UInt
+
+    package init(path: String, device: UInt, inode: UInt) {
+        self.path = path
+        self.device = device
+        self.inode = inode
+    }
+
+    /// The socket that is at a path now; nil if there is none of this user.
+    package init?(at path: String) {
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK, status.st_uid == getuid() else {
+            return nil
+        }
+        self.init(path: path, device: status.st_dev, inode: status.st_ino)
+    }
+
+    /// Removes the file, unless something else is at the path now.
+    package func remove() {
+        guard SocketFile(at: path) == self else { return }
+        unsafe unlink(path)
+    }
+
+    /// True if a program listens at a path.
+    package static func isLive(_ path: String) -> Bool {
+        // A longer path is no socket's. It is refused where it is to be used.
+        guard var address = address(of: path) else { return false }
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC | O_NONBLOCK, 0)
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        let code = unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0 ? 0 : errno
+            }
+        }
+        // EAGAIN: a program listens, and its backlog is full.
+        return code == 0 || code == EAGAIN
+    }
+
+    /// The address of a path; nil if the path is too long.
+    static func address(of path: String) -> sockaddr_un? {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let bytes = Array(path.utf8)
+        guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else { return nil }
+        unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: bytes) }
+        return address
+    }
+}

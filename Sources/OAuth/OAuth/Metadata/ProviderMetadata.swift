@@ -1,3 +1,7 @@
+public import Cryptography
+import HTTPMessages
+import StrictJSON
+
 /// The known properties of a provider: issuer, endpoints and supported features (RFC 8414 section 2, OpenID Connect
 /// Discovery section 3). Every endpoint here is a URL that secrets may be sent to.
 public struct ProviderMetadata: Sendable, Equatable {
@@ -111,5 +115,178 @@ public struct ProviderMetadata: Sendable, Equatable {
         grantTypes = document.texts("grant_types_supported")
         supportsClientMetadataDocuments = document.flag("client_id_metadata_document_supported")
         unusableMembers = document.unusable
+    }
+}
+
+/// Reads members of a metadata document. A member that is not usable counts as absent and is noted: what does not need
+/// it, such as a refresh, works without it.
+struct MetadataDocument {
+    let object: JSONObject
+    let issuer: WebURL
+    /// Why members are not usable, in words that begin with their names.
+    private(set) var unusable: [String] = []
+
+    init(object: JSONObject, issuer: WebURL) {
+        self.object = object
+        self.issuer = issuer
+    }
+
+    /// The endpoint; nil if it is absent or not usable.
+    mutating func endpoint(_ name: String) -> String? {
+        do throws(OAuthError) {
+            return try checked(name)
+        } catch {
+            if case .invalid(_, let reason) = error { unusable.append(reason) }
+            return nil
+        }
+    }
+
+    /// Throws `.invalid` for an endpoint that is not usable.
+    private func checked(_ name: String) throws(OAuthError) -> String? {
+        switch object[name] {
+        case nil, .null?: return nil
+        case .string(let text)?:
+            guard let url = EndpointRule.url(text) else {
+                throw .invalid(.metadata, reason: "\(name) is not an https URL (or http on loopback)")
+            }
+            guard EndpointRule.allows(url, of: issuer) else {
+                throw .invalid(.metadata, reason: "\(name) is at a local or IP address that is not the issuer's")
+            }
+            return text
+        default: throw .invalid(.metadata, reason: "\(name) is not text")
+        }
+    }
+
+    func requiredEndpoint(_ name: String) throws(OAuthError) -> String {
+        guard let endpoint = try checked(name) else { throw .invalid(.metadata, reason: "no \(name)") }
+        return endpoint
+    }
+
+    /// False if the member is absent or not a boolean.
+    func flag(_ name: String) -> Bool { object[name]?.bool ?? false }
+
+    /// The texts of the list; nil if it is absent or not a list. One text in place of a list is separated by spaces.
+    mutating func texts(_ name: String) -> [String]? {
+        switch object[name] {
+        case nil, .null?: return nil
+        case .array(let elements)?:
+            let texts = elements.compactMap(\.string)
+            if texts.count == elements.count { return texts }
+            unusable.append("\(name) is not a list of texts")
+            return texts.isEmpty ? nil : texts
+        case .string(let text)?:
+            unusable.append("\(name) is not a list of texts")
+            return text.split(separator: " ").map(String.init)
+        default:
+            unusable.append("\(name) is not a list of texts")
+            return nil
+        }
+    }
+}
+
+/// Some providers publish metadata at both locations, and one of the documents is incomplete. For example, only RFC
+/// 8414's has the revocation endpoint.
+extension ProviderMetadata {
+    /// True if a member that we use is missing, so that the document at the other location should be fetched.
+    public var isWorthCompleting: Bool {
+        authorizationEndpoint.isEmpty || jwksURI == nil || userinfoEndpoint == nil || revocationEndpoint == nil
+    }
+
+    /// A copy in which missing members are taken from the same provider's document at the other location; existing
+    /// members are kept. If the other document has another issuer, authorization endpoint or token endpoint, nothing is
+    /// taken, because it may describe another server, to which tokens must not be sent.
+    ///
+    /// A promise or requirement in either document counts, because ignoring one would weaken a check.
+    public func completed(by other: ProviderMetadata) -> ProviderMetadata {
+        guard let issuer, let theirs = other.issuer, issuer.isSameBytes(as: theirs),
+            idTokenIssuer == other.idTokenIssuer, tokenEndpoint.isSameBytes(as: other.tokenEndpoint),
+            authorizationEndpoint.isEmpty || other.authorizationEndpoint.isEmpty
+                || authorizationEndpoint.isSameBytes(as: other.authorizationEndpoint)
+        else { return self }
+        var whole = self
+        if authorizationEndpoint.isEmpty { whole.authorizationEndpoint = other.authorizationEndpoint }
+        whole.jwksURI = jwksURI ?? other.jwksURI
+        whole.userinfoEndpoint = userinfoEndpoint ?? other.userinfoEndpoint
+        whole.revocationEndpoint = revocationEndpoint ?? other.revocationEndpoint
+        whole.endSessionEndpoint = endSessionEndpoint ?? other.endSessionEndpoint
+        whole.deviceAuthorizationEndpoint = deviceAuthorizationEndpoint ?? other.deviceAuthorizationEndpoint
+        whole.pushedAuthorizationRequestEndpoint =
+            pushedAuthorizationRequestEndpoint ?? other.pushedAuthorizationRequestEndpoint
+        whole.requiresPushedAuthorization = requiresPushedAuthorization || other.requiresPushedAuthorization
+        whole.registrationEndpoint = registrationEndpoint ?? other.registrationEndpoint
+        whole.supportsIssuerInResponse = supportsIssuerInResponse || other.supportsIssuerInResponse
+        whole.codeChallengeMethods = codeChallengeMethods ?? other.codeChallengeMethods
+        whole.tokenEndpointAuthenticationMethods =
+            tokenEndpointAuthenticationMethods ?? other.tokenEndpointAuthenticationMethods
+        whole.tokenEndpointSigningAlgorithms = tokenEndpointSigningAlgorithms ?? other.tokenEndpointSigningAlgorithms
+        whole.responseModes = responseModes ?? other.responseModes
+        whole.idTokenSigningAlgorithms = idTokenSigningAlgorithms ?? other.idTokenSigningAlgorithms
+        whole.userinfoSigningAlgorithms = userinfoSigningAlgorithms ?? other.userinfoSigningAlgorithms
+        whole.scopesSupported = scopesSupported ?? other.scopesSupported
+        whole.grantTypes = grantTypes ?? other.grantTypes
+        whole.supportsClientMetadataDocuments =
+            supportsClientMetadataDocuments || other.supportsClientMetadataDocuments
+        return whole
+    }
+}
+
+/// The provider's signature algorithms that we can verify. They come from the metadata, never from a token's header.
+extension ProviderMetadata {
+    /// The algorithms allowed for ID tokens; RS256 if the metadata do not say (OpenID Connect Discovery section 3).
+    public var allowedIDTokenAlgorithms: Set<SignatureAlgorithm> {
+        Set(idTokenSigningAlgorithms?.compactMap(SignatureAlgorithm.init(rawValue:)) ?? [.rs256])
+    }
+
+    /// The algorithms allowed for signed userinfo; those for ID tokens if the metadata do not say.
+    public var allowedUserinfoAlgorithms: Set<SignatureAlgorithm> {
+        let stated = userinfoSigningAlgorithms?.compactMap(SignatureAlgorithm.init(rawValue:)) ?? []
+        return stated.isEmpty ? allowedIDTokenAlgorithms : Set(stated)
+    }
+
+    /// Throws `.misconfigured` if no ID token of this provider could be verified, so that the user learns it before the
+    /// sign-in: the issuer or the keys are unknown, or the algorithms are unsupported. HS256 and the like are
+    /// unsupported: they use the client secret, so whoever knows it could sign as the provider.
+    public func checkIDTokens() throws(OAuthError) {
+        guard issuer != nil, jwksURI != nil else {
+            throw .misconfigured(
+                reason: "with the scope openid, the provider's issuer and jwks endpoint are needed to check ID tokens")
+        }
+        guard let stated = idTokenSigningAlgorithms, allowedIDTokenAlgorithms.isEmpty else { return }
+        let names = CheckedText.code(stated.prefix(8).joined(separator: ", "))
+        throw .misconfigured(
+            reason: "the provider signs ID tokens with \(names.isEmpty ? "nothing" : names), which cannot be checked "
+                + "with a published key; RS, PS and ES 256, 384 and 512 and EdDSA can. Choose another algorithm for "
+                + "this client at the provider, or leave the scope openid out")
+    }
+}
+
+/// The rule for URLs that secrets are sent to: https (or http on loopback), no user information, no fragment. Attack:
+/// metadata of an external provider could name a loopback or internal address and make us send requests there, so
+/// addresses must be the issuer's own.
+enum EndpointRule {
+    /// The URL, if it is allowed as an endpoint (RFC 6749 sections 3.1 and 3.2 forbid fragments).
+    static func url(_ text: String) -> WebURL? {
+        guard let url = try? WebURL(parsing: text), url.isSecure, url.fragment == nil else { return nil }
+        return url
+    }
+
+    /// True if metadata of the issuer may name the endpoint. Host names are allowed. An IP address, in any notation, is
+    /// allowed only if it is the issuer's host, and loopback only if the issuer is on loopback.
+    static func allows(_ endpoint: WebURL, of issuer: WebURL) -> Bool {
+        guard let host = endpoint.host, isLocalOrAddress(host) else { return true }
+        return host == issuer.host || (endpoint.isLoopback && issuer.isLoopback)
+    }
+
+    private static let hostsFile: Set<String> = ["ip6-localhost", "ip6-loopback", "localhost4", "localhost6"]
+
+    /// True for `localhost` and names below it, their aliases in a hosts file, IPv6 literals, escaped hosts, and hosts
+    /// whose last label begins with a digit: resolvers read 127.1, 0x7f000001 and 017700000001 as addresses.
+    private static func isLocalOrAddress(_ host: String) -> Bool {
+        let labels = host.utf8.split(separator: UInt8(ascii: "."))
+        guard let last = labels.last, let first = last.first else { return true }
+        return host.utf8.contains { $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: "%") }
+            || (labels.count == 1 && hostsFile.contains(String(host.prefix { $0 != "." })))
+            || ["localhost", "localdomain"].contains { last.elementsEqual($0.utf8) }
+            || (first >= 0x30 && first <= 0x39)
     }
 }

@@ -1,6 +1,8 @@
+internal import Cryptography
 internal import Encodings
 public import HTTPMessages
 public import Secrets
+internal import StrictJSON
 
 /// The client authentication methods (RFC 6749 section 2.3, OpenID Connect Core section 9). Raw values are their names
 /// on the wire.
@@ -65,5 +67,192 @@ public struct ClientRegistration: Sendable, Equatable {
             request.appendParameter("client_assertion_type", ClientAssertion.type)
             request.appendParameter("client_assertion", text)
         }
+    }
+}
+
+/// The client credentials grant (RFC 6749 section 4.4): the client acts for itself. No user is involved and no refresh
+/// token is needed, because the same request gives the next token.
+extension TokenRequest {
+    /// The value of `grant_type`.
+    public static let clientCredentialsGrant = "client_credentials"
+
+    /// A token request for the client itself. The client must authenticate (RFC 6749 section 4.4), so `registration`
+    /// must have a secret or a key. `audience` is a parameter that many servers use in place of `resource` (RFC 8707
+    /// section 2).
+    public static func clientCredentials(
+        scope: [String]? = nil, audience: String? = nil, resource: String? = nil,
+        registration: ClientRegistration, endpoint: String
+    ) -> HTTPRequest {
+        var request = HTTPRequest.form(to: endpoint)
+        request.appendParameter("grant_type", clientCredentialsGrant)
+        request.appendTarget(scope: scope, audience: audience, resource: resource)
+        registration.authenticate(&request)
+        return request
+    }
+}
+
+extension HTTPRequest {
+    /// Adds the parameters for what the token is to be used: scope, audience and resource.
+    mutating func appendTarget(scope: [String]?, audience: String?, resource: String?) {
+        if let scope, !scope.isEmpty { appendParameter("scope", scope.joined(separator: " ")) }
+        if let audience { appendParameter("audience", audience) }
+        if let resource { appendParameter("resource", resource) }
+    }
+}
+
+/// The private key for client authentication with `private_key_jwt` (OpenID Connect Core section 9). It is read from a
+/// PEM file or a JSON Web Key; the latter may contain its id (`kid`) and its algorithm (`alg`). If the PEM file also
+/// has a certificate, its thumbprint is sent (`x5t#S256`, RFC 7515 section 4.1.8), by which Microsoft finds the key.
+public struct ClientKey: Sendable, Equatable {
+    private let key: PrivateKey
+    private let keyID: String?
+    /// The certificate's SHA-256 digest.
+    private let thumbprint: [UInt8]?
+    /// The algorithm that the key is restricted to, if any.
+    private let algorithm: SignatureAlgorithm?
+
+    /// Reads a key. `keyID` is its `kid` at the provider, if the text does not contain it.
+    ///
+    /// Throws `.misconfigured` if the text is not an unencrypted private key of a supported kind (RSA of 2048 bits or
+    /// more, P-256, P-384, P-521, Ed25519), or if it contains another `kid`.
+    public init(parsing text: Secret, keyID: String? = nil) throws(OAuthError) {
+        let isJSON = text.revealedBytes().first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) } == UInt8(ascii: "{")
+        if isJSON {
+            guard let object = try? JSON(parsing: text.revealedBytes(), maxDepth: 8, maxValues: 200).object else {
+                throw .misconfigured(reason: "the client's key is not a JSON object, or has a member twice")
+            }
+            try self.init(reading: object, keyID: keyID)
+            return
+        }
+        do throws(CryptographyError) {
+            self.init(
+                key: try PrivateKey(pem: text), keyID: keyID, thumbprint: ClientKey.thumbprint(in: text), algorithm: nil
+            )
+        } catch {
+            throw ClientKey.unusable(error)
+        }
+    }
+
+    private init(key: PrivateKey, keyID: String?, thumbprint: [UInt8]?, algorithm: SignatureAlgorithm?) {
+        self.key = key
+        self.keyID = keyID
+        self.thumbprint = thumbprint
+        self.algorithm = algorithm
+    }
+
+    private init(reading object: JSONObject, keyID: String?) throws(OAuthError) {
+        // The public part is parsed like a provider's key, and that parser rejects keys with a private part.
+        let hidden: Set<String> = ["d", "p", "q", "dp", "dq", "qi", "key_ops"]
+        let open = JSONObject(object.members.filter { !hidden.contains($0.name) })
+        guard let half = JSONWebKeySet.Key(parsing: open) else {
+            throw .misconfigured(reason: "the client's key is not a JSON Web Key for signatures")
+        }
+        if let keyID, let own = half.keyID, !keyID.isSameBytes(as: own) {
+            throw .misconfigured(reason: "the client's key has another kid in its file")
+        }
+        let names = object["kty"]?.string == "RSA" ? ["d", "p", "q", "dp", "dq", "qi"] : ["d"]
+        let numbers = names.compactMap { name in
+            object[name]?.string.flatMap { Base64URL.decode($0) }.map { Secret(bytes: $0) }
+        }
+        guard numbers.count == names.count else {
+            throw .misconfigured(reason: "the client's key has no private part, or an incomplete one")
+        }
+        do throws(CryptographyError) {
+            let key = try PrivateKey(half.publicKey, numbers: numbers)
+            self.init(key: key, keyID: half.keyID ?? keyID, thumbprint: nil, algorithm: half.algorithm)
+        } catch {
+            throw ClientKey.unusable(error)
+        }
+    }
+
+    private static func unusable(_ error: CryptographyError) -> OAuthError {
+        guard case .invalidKey(let reason) = error else {
+            return .misconfigured(reason: "the client's key cannot be used")
+        }
+        return .misconfigured(reason: "the client's key: \(reason)")
+    }
+
+    public static func == (left: ClientKey, right: ClientKey) -> Bool {
+        left.key.publicKey == right.key.publicKey && left.keyID == right.keyID && left.algorithm == right.algorithm
+            && left.thumbprint == right.thumbprint
+    }
+
+    /// SHA-256 of the first certificate in a PEM text, which is that of the key by convention; nil if there is none.
+    private static func thumbprint(in text: Secret) -> [UInt8]? {
+        var body: [UInt8]?
+        for line in text.revealedBytes().split(whereSeparator: { $0 == 0x0A || $0 == 0x0D }) {
+            if line.elementsEqual("-----BEGIN CERTIFICATE-----".utf8) {
+                body = []
+            } else if let certificate = body, line.elementsEqual("-----END CERTIFICATE-----".utf8) {
+                return Base64.decode(certificate[...]).map { Digest.sha256($0) }
+            } else {
+                body?.append(contentsOf: line)
+            }
+        }
+        return nil
+    }
+
+    /// The algorithm to sign with: the key's own, otherwise the first suitable one that the provider supports. For RSA
+    /// keys RS256 is preferred, since every provider with RSA keys supports it. With a certificate it is PS256, which
+    /// Microsoft requires but does not announce.
+    ///
+    /// Throws `.misconfigured` if the provider announces algorithms and the key fits none of them.
+    fileprivate func algorithm(among offered: [String]?) throws(OAuthError) -> SignatureAlgorithm {
+        var fitting = algorithm.map { [$0] } ?? SignatureAlgorithm.allCases.filter(key.publicKey.fits)
+        if thumbprint != nil, fitting.contains(.ps256) { fitting.insert(.ps256, at: 0) }
+        let names = Set((offered ?? []).compactMap(SignatureAlgorithm.init(rawValue:)))
+        // If the provider announces nothing, the key's first choice is used.
+        let chosen = offered == nil ? fitting.first : fitting.first(where: names.contains)
+        guard let chosen else {
+            throw .misconfigured(reason: "the provider supports no algorithm of the client's key")
+        }
+        return chosen
+    }
+
+    fileprivate func sign(_ claims: JSONObject, _ algorithm: SignatureAlgorithm) -> Secret? {
+        var header = JSONObject([.init("alg", .string(algorithm.rawValue)), .init("typ", "JWT")])
+        if let keyID { header["kid"] = .string(keyID) }
+        if let thumbprint { header["x5t#S256"] = .string(Base64URL.encode(thumbprint)) }
+        let parts = [header, claims].map { Base64URL.encode(JSON.object($0).text.utf8) }
+        let signed = parts.joined(separator: ".")
+        guard let signature = try? key.sign(message: Array(signed.utf8), algorithm: algorithm) else { return nil }
+        return Secret("\(signed).\(Base64URL.encode(signature))")
+    }
+}
+
+/// Creates a new client assertion for each request to one provider (RFC 7523 section 3).
+public struct ClientAssertion: Sendable, Equatable {
+    static let type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+    /// The lifetime of an assertion in seconds.
+    static let lifetime = 60
+
+    private let key: ClientKey
+    private let algorithm: SignatureAlgorithm
+    private let audience: String
+    private let now: Int
+
+    /// Throws `.misconfigured` if the provider announces algorithms and the key fits none of them.
+    ///
+    /// - Parameters:
+    ///   - key: the client's key.
+    ///   - metadata: the provider's metadata. The audience is its issuer, as a single string. Attack: if it were an
+    ///     endpoint's URL, false metadata could make us create an assertion for another server. Without an issuer, as
+    ///     with configured endpoints, the token endpoint is used.
+    ///   - now: the current time in Unix seconds.
+    public init(key: ClientKey, metadata: ProviderMetadata, now: Int) throws(OAuthError) {
+        self.key = key
+        algorithm = try key.algorithm(among: metadata.tokenEndpointSigningAlgorithms)
+        audience = metadata.issuer ?? metadata.tokenEndpoint
+        self.now = now
+    }
+
+    /// A new assertion about the client; nil only if libcrypto fails.
+    func text(clientID: String) -> Secret? {
+        key.sign(
+            JSONObject([
+                .init("iss", .string(clientID)), .init("sub", .string(clientID)), .init("aud", .string(audience)),
+                .init("jti", .string(RandomToken.identifier(bits: 128))), .init("iat", .integer(now)),
+                .init("exp", .integer(now + ClientAssertion.lifetime)),
+            ]), algorithm)
     }
 }

@@ -1,3 +1,4 @@
+internal import Encodings
 public import HTTPMessages
 public import Secrets
 
@@ -36,5 +37,234 @@ public enum TokenRequest {
         // refresh token.
         request.keepsPartialBody = true
         return request
+    }
+}
+
+/// POST requests with a form, as all token, revocation and similar endpoints take. The parameters are written directly
+/// into the body, which is a secret.
+extension HTTPRequest {
+    /// The maximum size of a response in bytes: room for three tokens of the maximum length.
+    static let maxResponse = 262_144
+
+    /// A request with an empty form. `Accept` asks for JSON, because some servers respond with a form otherwise.
+    static func form(to endpoint: String) -> HTTPRequest {
+        HTTPRequest(
+            method: "POST", url: endpoint,
+            fields: HTTPFields([
+                ("Accept", "application/json"), ("Content-Type", "application/x-www-form-urlencoded"),
+            ]),
+            limits: HTTPLimits(maxBody: maxResponse)
+        )
+    }
+
+    /// Adds a parameter to the form.
+    mutating func appendParameter(_ name: String, _ value: String) {
+        var form = body?.revealedBytes() ?? []
+        if !form.isEmpty { form.append(UInt8(ascii: "&")) }
+        form += FormEncoding.encode([(name, value)], spaceAsPlus: true).utf8
+        body = Secret(bytes: form)
+    }
+
+    /// Adds a secret parameter to the form.
+    mutating func appendParameter(_ name: String, _ value: Secret) {
+        appendParameter(name, value.revealed())
+    }
+}
+
+// A further grant is a case here and a request in a file of its own.
+
+/// How a service gets a token without a user. The raw values are those of the configuration.
+public enum ServiceGrantType: String, Sendable, Equatable, CaseIterable {
+    /// RFC 6749 section 4.4.
+    case clientCredentials = "client_credentials"
+    /// RFC 7523 section 2.1.
+    case jwtBearer = "jwt_bearer"
+    /// RFC 7522 section 2.1.
+    case samlBearer = "saml2_bearer"
+    /// RFC 8693.
+    case tokenExchange = "token_exchange"
+
+    /// False if the client's own credentials suffice. Otherwise a token of another issuer is exchanged.
+    public var needsAssertion: Bool { self != .clientCredentials }
+
+    /// Reads a file with the token to exchange. Throws `.misconfigured` if the content cannot be used.
+    public func assertion(in content: Secret) throws(OAuthError) -> Assertion {
+        self == .samlBearer ? try Assertion(samlIn: content) : try Assertion(parsing: content)
+    }
+
+    /// The token request. Nil if the assertion that the grant needs is missing.
+    ///
+    /// - Parameter subjectType: the type of the assertion, for a token exchange.
+    public func request(
+        _ assertion: Assertion?, of subjectType: ExchangedTokenType, scope: [String]?, audience: String?,
+        resource: String?, registration: ClientRegistration, endpoint: String
+    ) -> HTTPRequest? {
+        switch (self, assertion) {
+        case (.clientCredentials, _):
+            TokenRequest.clientCredentials(
+                scope: scope, audience: audience, resource: resource, registration: registration, endpoint: endpoint)
+        case (.jwtBearer, let assertion?):
+            TokenRequest.jwtBearer(
+                assertion: assertion, scope: scope, audience: audience, resource: resource,
+                registration: registration, endpoint: endpoint)
+        case (.samlBearer, let assertion?):
+            TokenRequest.samlBearer(
+                assertion: assertion, scope: scope, audience: audience, resource: resource,
+                registration: registration, endpoint: endpoint)
+        case (.tokenExchange, let assertion?):
+            TokenRequest.tokenExchange(
+                subjectToken: assertion.text, type: subjectType, scope: scope, audience: audience, resource: resource,
+                registration: registration, endpoint: endpoint)
+        case (_, nil): nil
+        }
+    }
+}
+
+/// The JWT bearer grant (RFC 7521 section 4.1, RFC 7523 section 2.1): an assertion of an issuer that the server trusts,
+/// such as a workload's token, is exchanged for an access token.
+extension TokenRequest {
+    /// The value of `grant_type`.
+    public static let jwtBearerGrant = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+
+    /// Exchanges an assertion. Client authentication and even the client id are optional (RFC 7521 section 4.1);
+    /// without them `registration` has an empty client id.
+    public static func jwtBearer(
+        assertion: Assertion, scope: [String]? = nil, audience: String? = nil, resource: String? = nil,
+        registration: ClientRegistration, endpoint: String
+    ) -> HTTPRequest {
+        var request = HTTPRequest.form(to: endpoint)
+        request.appendParameter("grant_type", jwtBearerGrant)
+        request.appendParameter("assertion", assertion.text)
+        request.appendTarget(scope: scope, audience: audience, resource: resource)
+        registration.authenticate(&request)
+        return request
+    }
+}
+
+/// A token of another issuer that is sent unchanged. It is not parsed here.
+public struct Assertion: Sendable, Equatable {
+    /// At most 64 KiB of printable ASCII without spaces.
+    public let text: Secret
+
+    /// Reads a file's content. White space around the token, as editors and shells leave it, is removed.
+    ///
+    /// Throws `.misconfigured` if the content is empty, has several words or other characters, or is too long.
+    public init(parsing content: Secret) throws(OAuthError) {
+        let isSpace: (UInt8) -> Bool = { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
+        let bytes = content.revealedBytes()
+        let trimmed = Array(bytes.drop(while: isSpace).reversed().drop(while: isSpace).reversed())
+        guard !trimmed.isEmpty else { throw .misconfigured(reason: "is empty") }
+        guard let text = TokenText.secret(String(decoding: trimmed, as: UTF8.self)) else {
+            throw .misconfigured(reason: "holds no token: one word of printable ASCII, up to 64 KiB")
+        }
+        self.text = text
+    }
+}
+
+/// The SAML 2.0 bearer grant (RFC 7521 section 4.1, RFC 7522 section 2.1): a SAML assertion of an issuer that the
+/// server trusts is exchanged for an access token.
+extension TokenRequest {
+    /// The value of `grant_type`.
+    public static let samlBearerGrant = "urn:ietf:params:oauth:grant-type:saml2-bearer"
+
+    /// Exchanges a SAML assertion. Client authentication and even the client id are optional (RFC 7521 section 4.1);
+    /// without them `registration` has an empty client id.
+    ///
+    /// - Parameter assertion: made by ``Assertion/init(samlIn:)``.
+    public static func samlBearer(
+        assertion: Assertion, scope: [String]? = nil, audience: String? = nil, resource: String? = nil,
+        registration: ClientRegistration, endpoint: String
+    ) -> HTTPRequest {
+        var request = HTTPRequest.form(to: endpoint)
+        request.appendParameter("grant_type", samlBearerGrant)
+        request.appendParameter("assertion", assertion.text)
+        request.appendTarget(scope: scope, audience: audience, resource: resource)
+        registration.authenticate(&request)
+        return request
+    }
+}
+
+extension Assertion {
+    /// The largest SAML assertion in bytes. Its base64url then has at most 64 KiB.
+    static let largestSAML = 49_152
+
+    /// Reads a file that holds one SAML assertion, an XML element in UTF-8. White space around it is removed, and the
+    /// rest is encoded as base64url without padding (RFC 7522 section 2.1). The XML is not parsed here: its signature
+    /// covers each byte.
+    ///
+    /// Throws `.misconfigured` if the content is empty, is no XML element, or is too long.
+    public init(samlIn content: Secret) throws(OAuthError) {
+        let isSpace: (UInt8) -> Bool = { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
+        var bytes = content.revealedBytes()[...]
+        // A byte order mark has no meaning in UTF-8.
+        if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes = bytes.dropFirst(3) }
+        let element = Array(bytes.drop(while: isSpace).reversed().drop(while: isSpace).reversed())
+        guard !element.isEmpty else { throw .misconfigured(reason: "is empty") }
+        guard element.first == UInt8(ascii: "<"), element.last == UInt8(ascii: ">"), !element.contains(0),
+            String(validating: element, as: UTF8.self) != nil
+        else { throw .misconfigured(reason: "holds no SAML assertion: an XML element in UTF-8") }
+        guard element.count <= Assertion.largestSAML else {
+            throw .misconfigured(reason: "holds more than 48 KiB, the most that a SAML assertion may have")
+        }
+        text = Secret(bytes: Base64URL.encodeToBytes(element))
+    }
+}
+
+/// The token exchange grant (RFC 8693): a token of one security domain is exchanged for one of another.
+extension TokenRequest {
+    /// The value of `grant_type`.
+    public static let tokenExchangeGrant = "urn:ietf:params:oauth:grant-type:token-exchange"
+
+    /// Exchanges a token of the given type for an access token. The requested type is sent too, because without it some
+    /// servers issue another type and others return an error.
+    public static func tokenExchange(
+        subjectToken: Secret, type: ExchangedTokenType, scope: [String]? = nil, audience: String? = nil,
+        resource: String? = nil, registration: ClientRegistration, endpoint: String
+    ) -> HTTPRequest {
+        var request = HTTPRequest.form(to: endpoint)
+        request.appendParameter("grant_type", tokenExchangeGrant)
+        request.appendParameter("subject_token", subjectToken)
+        request.appendParameter("subject_token_type", type.uri)
+        request.appendParameter("requested_token_type", ExchangedTokenType.accessToken.uri)
+        request.appendTarget(scope: scope, audience: audience, resource: resource)
+        registration.authenticate(&request)
+        return request
+    }
+}
+
+/// The type of a token (RFC 8693 section 3): a short name, or a URI that the server defines.
+public struct ExchangedTokenType: Sendable, Equatable {
+    public let uri: String
+
+    private static let prefix = "urn:ietf:params:oauth:token-type:"
+    /// The short names of the standard types.
+    public static let words = ["access_token", "id_token", "jwt", "refresh_token", "saml1", "saml2"]
+    public static let accessToken = ExchangedTokenType(uri: prefix + "access_token")
+    /// The usual type of a platform's workload token.
+    public static let jwt = ExchangedTokenType(uri: prefix + "jwt")
+
+    private init(uri: String) { self.uri = uri }
+
+    /// Reads a short name, or an absolute URI without spaces; nil for other text.
+    public init?(parsing text: String) {
+        if ExchangedTokenType.words.contains(text) {
+            uri = ExchangedTokenType.prefix + text
+        } else {
+            guard let colon = text.firstIndex(of: ":"), colon > text.startIndex,
+                text.index(after: colon) < text.endIndex,
+                text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
+            else { return nil }
+            uri = text
+        }
+    }
+
+    /// Throws `.invalid` if the issued token is no access token (RFC 8693 section 2.2.1), which must not be sent as a
+    /// bearer token. `jwt` is accepted, because access tokens may have that form. If `issued_token_type` is missing,
+    /// the check of `token_type` has to suffice.
+    public static func check(issued tokens: TokenSet) throws(OAuthError) {
+        guard let issued = tokens.issuedTokenType else { return }
+        guard [accessToken.uri, jwt.uri].contains(issued) else {
+            throw .invalid(.token, reason: "an issued_token_type other than that of an access token")
+        }
     }
 }

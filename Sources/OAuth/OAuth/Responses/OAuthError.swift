@@ -1,3 +1,6 @@
+internal import Glibc
+public import HTTPMessages
+
 /// Why a provider's response cannot be used. Contains names, statuses and checked codes, never a body, URL or token.
 public enum OAuthError: Error, Sendable, Equatable {
     /// The kind of response.
@@ -68,5 +71,98 @@ public enum OAuthError: Error, Sendable, Equatable {
             default: .reportToProvider
             }
         }
+    }
+}
+
+extension OAuthError {
+    /// The code of an error response that has a text and no code.
+    public static let unspecified = "unspecified_error"
+
+    /// The text for people in an error response whose form is not OAuth's, checked; nil if there is none.
+    public static func statedText(in response: HTTPResponse) -> String? {
+        guard !response.isTruncated, let object = try? ResponseReader.object(in: response, of: .token) else {
+            return nil
+        }
+        return ResponseReader.statedText(in: object)
+    }
+
+    /// True if an error text says that the server does not know the client, such as "Client not found" or "invalid
+    /// client_id".
+    public static func saysClientIsUnknown(_ text: String) -> Bool {
+        let words = text.lowercased().split { !$0.isLetter && !$0.isNumber && $0 != "_" }.map(String.init)
+        return words.indices.contains { place in
+            guard words[place].hasPrefix("client") else { return false }
+            let before = words[..<place].suffix(2)
+            let after = words[(place + 1)...].prefix(6).prefix { !otherThings.contains($0) }
+            return before.contains { adjectives.contains($0) } || after.contains { adjectives.contains($0) }
+                || zip(after, after.dropFirst()).contains { denials.contains($0) && verbs.contains($1) }
+        }
+    }
+
+    private static let adjectives: Set = [
+        "unknown", "invalid", "unrecognized", "unrecognised", "unregistered", "nonexistent", "deleted", "such",
+        "find", "recognize", "recognise",
+    ]
+    private static let denials: Set = ["not", "t", "no", "be"]
+    private static let verbs: Set = ["found", "exist", "exists", "registered", "recognized", "recognised", "known"]
+    /// What follows is not about the client itself.
+    private static let otherThings: Set = [
+        "token", "grant", "code", "scope", "scopes", "redirect", "redirect_uri", "uri", "authentication",
+        "credentials", "secret", "assertion", "for",
+    ]
+
+    /// True if the response to a well-formed authorization request is an error about the client or its redirect URI:
+    /// status 400 or 401, or a redirect whose parameters or a body whose text say that the client is unknown.
+    public static func rejectsAuthorization(in response: HTTPResponse) -> Bool {
+        if [400, 401].contains(response.status) { return true }
+        if (300..<400).contains(response.status) {
+            let query = response.fields["Location"].flatMap { $0.split(separator: "?", maxSplits: 1).dropFirst().first }
+            let pairs = query.flatMap { try? FormEncoding.parse($0.prefix { $0 != "#" }.utf8) } ?? []
+            return pairs.contains { pair in
+                (pair.name == "error" && ["invalid_client", "unauthorized_client"].contains(pair.value))
+                    || (pair.name.hasPrefix("error") && saysClientIsUnknown(pair.value))
+            }
+        }
+        guard (400..<500).contains(response.status), ResponseReader.mediaType(of: response) != "text/html" else {
+            return false
+        }
+        return rejectsClient(in: response) || statedText(in: response).map(saysClientIsUnknown) == true
+    }
+
+    /// True if the response of an endpoint that authenticates clients rejects the client (RFC 6749 section 5.2): status
+    /// 401, or an error with one of these codes at a status below 500.
+    public static func rejectsClient(
+        in response: HTTPResponse, codes: Set<String> = ["invalid_client", "incorrect_client_credentials"]
+    ) -> Bool {
+        if response.status == 401 { return true }
+        guard (200..<500).contains(response.status), let object = try? ResponseReader.tokenObject(in: response),
+            let errorResponse = try? ResponseReader.errorResponse(in: object, status: response.status, of: .token)
+        else { return false }
+        return codes.contains(errorResponse.code)
+    }
+}
+
+/// Reads `Retry-After` (RFC 9110 section 10.2.3). It is limited to a day, so that no response can stop an account for
+/// good.
+public enum RetryAfter {
+    /// The maximum in seconds.
+    public static let longest = 86_400
+
+    /// Seconds from now, 0...86400; nil if there is no usable value. A date is compared with the response's own `Date`,
+    /// because the provider's clock may differ from ours; only without that with our clock.
+    public static func seconds(in fields: HTTPFields) -> Int? {
+        guard let text = fields["Retry-After"] else { return nil }
+        if let date = HTTPDate.seconds(of: text) {
+            let now = fields["Date"].flatMap { HTTPDate.seconds(of: $0) } ?? time(nil)
+            return min(max(date - now, 0), longest)
+        }
+        let digits = text.utf8.drop { $0 == 0x20 || $0 == 0x09 }
+        let end = digits.firstIndex { $0 < 0x30 || $0 > 0x39 } ?? digits.endIndex
+        guard end > digits.startIndex, digits[end...].allSatisfy({ $0 == 0x20 || $0 == 0x09 }) else { return nil }
+        var seconds = 0
+        for digit in digits[..<end] {
+            seconds = min(seconds * 10 + Int(digit - 0x30), longest)
+        }
+        return seconds
     }
 }

@@ -102,3 +102,145 @@ enum ResponseReader {
         }
     }
 }
+
+/// Reads lifetimes leniently: as a number, a quoted number or a fraction. A lifetime is less important than the token
+/// beside it, so no form of it makes a response fail, and no number can trap.
+enum LenientNumber {
+    /// A year in seconds; longer lifetimes are reduced to it.
+    static let longest = 31_536_000
+
+    /// Whole seconds, 0...one year; nil if the value is not a number.
+    static func seconds(_ value: JSON?) -> Int? {
+        switch value {
+        case .integer(let seconds): min(max(seconds, 0), longest)
+        case .double(let seconds): clamped(seconds)
+        case .string(let text): number(text).flatMap(clamped)
+        default: nil
+        }
+    }
+
+    /// Unix seconds of the years 1970 to 9999, as a number, a quoted number, or a date and time (RFC 3339). A number too
+    /// large for that is in milliseconds.
+    static func instant(_ value: JSON?) -> Int? {
+        let seconds: Double? =
+            switch value {
+            case .integer(let seconds)?: Double(seconds)
+            case .double(let seconds)?: seconds
+            case .string(let text)?: number(text) ?? Timestamp.seconds(of: text).map(Double.init)
+            default: nil
+            }
+        guard let seconds, seconds > 0 else { return nil }
+        let latest = 253_402_300_799.0
+        let stated = seconds > latest ? seconds / 1_000 : seconds
+        return stated <= latest ? Int(stated) : nil
+    }
+
+    private static func clamped(_ seconds: Double) -> Int? {
+        guard !seconds.isNaN else { return nil }
+        return Int(min(max(seconds, 0), Double(longest)))
+    }
+
+    /// Only decimal digits, signs and exponents: `Double` would also read "nan", "inf" and hexadecimal.
+    private static func number(_ text: String) -> Double? {
+        guard text.utf8.count <= 32, text.utf8.allSatisfy({ "0123456789+-.eE".utf8.contains($0) }) else { return nil }
+        return Double(text)
+    }
+}
+
+/// Text from a provider for users or logs, with a maximum length and without terminal escapes, line breaks and
+/// characters that change the direction of the text.
+enum CheckedText {
+    /// The maximum length of an error code.
+    static let maxCode = 64
+    /// The maximum length of a description.
+    static let maxDescription = 300
+
+    /// An `error` such as `access_denied`: the characters that RFC 6749 appendix A.7 allows; others become question
+    /// marks.
+    static func code(_ text: String) -> String { clean(text, limit: maxCode) }
+
+    /// An `error_description`; nil if it is empty. Its letters may be of any language, though RFC 6749 appendix A.8
+    /// allows ASCII only. White space and line breaks become single blanks; control, format and unassigned characters
+    /// are left out.
+    static func description(_ text: String?) -> String? {
+        var kept = String.UnicodeScalarView()
+        var isBlankDue = false
+        for scalar in (text ?? "").unicodeScalars.prefix(4 * maxDescription) {
+            switch scalar.properties.generalCategory {
+            case .lineSeparator, .paragraphSeparator, .spaceSeparator: isBlankDue = true
+            case .control where [0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x85].contains(scalar.value): isBlankDue = true
+            case .control, .format, .privateUse, .surrogate, .unassigned: break
+            default:
+                if isBlankDue, !kept.isEmpty { kept.append(" ") }
+                isBlankDue = false
+                kept.append(scalar)
+            }
+            if kept.count >= maxDescription { break }
+        }
+        return kept.isEmpty ? nil : String(kept)
+    }
+
+    /// Replaces each scalar outside %x20-21 / %x23-5B / %x5D-7E by a question mark.
+    private static func clean(_ text: String, limit: Int) -> String {
+        var kept = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars.prefix(limit) {
+            let isAllowed = scalar.value >= 0x20 && scalar.value <= 0x7E && scalar != "\"" && scalar != "\\"
+            kept.append(isAllowed ? scalar : "?")
+        }
+        return String(kept)
+    }
+}
+
+/// Token responses in form encoding. RFC 6749 does not allow them, but GitHub sends them unless JSON is requested.
+/// Names and values mean the same as in JSON, and a repeated name is an error too.
+extension ResponseReader {
+    /// The token response as an object, from JSON or a form. The body decides, because some servers send either with
+    /// the wrong media type.
+    static func tokenObject(in response: HTTPResponse) throws(OAuthError) -> JSONObject {
+        guard isForm(response) else { return try object(in: response, of: .token) }
+        let pairs: [FormEncoding.Pair]
+        do {
+            pairs = try FormEncoding.parse(trimmed(UnicodeText.utf8(response.body.revealedBytes())))
+        } catch {
+            throw .invalid(.token, reason: "a form that is not well-formed (HTTP \(response.status))")
+        }
+        var names: Set<String> = []
+        var members: [JSONObject.Member] = []
+        for pair in pairs {
+            guard names.insert(pair.name).inserted else {
+                throw .invalid(.token, reason: "a form with a repeated name (HTTP \(response.status))")
+            }
+            members.append(.init(pair.name, .string(pair.value)))
+        }
+        guard !members.isEmpty else { throw .invalid(.token, reason: "an empty response (HTTP \(response.status))") }
+        return JSONObject(members)
+    }
+
+    /// True for a form by its media type, unless the body begins with a brace; and for a body that begins with a name
+    /// and an equals sign and has one of the names of a token response.
+    static func isForm(_ response: HTTPResponse) -> Bool {
+        let body = trimmed(UnicodeText.utf8(response.body.revealedBytes()))
+        if mediaType(of: response) == "application/x-www-form-urlencoded" { return body.first != UInt8(ascii: "{") }
+        let first = body.prefix { $0 != UInt8(ascii: "=") }
+        guard first.count < min(body.count, 64), first.allSatisfy(isNameByte) else { return false }
+        return body.split(separator: UInt8(ascii: "&")).contains { pair in
+            ["access_token=", "refresh_token=", "error="].contains { pair.starts(with: $0.utf8) }
+        }
+    }
+
+    private static func isNameByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: "."): true
+        default: false
+        }
+    }
+
+    /// Without surrounding white space; some servers end the body with a line break.
+    private static func trimmed(_ bytes: [UInt8]) -> ArraySlice<UInt8> {
+        var rest = bytes.drop(while: isSpace)
+        while let last = rest.last, isSpace(last) { rest.removeLast() }
+        return rest
+    }
+
+    private static func isSpace(_ byte: UInt8) -> Bool { [0x20, 0x09, 0x0A, 0x0D].contains(byte) }
+}

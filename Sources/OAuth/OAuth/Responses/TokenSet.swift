@@ -127,3 +127,43 @@ public struct TokenSet: Sendable, Equatable {
         return stated == 0 ? nil : stated
     }
 }
+
+/// The syntax of tokens: RFC 6749 appendix A.12 and A.17 allow printable ASCII. Other characters could break the header
+/// or form in which the token is sent.
+enum TokenText {
+    /// The maximum length of a token or code in bytes.
+    static let maxLength = 65_536
+
+    /// The text as a token: 1 byte to 64 KiB of printable ASCII, with spaces only if they are allowed. Nil for other
+    /// text.
+    static func secret(_ text: String?, allowsSpace: Bool = false, limit: Int = maxLength) -> Secret? {
+        guard let text, !text.isEmpty, text.utf8.count <= limit else { return nil }
+        let lowest: UInt8 = allowsSpace ? 0x20 : 0x21
+        return text.utf8.allSatisfy { $0 >= lowest && $0 <= 0x7E } ? Secret(text) : nil
+    }
+}
+
+/// Lists of scopes (RFC 6749 section 3.3).
+public enum ScopeList {
+    /// The largest number of scopes that is taken from a document of another party.
+    static let most = 200
+
+    /// True for a character of a scope.
+    public static func isCharacter(_ byte: UInt8) -> Bool {
+        byte > 0x20 && byte < 0x7F && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
+    }
+
+    /// The scopes of another party's list that are used: each valid one once, in the list's order, ``most`` at most.
+    static func taking(_ stated: [String]) -> [String] {
+        var scopes: [String] = []
+        for scope in stated where scopes.count < most && !scope.isEmpty && scope.utf8.allSatisfy(isCharacter) {
+            if !scopes.contains(scope) { scopes.append(scope) }
+        }
+        return scopes
+    }
+
+    /// The scopes of both lists, each once: those of the first, then the others of the second.
+    public static func union(_ first: [String], _ second: [String]) -> [String] {
+        first + second.filter { !first.contains($0) }
+    }
+}

@@ -1,6 +1,7 @@
 internal import HTTPMessages
 internal import LocalHTTP
 internal import StrictJSON
+internal import Synchronization
 
 /// Something that goes wrong at an endpoint before the request is understood: what broken servers, proxies and networks
 /// do. Well-formed responses that are wrong in their content are ``Perturbation``s.
@@ -100,5 +101,74 @@ struct Fault {
         case .status, .html, .redirect, .hang, .gate, .emptyBody, .refusal: break
         }
         return spoilt
+    }
+}
+
+/// The faults that are on.
+struct Faults {
+    private var all: [Fault] = []
+
+    var count: Int { all.count }
+
+    mutating func add(_ faults: [Fault]) { all += faults }
+
+    /// Takes the faults of a request: at most one that holds it, and at most one that replaces its response.
+    mutating func take(for request: SandboxRequest, _ endpoint: Endpoint) -> (hold: Fault?, answer: Fault?) {
+        (take(request, endpoint) { $0.isHold }, take(request, endpoint) { !$0.isHold })
+    }
+
+    private mutating func take(
+        _ request: SandboxRequest, _ endpoint: Endpoint, where isWanted: (Fault) -> Bool
+    ) -> Fault? {
+        guard let index = all.firstIndex(where: { isWanted($0) && $0.concerns(request, endpoint) }) else {
+            return nil
+        }
+        let fault = all[index]
+        if let remaining = fault.remaining {
+            all[index].remaining = remaining - 1
+            if remaining <= 1 { all.remove(at: index) }
+        }
+        return fault
+    }
+}
+
+/// Wakes tasks that wait for a change. A waiter registers first and then checks its condition, and checks it again
+/// after each signal. So a change between the check and the wait is not missed.
+final class Signal: Sendable {
+    private struct State {
+        var waiters: [Int: AsyncStream<Void>.Continuation] = [:]
+        var nextNumber = 0
+    }
+    private let state = Mutex(State())
+
+    func send() {
+        for waiter in state.withLock({ Array($0.waiters.values) }) { waiter.yield() }
+    }
+
+    /// Returns true once the condition holds, false if the task is cancelled before.
+    func wait(until condition: @Sendable () -> Bool) async -> Bool {
+        let (signals, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let number = state.withLock { state in
+            state.nextNumber += 1
+            state.waiters[state.nextNumber] = continuation
+            return state.nextNumber
+        }
+        defer { state.withLock { _ = $0.waiters.removeValue(forKey: number) } }
+        if condition() { return true }
+        for await _ in signals where condition() { return true }
+        return false
+    }
+
+    /// Returns true once the condition holds, false when the time is over.
+    func wait(atMost bound: Duration, until condition: @escaping @Sendable () -> Bool) async -> Bool {
+        await withTaskGroup(of: Bool.self) { group in
+            group.addTask { await self.wait(until: condition) }
+            group.addTask {
+                try? await Task.sleep(for: bound)
+                return false
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? false
+        }
     }
 }

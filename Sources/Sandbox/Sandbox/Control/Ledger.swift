@@ -1,3 +1,7 @@
+internal import HTTPMessages
+internal import StrictJSON
+internal import Synchronization
+
 /// What an issuer has issued, and what happened to it.
 ///
 /// A sign-in starts a family: the code, its refresh tokens and its access tokens. If a code or a replaced refresh token
@@ -82,5 +86,171 @@ struct Ledger {
     mutating func forgetOldTokens(at now: Int) {
         if accessTokens.count > Ledger.maxTokens { accessTokens = accessTokens.filter { $0.value.expiresAt > now } }
         if idTokens.count > Ledger.maxTokens { idTokens = [:] }
+    }
+}
+
+/// What an issuer has done so far, for tests that must prove that something happened once, or not at all.
+struct Counters {
+    /// By endpoint.
+    var requests: [String: Int] = [:]
+    /// Token requests by grant type, refused ones included.
+    var tokenRequests: [String: Int] = [:]
+    var signIns = 0
+    var denials = 0
+    var codesIssued = 0
+    var codeReuses = 0
+    var tokensIssued = 0
+    var refreshes = 0
+    var rotations = 0
+    /// Rotations whose response was passed on completely to be sent: no fault of this sandbox kept it back.
+    var rotationsAnswered = 0
+    var reuseDetections = 0
+    var revocations = 0
+    var endedSessions = 0
+    var deviceCodesIssued = 0
+    /// Token requests of devices that came before their interval had passed.
+    var earlyDeviceQuestions = 0
+    var registrations = 0
+    var registrationsDeleted = 0
+
+    var json: JSON {
+        func object(_ counts: [String: Int]) -> JSON {
+            .object(JSONObject(counts.sorted { $0.key < $1.key }.map { .init($0.key, .integer($0.value)) }))
+        }
+        var every = requests
+        for endpoint in Endpoint.allCases { every[endpoint.rawValue, default: 0] += 0 }
+        return [
+            "requests": object(every), "token_requests": object(tokenRequests), "sign_ins": .integer(signIns),
+            "denials": .integer(denials), "codes_issued": .integer(codesIssued), "code_reuses": .integer(codeReuses),
+            "tokens_issued": .integer(tokensIssued), "refreshes": .integer(refreshes),
+            "rotations": .integer(rotations), "rotations_answered": .integer(rotationsAnswered),
+            "reuse_detections": .integer(reuseDetections),
+            "revocations": .integer(revocations), "ended_sessions": .integer(endedSessions),
+            "device_codes_issued": .integer(deviceCodesIssued),
+            "early_device_questions": .integer(earlyDeviceQuestions),
+            "registrations": .integer(registrations), "registrations_deleted": .integer(registrationsDeleted),
+        ]
+    }
+}
+
+/// Holds the requests that a gate or a hang keeps back.
+final class HeldRequests: Sendable {
+    private struct HeldRequest {
+        let endpoint: Endpoint
+        /// A request at a gate can be released. One at a hang goes only when all are.
+        let isReleasable: Bool
+    }
+
+    private struct State {
+        var requests: [Int: HeldRequest] = [:]
+        var nextNumber = 0
+    }
+
+    let signal: Signal
+    private let state = Mutex(State())
+
+    init(signal: Signal) {
+        self.signal = signal
+    }
+
+    /// Waits until released. Returns false if the client closed its connection before.
+    func hold(_ endpoint: Endpoint, isReleasable: Bool) async -> Bool {
+        let number = state.withLock { state in
+            state.nextNumber += 1
+            state.requests[state.nextNumber] = HeldRequest(endpoint: endpoint, isReleasable: isReleasable)
+            return state.nextNumber
+        }
+        signal.send()
+        let isReleased = await signal.wait { self.state.withLock { $0.requests[number] == nil } }
+        state.withLock { _ = $0.requests.removeValue(forKey: number) }
+        signal.send()
+        return isReleased
+    }
+
+    /// Releases the first requests that wait at the endpoint, or at any. Returns how many.
+    @discardableResult
+    func release(_ endpoint: Endpoint? = nil, count: Int? = nil) -> Int {
+        empty(atMost: count) { $0.isReleasable && (endpoint == nil || $0.endpoint == endpoint) }
+    }
+
+    /// Releases every request.
+    func empty() {
+        empty(atMost: nil) { _ in true }
+    }
+
+    /// How many wait at the endpoint, or at any.
+    func count(_ endpoint: Endpoint? = nil) -> Int {
+        state.withLock { state in state.requests.values.count { endpoint == nil || $0.endpoint == endpoint } }
+    }
+
+    @discardableResult
+    private func empty(atMost count: Int?, where isPicked: (HeldRequest) -> Bool) -> Int {
+        let leaving = state.withLock { state in
+            let picked = state.requests.filter { isPicked($0.value) }.keys.sorted().prefix(count ?? .max)
+            for number in picked { state.requests[number] = nil }
+            return picked.count
+        }
+        signal.send()
+        return leaving
+    }
+}
+
+/// The requests that an issuer has seen, with everything in them. The secrets of a sandbox need no protection, and a
+/// test must be able to prove that a server never saw a token.
+struct RequestLog {
+    struct Entry {
+        let number: Int
+        let at: Int
+        let endpoint: Endpoint
+        let method: String
+        let path: String
+        let fields: HTTPFields
+        let pairs: [FormEncoding.Pair]
+        /// A body that is JSON.
+        let document: JSON?
+        /// Nil while the request is held.
+        var status: Int?
+    }
+
+    private(set) var entries: [Entry] = []
+    private var nextNumber = 1
+    /// When there are more, the oldest are removed.
+    private static let maxEntries = 10_000
+
+    /// Returns the entry's number.
+    mutating func append(_ request: SandboxRequest, _ endpoint: Endpoint, at now: Int) -> Int {
+        if entries.count >= RequestLog.maxEntries { entries.removeFirst(RequestLog.maxEntries / 10) }
+        defer { nextNumber += 1 }
+        entries.append(
+            Entry(
+                number: nextNumber, at: now, endpoint: endpoint, method: request.method, path: request.path,
+                fields: request.fields, pairs: request.pairs,
+                document: request.form == nil ? try? JSON(parsing: request.body) : nil))
+        return nextNumber
+    }
+
+    mutating func answered(_ number: Int, with status: Int) {
+        guard let index = entries.lastIndex(where: { $0.number == number }) else { return }
+        entries[index].status = status
+    }
+
+    var json: JSON { ["requests": .array(entries.map(\.json))] }
+}
+
+extension RequestLog.Entry {
+    /// A parameter that was repeated is an array.
+    fileprivate var json: JSON {
+        var parameters = JSONObject()
+        for name in Set(pairs.map(\.name)).sorted() {
+            let values = pairs.filter { $0.name == name }.map { JSON.string($0.value) }
+            parameters[name] = values.count == 1 ? values.first : .array(values)
+        }
+        var headers = JSONObject()
+        for field in fields.lines { headers[field.name.lowercased()] = .string(field.value) }
+        return [
+            "number": .integer(number), "at": .integer(at), "endpoint": .string(endpoint.rawValue),
+            "method": .string(method), "path": .string(path), "parameters": .object(parameters),
+            "headers": .object(headers), "document": document ?? .null, "status": status.map(JSON.integer) ?? .null,
+        ]
     }
 }

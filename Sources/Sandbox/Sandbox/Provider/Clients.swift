@@ -1,3 +1,4 @@
+internal import Cryptography
 internal import Encodings
 internal import HTTPMessages
 internal import Secrets
@@ -91,5 +92,76 @@ struct Clients {
     private static func decode(_ piece: ArraySlice<UInt8>) -> String? {
         let pairs = try? FormEncoding.parse(Array("v=".utf8) + piece)
         return pairs?.count == 1 ? pairs?.first?.value : nil
+    }
+}
+
+/// The signed JWTs with which clients authenticated (RFC 7523 section 3, OpenID Connect Core section 9). The audience must
+/// be the issuer, as a single string, and each JWT is accepted once.
+struct ClientAssertions {
+    private static let type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+    /// The longest lifetime of such a JWT, and how far clocks may differ; in seconds.
+    private static let maxLifetime = 300
+    private static let clockLeeway = 30
+
+    /// The client and the `jti` of each that was accepted, and when it expires.
+    private var used: [String: Int] = [:]
+
+    /// Uses a request's JWT up. Returns the client that signed it.
+    mutating func client(
+        _ text: String, _ parameters: Parameters, among clients: [SandboxClient], _ issuer: String, at now: Int
+    ) throws(ErrorResponse) -> SandboxClient {
+        func refusal(_ reason: String) -> ErrorResponse { ErrorResponse("invalid_client", reason, status: 401) }
+        guard parameters["client_assertion_type"] == ClientAssertions.type else {
+            throw refusal("client_assertion_type is not that of a JWT")
+        }
+        guard parameters["client_secret"] == nil else {
+            throw ErrorResponse("invalid_request", "the client authenticates in two ways")
+        }
+        guard let token = JSONWebToken(parsing: text) else { throw refusal("the assertion is not a JWT") }
+        guard let id = token.claims["sub"]?.string, token.claims["iss"]?.string == id,
+            let client = clients.first(where: { $0.id == id && $0.authentications.contains(.privateKey) })
+        else { throw refusal("the assertion is not about a client that authenticates with one") }
+        guard parameters["client_id"] ?? id == id else { throw refusal("client_id is another client's") }
+        guard token.claims["aud"]?.string == issuer else {
+            throw refusal("the audience is not the issuer as a single string")
+        }
+        guard let end = token.claims["exp"]?.integer, end > now - ClientAssertions.clockLeeway,
+            end <= now + ClientAssertions.maxLifetime
+        else { throw refusal("the assertion has expired, or is valid for too long") }
+        if let issued = token.claims["iat"]?.integer, issued > now + ClientAssertions.clockLeeway {
+            throw refusal("the assertion is from the future")
+        }
+        guard let algorithm = token.algorithm, client.keys.contains(where: { token.isSigned(by: $0, algorithm) }) else {
+            throw refusal("the assertion's signature is not the client's")
+        }
+        // Only an assertion that the client has signed uses a `jti` up.
+        guard let name = token.claims["jti"]?.string, !name.isEmpty else { throw refusal("the assertion has no jti") }
+        used = used.filter { $0.value > now - ClientAssertions.clockLeeway }
+        guard used.updateValue(end, forKey: "\(id) \(name)") == nil else {
+            throw refusal("the assertion was used before")
+        }
+        return client
+    }
+}
+
+extension SandboxClient {
+    /// The public keys in a set of JSON Web Keys (RFC 7517 section 5); nil if one cannot be read, or contains its
+    /// private part.
+    static func keys(in set: JSON) -> [PublicKey]? {
+        guard let entries = set["keys"]?.array else { return nil }
+        let keys = entries.compactMap { $0["d"] == nil ? key(in: $0) : nil }
+        return keys.count == entries.count ? keys : nil
+    }
+
+    private static func key(in json: JSON) -> PublicKey? {
+        func bytes(_ name: String) -> [UInt8] { json[name]?.string.flatMap { Base64URL.decode($0) } ?? [] }
+        switch json["kty"]?.string {
+        case "RSA": return try? PublicKey(rsaModulus: bytes("n"), exponent: bytes("e"))
+        case "EC":
+            guard let curve = json["crv"]?.string.flatMap(EllipticCurve.init(rawValue:)) else { return nil }
+            return try? PublicKey(curve: curve, x: bytes("x"), y: bytes("y"))
+        case "OKP": return try? PublicKey(ed25519: bytes("x"))
+        default: return nil
+        }
     }
 }

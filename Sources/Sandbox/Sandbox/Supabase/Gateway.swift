@@ -1,3 +1,6 @@
+internal import Cryptography
+internal import Encodings
+internal import HTTPMessages
 internal import LocalHTTP
 internal import StrictJSON
 
@@ -57,5 +60,296 @@ extension SupabaseCall {
             throw SupabaseErrorResponse(
                 400, "captcha_failed", "captcha protection: request disallowed (\(reason))")
         }
+    }
+}
+
+/// An error of a Supabase endpoint, in the words of the real server.
+///
+/// The same error has two forms: the older one, and that of the API version 2024-01-01 for clients that ask for it. The
+/// ID-token grant has a third one, whatever the version.
+struct SupabaseErrorResponse: Error, Equatable {
+    var status: Int
+    var code: String
+    var message: String
+    /// What a weak password lacks: `length`, `characters`, `pwned`.
+    var reasons: [String] = []
+    /// The third form: `error` and `error_description`, no code, always 400.
+    var isOAuth = false
+
+    init(_ status: Int, _ code: String, _ message: String) {
+        self.status = status
+        self.code = code
+        self.message = message
+    }
+
+    /// The code of most errors in the form of a request.
+    static func validation(_ message: String, status: Int = 400) -> SupabaseErrorResponse {
+        SupabaseErrorResponse(status, "validation_failed", message)
+    }
+
+    static func oauth(_ error: String, _ description: String) -> SupabaseErrorResponse {
+        var refusal = SupabaseErrorResponse(400, error, description)
+        refusal.isOAuth = true
+        return refusal
+    }
+
+    /// An unexpected error of the server.
+    static let failure = SupabaseErrorResponse(
+        500, "unexpected_failure", "Unexpected failure, please check server logs")
+
+    /// The value of `error` in a redirect; nil where the redirect has only `error_code`. That depends on whether it
+    /// comes from `/callback`.
+    func redirectError(isCallback: Bool) -> String? {
+        if isCallback, ["signup_disabled", "user_banned", "provider_email_needs_verification"].contains(code) {
+            return "access_denied"
+        }
+        switch status {
+        case 400: return "invalid_request"
+        case 401: return "unauthorized_client"
+        case 403: return "access_denied"
+        case 500: return "server_error"
+        case 503: return "temporarily_unavailable"
+        default: return isCallback ? "server_error" : nil
+        }
+    }
+}
+
+/// Responses with the header fields of the real server, and no others.
+enum SupabaseResponses {
+    static func json(_ value: JSON, status: Int = 200, fields: [(String, String)] = []) -> ServerResponse {
+        ServerResponse(
+            status: status, fields: HTTPFields([("Content-Type", "application/json")] + fields),
+            body: value.serialized())
+    }
+
+    static func empty(_ status: Int) -> ServerResponse { ServerResponse(status: status) }
+
+    static func redirect(to location: String, status: Int) -> ServerResponse {
+        ServerResponse(status: status, fields: HTTPFields([("Location", location)]))
+    }
+
+    /// The router's response to a path that it does not know.
+    static func unknownPath() -> ServerResponse {
+        ServerResponse(
+            status: 404, fields: HTTPFields([("Content-Type", "text/plain; charset=utf-8")]),
+            body: Array("404 page not found\n".utf8))
+    }
+
+    /// - Parameter version: the value of `X-Supabase-Api-Version` in the request.
+    static func refusal(_ refusal: SupabaseErrorResponse, version: String?) -> ServerResponse {
+        if refusal.isOAuth {
+            return json(
+                ["error": .string(refusal.code), "error_description": .string(refusal.message)], status: 400)
+        }
+        var fields: [(String, String)] = []
+        var body: JSONObject
+        if isCurrent(version) {
+            body = JSONObject([.init("code", .string(refusal.code)), .init("message", .string(refusal.message))])
+            fields.append(("X-Supabase-Api-Version", "2024-01-01"))
+        } else {
+            body = JSONObject([
+                .init("code", .integer(refusal.status)), .init("error_code", .string(refusal.code)),
+                .init("msg", .string(refusal.message)),
+            ])
+            if refusal.status >= 500 { body["error_id"] = .string(SupabaseText.uuid()) }
+        }
+        if !refusal.reasons.isEmpty {
+            body["weak_password"] = ["reasons": .array(refusal.reasons.map(JSON.string))]
+        }
+        fields.append(("x-sb-error-code", refusal.code))
+        return json(.object(body), status: refusal.status, fields: fields)
+    }
+
+    /// `YYYY-MM-DD`, from 2024-01-01 on; anything else selects the older shape.
+    static func isCurrent(_ version: String?) -> Bool {
+        guard let version else { return false }
+        let parts = version.split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.map(\.utf8.count) == [4, 2, 2], parts.joined().utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+            let month = Int(parts[1]), let day = Int(parts[2]), (1...12).contains(month), (1...31).contains(day)
+        else { return false }
+        return version >= "2024-01-01"
+    }
+}
+
+/// What everybody may read of a project.
+extension SupabaseSettings {
+    /// `/settings`.
+    func shown() -> ServerResponse {
+        let external = [
+            "apple", "azure", "bitbucket", "discord", "facebook", "snapchat", "figma", "fly", "github", "gitlab",
+            "google", "keycloak", "kakao", "linkedin", "linkedin_oidc", "notion", "spotify", "slack", "slack_oidc",
+            "workos", "twitch", "twitter",
+        ]
+        var members = JSONObject([.init("anonymous_users", .bool(allowsAnonymous))])
+        for name in external { members[name] = .bool(providers.contains(name)) }
+        members["email"] = .bool(allowsEmail)
+        members["phone"] = .bool(allowsPhone)
+        members["zoom"] = .bool(providers.contains("zoom"))
+        return SupabaseResponses.json([
+            "external": .object(members), "disable_signup": .bool(!allowsSignUp),
+            "mailer_autoconfirm": .bool(autoconfirm), "phone_autoconfirm": .bool(phoneAutoconfirm),
+            "sms_provider": "twilio", "saml_enabled": .bool(!ssoDomains.isEmpty),
+            "saml_private_key_next_configured": false, "passkeys_enabled": .bool(allowsPasskeys),
+        ])
+    }
+
+    /// `/.well-known/openid-configuration`. Only the project's name and keys, since its own OAuth server is off.
+    func metadata(_ authURL: String) -> ServerResponse {
+        SupabaseResponses.json(
+            [
+                "issuer": .string(authURL), "jwks_uri": .string(authURL + "/.well-known/jwks.json"),
+                "authorization_endpoint": .string(authURL + "/oauth/authorize"),
+                "token_endpoint": .string(authURL + "/oauth/token"),
+                "userinfo_endpoint": .string(authURL + "/oauth/userinfo"),
+                "response_types_supported": ["code"], "subject_types_supported": ["public"],
+                "grant_types_supported": ["authorization_code", "refresh_token"],
+                "id_token_signing_alg_values_supported": [.string(algorithm.rawValue)],
+                "code_challenge_methods_supported": ["S256", "plain"],
+            ], fields: [("Cache-Control", "public, max-age=600")])
+    }
+}
+
+/// A request to a project, as its endpoints read it, with the settings that apply to it.
+struct SupabaseCall {
+    let request: SandboxRequest
+    let settings: SupabaseSettings
+    /// The project's URL, without a final slash.
+    let projectURL: String
+    let now: Int
+    /// The path below `/auth/v1` or `/rest/v1`, decoded.
+    let parts: [String]
+    /// The query, without what the server cannot read.
+    let pairs: [FormEncoding.Pair]
+
+    init(_ request: SandboxRequest, settings: SupabaseSettings, projectURL: String, at now: Int) {
+        self.request = request
+        self.settings = settings
+        self.projectURL = projectURL
+        self.now = now
+        pairs = SupabaseURL.pairs(of: request.rawQuery)
+        let below = request.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst(3)
+        parts = below.map { piece in
+            // A plus sign in a path is not a space.
+            let text = piece.split(separator: "+", omittingEmptySubsequences: false).joined(separator: "%2B")
+            return (try? FormEncoding.parse(text))?.first?.name ?? String(piece)
+        }
+    }
+
+    var method: String { request.method }
+
+    var authURL: String { projectURL + "/auth/v1" }
+
+    func instant() -> SupabaseInstant { .next(now) }
+
+    /// The first value of a query parameter; nil without one and for an empty one.
+    func query(_ name: String) -> String? {
+        pairs.first { $0.name == name }.flatMap { $0.value.isEmpty ? nil : $0.value }
+    }
+
+    func field(_ name: String) -> String? { request.fields[name] }
+
+    /// The API version of the request, which selects the form of an error.
+    var version: String? { field("X-Supabase-Api-Version") }
+
+    /// The client's address, as proxies report it.
+    var address: String { field("X-Forwarded-For")?.split(separator: ",").first.map(String.init) ?? "127.0.0.1" }
+
+    /// The token of `Authorization: Bearer …`, whatever the scheme's letter case.
+    var bearer: String? {
+        guard let line = field("Authorization") else { return nil }
+        let words = line.split(separator: " ", omittingEmptySubsequences: false)
+        guard words.count == 2, words[0].lowercased() == "bearer", !words[1].isEmpty else { return nil }
+        return String(words[1])
+    }
+
+    /// Where the user is redirected in the end.
+    var redirectTarget: String {
+        let rules = settings.redirectRules
+        let asked = field("redirect_to") ?? query("redirect_to") ?? ""
+        if rules.accepts(asked) { return asked }
+        let referrer = field("Referer") ?? ""
+        return rules.accepts(referrer) ? referrer : settings.siteURL
+    }
+
+    /// The JSON body, which needs no `Content-Type`.
+    func body() throws(SupabaseErrorResponse) -> SupabaseBody {
+        let value: JSON
+        do {
+            value = try JSON(parsing: request.body)
+        } catch {
+            let reason = request.body.isEmpty ? "unexpected end of JSON input" : "\(error)"
+            throw SupabaseErrorResponse(400, "bad_json", "Could not parse request body as JSON: \(reason)")
+        }
+        guard let members = value.object else {
+            throw SupabaseErrorResponse(400, "bad_json", "Could not parse request body as JSON: it is not an object")
+        }
+        return SupabaseBody(members: members)
+    }
+}
+
+/// The members of a JSON body. A wrong type refuses the request, an absent member counts as empty.
+struct SupabaseBody {
+    var members: JSONObject
+
+    func text(_ name: String) throws(SupabaseErrorResponse) -> String {
+        guard let value = members[name], value != .null else { return "" }
+        guard let text = value.string else { throw mistake(name, "string") }
+        return text
+    }
+
+    func flag(_ name: String) throws(SupabaseErrorResponse) -> Bool? {
+        guard let value = members[name], value != .null else { return nil }
+        guard let flag = value.bool else { throw mistake(name, "bool") }
+        return flag
+    }
+
+    func object(_ name: String) throws(SupabaseErrorResponse) -> JSONObject? {
+        guard let value = members[name], value != .null else { return nil }
+        guard let object = value.object else { throw mistake(name, "map") }
+        return object
+    }
+
+    private func mistake(_ name: String, _ type: String) -> SupabaseErrorResponse {
+        SupabaseErrorResponse(
+            400, "bad_json",
+            "Could not parse request body as JSON: json: cannot unmarshal \(name) into a value of type \(type)")
+    }
+
+    /// A challenge and its method, both or neither.
+    func challenge() throws(SupabaseErrorResponse) -> SupabaseChallenge? {
+        try SupabaseChallenge(
+            value: text("code_challenge"), method: text("code_challenge_method"), isBrowserRequest: false)
+    }
+}
+
+/// The PKCE challenge with which a flow begins (RFC 7636).
+struct SupabaseChallenge: Equatable {
+    let value: String
+    let isPlain: Bool
+
+    /// Nil without a challenge.
+    init?(value: String, method: String, isBrowserRequest: Bool) throws(SupabaseErrorResponse) {
+        if value.isEmpty, method.isEmpty { return nil }
+        guard !value.isEmpty, !method.isEmpty else {
+            throw .validation("PKCE flow requires code_challenge_method and code_challenge")
+        }
+        guard ["s256", "plain"].contains(method.lowercased()) else {
+            // The endpoints that send mail do not handle an unknown method.
+            guard isBrowserRequest else { throw .failure }
+            throw .validation("Invalid code_challenge_method")
+        }
+        guard (43...128).contains(value.utf8.count) else {
+            throw .validation("code challenge has to be between 43 and 128 characters")
+        }
+        guard value.utf8.allSatisfy(\.isUnreserved) else {
+            throw .validation(
+                "code challenge can only contain alphanumeric characters, hyphens, periods, underscores and tildes")
+        }
+        self.value = value
+        isPlain = method.lowercased() == "plain"
+    }
+
+    func isMet(by verifier: String) -> Bool {
+        value == (isPlain ? verifier : Base64URL.encode(Digest.sha256(verifier)))
     }
 }

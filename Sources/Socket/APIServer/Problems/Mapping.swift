@@ -4,6 +4,7 @@ internal import HTTPMessages
 internal import RingbackAPI
 internal import Secrets
 internal import SessionVault
+internal import SharedVault
 internal import StrictJSON
 internal import SupabaseAuth
 
@@ -315,5 +316,201 @@ extension WebURL {
         // An IPv6 address without a port has no brackets.
         let isAddress = !place.hasPrefix("[") && place.count { $0 == ":" } > 1
         try? self.init(parsing: "https://" + (isAddress ? "[\(place)]" : place))
+    }
+}
+
+extension Component {
+    static let problem = Component(
+        "Problem",
+        [
+            .required("title", .string), .required("status", .integer),
+            .required("code", .words(ErrorCode.table.keys.map(\.rawValue).sorted())), .optional("detail", .string),
+            .required("recovery", .words(["retry", "sign_in", "link", "fix_configuration", "none"])),
+            .optional("user_message", .string), .optional("retry_after", .integer),
+            .optional("errors", .array(.anyObject)), .optional("provider_code", .string),
+            .optional("provider_message", .string), .optional("reasons", .array(.string)),
+            .optional("account", .string), .optional("host", .string), .optional("port", .integer),
+            .optional("setting", .string), .optional("file", .string), .optional("line", .integer),
+            .optional("credential", .string), .optional("cause", .string), .optional("path", .string),
+            .optional("field", .string), .optional("method", .string), .optional("key_source", .string),
+            .optional("other_key_source", .string),
+            .optional("exposed_socket", .string),
+            .optional("notified", .boolean),
+        ])
+}
+
+/// Problems as an exposed socket reports them. Its clients are in a container or at the far end of a connection, where
+/// nothing of the daemon can be changed: details of the daemon's machine are left out.
+extension Problem {
+    /// - Parameter language: of the sentence for the user.
+    init(elsewhere error: BrokerError, language: Language) {
+        self.init(error, language: language)
+        switch error {
+        case .sessionRanOut(let name, _):
+            detail = "The session of \(name) runs out, and the provider issued no refresh token to renew it."
+        case .sessionExpired(let name, _, _):
+            detail = "The provider ended the session of \(name)."
+            extensions["provider_message"] = nil
+        case .refreshRefused(let name, _, _):
+            detail = "The provider rejects the refreshes of the session of \(name)."
+            extensions["provider_message"] = nil
+        case .vaultLocked: detail = "The vault is locked: no session is served."
+        case .vaultUnreachable: detail = "The vault cannot be used at the moment. Nothing was lost: try again."
+        case .vaultFailed, .misconfigured, .unusableSetting:
+            detail = "The daemon cannot serve this account as it is configured."
+        case .tooManyAttempts:
+            detail = "This socket caused more requests to the provider than are allowed within a minute."
+        default: break
+        }
+        switch error {
+        case .vaultLocked, .vaultFailed, .vaultUnreachable, .misconfigured, .unusableSetting:
+            // Names of files and settings are for the machine that runs the daemon.
+            for member in Problem.ofMachine { extensions[member] = nil }
+        default: break
+        }
+    }
+
+    private static let ofMachine = [
+        "setting", "file", "line", "credential", "cause", "path", "key_source", "other_key_source",
+    ]
+
+    /// The same problem with the name of the socket, so that the client knows that commands have no effect on its
+    /// machine.
+    func told(by exposedSocket: ExposedSocket) -> Problem {
+        var problem = self
+        problem.extensions["exposed_socket"] = .string(exposedSocket.name)
+        return problem
+    }
+}
+
+/// What may be wrong with the hosts that share a vault.
+extension Problem {
+    init(_ failure: SharingFailure, language: Language) {
+        switch failure {
+        case .vault(let error): self.init(BrokerError(error), language: language)
+        case .hosts(let failure): self.init(failure, language)
+        case .passwordNeeded: self.init(invalid: "password", "that of the invitation is needed.")
+        case .passwordRefused:
+            self.init(
+                .invalidCredentials,
+                "The vault's database does not let this host's role in with this password. It was mistyped, the "
+                    + "invitation is over, or another host has accepted it.")
+        case .noSuchHost: self.init(.notFound, "No host that has joined is called so, or has shown this code.")
+        case .failedCode:
+            self.init(
+                .stateConflict,
+                "This code has failed before, and is not accepted again. Remove the host that has shown it, and invite it "
+                    + "anew.")
+        case .ownHost: self.init(.stateConflict, "This is the host that was asked. Remove it from another host.")
+        }
+    }
+
+    private init(_ failure: HostFailure, _ language: Language) {
+        switch failure {
+        case .database, .noHost, .notJoined, .cryptography:
+            self.init(BrokerError(VaultError(failure)), language: language)
+        case .invitationUsed:
+            self.init(.stateConflict, "This invitation was accepted before, with another key. A new one is needed.")
+        case .tooManyHosts:
+            self.init(.stateConflict, "The owner has as many hosts as the database allows. Remove one first.")
+        case .nameTaken:
+            self.init(
+                .stateConflict, "Another host has this name. Choose another one.",
+                extensions: JSONObject([.init("field", "name")]))
+        }
+    }
+}
+
+extension Problem {
+    /// A provider's error response to a service. A service has no sign-in, so the text says what to correct.
+    init(refused name: AccountName, code: String, message: String?) {
+        var words = "The provider rejected the token request of \(name): “\(code)”"
+        if let message { words += " (\(message))" }
+        words += "."
+        if let advice = Problem.advice(on: code) { words += " \(advice)" }
+        self.init(
+            .providerError, words, recovery: .fixConfiguration, extensions: Problem.members(ofProvider: code, message))
+    }
+
+    /// Advice on the errors of RFC 6749 section 5.2 and RFC 8693 section 2.2.2 that a service may get.
+    private static func advice(on code: String) -> String? {
+        switch code {
+        case "invalid_client": "Check client_id, client_authentication and the client's secret or key."
+        case "unauthorized_client", "unsupported_grant_type":
+            "The client may not use this grant: allow it at the provider, or choose another grant."
+        case "invalid_grant": "Check assertion_file, and which issuers of assertions the provider trusts."
+        case "invalid_scope": "Check scopes."
+        case "invalid_target": "Check audience and resource."
+        default: nil
+        }
+    }
+
+    /// The provider's error, for programs.
+    static func members(ofProvider code: String?, _ message: String?) -> JSONObject {
+        var members = JSONObject()
+        members["provider_code"] = code.map { .string($0) }
+        members["provider_message"] = message.map { .string($0) }
+        return members
+    }
+}
+
+extension Problem {
+    /// An error response that the provider's own table has translated already.
+    init(_ problem: ProviderProblem) {
+        var members = JSONObject()
+        members["provider_code"] = problem.providerCode.map { .string($0) }
+        members["provider_message"] = problem.providerMessage.map { .string($0) }
+        if !problem.weaknesses.isEmpty { members["reasons"] = .array(problem.weaknesses.map { .string($0) }) }
+        let words = problem.providerMessage.map { ": \($0)" } ?? Problem.reasons(problem.weaknesses)
+        self.init(
+            ErrorCode(rawValue: problem.code),
+            problem.providerCode.map { "The project responded with “\($0)”\(words)" }
+                ?? problem.reason.map { "\($0)." },
+            recovery: Recovery(rawValue: problem.recovery), retryAfter: problem.retryAfter,
+            extensions: members)
+    }
+
+    /// What is wrong with a password, in Ringback's own text. They are used if the project's text is missing, or is not
+    /// passed on because it may repeat a part of the password.
+    private static func reasons(_ weaknesses: [String]) -> String {
+        guard !weaknesses.isEmpty else { return "." }
+        let sentences = weaknesses.map { weakness in
+            switch weakness {
+            case "length": "it is too short"
+            case "characters": "it lacks some of the required characters"
+            case "pwned": "it is known from a leak"
+            default: weakness
+            }
+        }
+        return ": \(sentences.joined(separator: ", "))."
+    }
+}
+
+extension UserMessage {
+    /// The sentence for the user, by cause.
+    init?(_ error: BrokerError, endedSignIn: Bool) {
+        switch error {
+        case .problem(let problem):
+            guard let message = problem.message.flatMap(UserMessage.init(rawValue:)) else { return nil }
+            self = message
+        // If a proxy failed, or a server on this machine cannot be reached, the network is not the cause.
+        case .provider(.unreachable(let host, _, let proxy)):
+            self = proxy != nil || WebURL(ofPlace: host)?.isLoopback == true ? .serviceDown : .network
+        case .provider(.unavailable), .provider(.failing), .provider(.unproved), .vaultUnreachable: self = .serviceDown
+        case .provider(.rateLimited), .tooManyAttempts: self = .tooManyAttempts
+        case .resendTooEarly: self = .messageSentAlready
+        case .upstream(_, let error):
+            guard let message = UserMessage(error, endedSignIn: endedSignIn) else { return nil }
+            self = message
+        case .invalidCallback, .flowExpired: self = .signInFailed
+        case .provider(.invalidResponse) where endedSignIn, .provider(.refused) where endedSignIn: self = .signInFailed
+        case .sessionExpired(_, word: "user_banned", _): self = .blocked
+        case .sessionExpired: self = .sessionEnded
+        case .clientForgotten where endedSignIn: self = .signInFailed
+        case .refreshRefused: self = .sessionNotRenewed
+        case .invalid(field: "email", _): self = .invalidEmail
+        case .invalid(field: "phone", _): self = .invalidPhone
+        default: return nil
+        }
     }
 }

@@ -1,7 +1,10 @@
 internal import BrokerCore
+internal import HTTPMessages
 internal import LocalHTTP
+internal import OAuthSignIn
 internal import RingbackAPI
 internal import StrictJSON
+internal import SupabaseSignIn
 
 struct AccountResource: Resource {
     let api: SocketAPI
@@ -21,4 +24,63 @@ struct AccountResource: Resource {
         let view = try await call.ask { () throws(BrokerError) in try await broker.account(name) }
         return ServerResponse(json: view.json(in: call.language))
     }
+}
+
+extension AccountView {
+    /// The account as the API shows it.
+    func json(in language: Language) -> JSON {
+        var object = JSONObject([
+            .init("name", .string(name.rawValue)), .init("provider", .string(provider)),
+            .init("state", .string(state.rawValue)), .init("source", .string(source)),
+        ])
+        if isDefault { object["default"] = true }
+        if isStale { object["stale"] = true }
+        object["grant"] = grant.map { .string($0) }
+        object["subject"] = subject.map { .string($0) }
+        object["user"] = user.map { .object($0) }
+        object["aal"] = assurance.map { .string($0) }
+        object["migration"] = migratesFrom.map { ["from": .string($0), "to": .string(subject ?? "")] }
+        object["next_aal"] = nextAssurance.map { .string($0) }
+        object["expires_at"] = expiresAt.map { .integer($0.seconds) }
+        object["flow"] = flow.map { ["id": .string($0.id), "method": .string($0.method.rawValue)] }
+        if !lostScopes.isEmpty { object["lost_scope"] = .string(lostScopes.joined(separator: " ")) }
+        object["revocation"] = revocation.map { .string($0.word) }
+        object["notice"] = notice.map { .string($0.sentence) }
+        object["error"] = error.map { Problem($0, language: language).json }
+        return .object(object)
+    }
+}
+
+extension Component {
+    static let account = Component("Account", accountMembers)
+    static let accounts = Component("Accounts", [.required("accounts", .array(.component(.account)))])
+
+    static let accountMembers: [Member] = [
+        .required("name", .string), .required("provider", .string),
+        .required("state", .oneOf(AccountState.self)), .required("source", .string), .optional("default", .boolean),
+        .optional("stale", .boolean),
+        .optional("grant", .string), .optional("subject", .string), .optional("user", .anyObject),
+        .optional("aal", .string), .optional("next_aal", .string), .optional("migration", .migration),
+        .optional("expires_at", .integer),
+        .optional("flow", .object([.required("id", .string), .required("method", .string)])),
+        .optional("error", .component(.problem)), .optional("notice", .string), .optional("lost_scope", .string),
+        .optional(
+            "revocation", .words(["revoked", "not_offered", "pending", "refused"]),
+            "pending or refused: the provider has not revoked a session that was signed out"),
+    ]
+}
+
+extension RevocationState {
+    var word: String {
+        switch self {
+        case .revoked: "revoked"
+        case .notOffered: "not_offered"
+        case .pending: "pending"
+        case .refused: "refused"
+        }
+    }
+}
+
+extension Schema {
+    static let migration: Schema = .object([.required("from", .string), .required("to", .string)])
 }

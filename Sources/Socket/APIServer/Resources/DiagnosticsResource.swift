@@ -1,12 +1,13 @@
 internal import BrokerCore
 internal import DeepLinks
 internal import Glibc
-internal import HTTPMessages
+public import HTTPMessages
 internal import LocalHTTP
 internal import Records
 internal import RingbackAPI
 internal import SessionVault
 public import StrictJSON
+internal import Synchronization
 
 /// What `ringback doctor` asks of the daemon: its findings about itself and about the accounts' providers, and test
 /// links for the desktop.
@@ -287,4 +288,154 @@ extension Component {
             .optional("scope", .string),
             .required("level", .oneOf(Finding.Level.self)),
         ])
+}
+
+/// Links that `ringback doctor` makes the desktop open, to see whether they come back. Each has a name that cannot be
+/// guessed, and is accepted once. It is neither a callback nor a link for an app.
+final class DiagnosticLinks: Sendable {
+    /// A link that was sent out.
+    struct Link: Sendable {
+        let id: String
+        let scheme: URLScheme
+        let arrival: Promise<Arrival>
+        let endsAt: BootInstant
+
+        var url: String { "\(scheme)://\(DiagnosticLinks.host)/\(id)" }
+    }
+
+    /// The program that brought a link back.
+    struct Arrival: Sendable {
+        let executable: String?
+    }
+
+    /// What a URL is.
+    enum Outcome {
+        case arrived(Link)
+        /// It has the form of a test link, but none of this name is awaited.
+        case unknown
+        /// It is something else.
+        case other
+    }
+
+    static let host = "ringback-doctor"
+    /// The lifetime of a link, and how many may be out at a time. A round trip takes a second.
+    private static let lifetime: Duration = .seconds(120)
+    private static let maxCount = 64
+
+    private let links = Mutex<[String: Link]>([:])
+    private let clock: BrokerClock
+
+    init(clock: BrokerClock) { self.clock = clock }
+
+    /// A new link; nil if too many are out.
+    func make(_ scheme: URLScheme) -> Link? {
+        let now = clock.bootInstant
+        let link = Link(
+            id: DiagnosticLinks.randomName(), scheme: scheme, arrival: Promise(), endsAt: now + DiagnosticLinks.lifetime
+        )
+        return links.withLock { links in
+            links = links.filter { $0.value.endsAt > now }
+            guard links.count < DiagnosticLinks.maxCount else { return nil }
+            links[link.id] = link
+            return link
+        }
+    }
+
+    subscript(id: String) -> Link? {
+        let now = clock.bootInstant
+        return links.withLock { $0[id] }.flatMap { $0.endsAt > now ? $0 : nil }
+    }
+
+    /// Takes a URL that came from outside.
+    func receive(_ text: String, from executable: @autoclosure () -> String?) -> Outcome {
+        guard let url = try? WebURL(parsing: text), url.scheme != "http", url.scheme != "https",
+            url.host == DiagnosticLinks.host
+        else { return .other }
+        let id = url.path.split(separator: "/").first.map(String.init) ?? ""
+        guard let link = self[id], let own = try? WebURL(parsing: link.url), url.isPlace(of: own) else {
+            return .unknown
+        }
+        link.arrival.fulfil(Arrival(executable: executable()))
+        return .arrived(link)
+    }
+
+    /// 128 bits, in lower-case letters and digits, which no program on the way changes.
+    private static func randomName() -> String {
+        var generator = SystemRandomNumberGenerator()
+        return (0..<2).map { _ in
+            let text = String(generator.next(), radix: 16)
+            return String(repeating: "0", count: 16 - text.count) + text
+        }.joined()
+    }
+}
+
+extension DiagnosticLinks.Link {
+    /// The link as the API shows it.
+    var json: JSON {
+        var object = JSONObject([
+            .init("id", .string(id)), .init("scheme", .string(scheme.name)), .init("url", .string(url)),
+            .init("arrived", .bool(arrival.value != nil)),
+        ])
+        object["executable"] = (arrival.value?.executable).map { .string($0) }
+        return .object(object)
+    }
+}
+
+extension Component {
+    static let diagnosticLink = Component(
+        "DiagnosticLink",
+        [
+            .required("id", .string), .required("scheme", .string), .required("url", .string),
+            .required("arrived", .boolean), .optional("executable", .string),
+        ])
+}
+
+extension SocketAPI {
+    /// How providers are reached, for `ringback doctor`.
+    public struct Network: Sendable {
+        /// From the configuration, for accounts without a setting of their own.
+        public var proxy: HTTPProxy?
+        /// Variables that name proxies for other programs, and that are ignored. Their values may hold passwords and
+        /// are not kept.
+        public var ignoredVariables: [String]
+
+        public init(proxy: HTTPProxy? = nil, ignoredVariables: [String] = []) {
+            self.proxy = proxy
+            self.ignoredVariables = ignoredVariables
+        }
+    }
+
+    func networkFindings() -> [Finding] {
+        let network = daemon.network()
+        var findings: [Finding] = []
+        if let proxy = network.proxy {
+            findings.append(.proxied(by: proxy, isOfAll: true))
+        }
+        if !network.ignoredVariables.isEmpty {
+            let names = network.ignoredVariables.joined(separator: ", ")
+            let remedy =
+                network.proxy == nil
+                ? " If providers are reached through a proxy, write below [network]: proxy = "
+                    + "\"http://HOST:PORT\"" : ""
+            findings.append(
+                Finding(
+                    .network, network.proxy == nil ? .warning : .ok,
+                    .stated("The daemon was started with \(names), and does not use what that says.\(remedy)"),
+                    network.proxy == nil ? .configuration : nil, setting: "network.proxy"))
+        }
+        return findings
+    }
+
+    /// The proxy through which the URL of a finding is requested, as in a configuration: `none` if the account excludes
+    /// the daemon's proxy; nil if there is none.
+    func proxy(of finding: Finding) -> String? {
+        guard let way = finding.way, let url = finding.url.flatMap({ try? WebURL(parsing: $0) }) else { return nil }
+        let proxy: HTTPProxy?
+        switch way.route {
+        case .standard: proxy = daemon.network().proxy
+        case .direct: return "none"
+        case .proxy(let own): proxy = own
+        }
+        return proxy.flatMap { $0.covers(url) ? $0.url.text : nil }
+    }
 }

@@ -1,5 +1,6 @@
 internal import BrokerCore
 internal import DeepLinks
+internal import HTTPMessages
 internal import LocalHTTP
 internal import RingbackAPI
 internal import StrictJSON
@@ -87,4 +88,113 @@ struct FlowResource: Resource {
 
 extension Component {
     static let flows = Component("Flows", [.required("flows", .array(.component(.flow)))])
+}
+
+extension FlowView {
+    /// The messages whose codes a change of the user waits for, and the sentence for the user.
+    private func addConfirmations(to object: inout JSONObject, _ language: Language) {
+        object["awaiting"] = .array(
+            awaitedCodes.map { origin in
+                var place = JSONObject()
+                place["type"] = origin.kind.map { .string($0) }
+                place["email"] = origin.email.map { .string($0) }
+                place["phone"] = origin.phone.map { .string($0) }
+                return .object(place)
+            })
+        let hasMail = awaitedCodes.contains { $0.email != nil }
+        let message: UserMessage? = isHalfConfirmed ? .oneConfirmed : hasMail ? .checkEmail : nil
+        object["user_message"] = message.map { .string($0.text(in: language)) }
+    }
+
+    /// The flow as the API shows it.
+    func json(in language: Language) -> JSON {
+        var object = JSONObject([
+            .init("id", .string(id)), .init("account", .string(account.rawValue)),
+            .init("method", .string(method.rawValue)), .init("status", .string(status.word)),
+        ])
+        if status == .pending {
+            object["waiting_for"] = .string(waitingFor.rawValue)
+            // Our own page is opened by an address that works once.
+            if !authorizationURL.isEmpty, words == nil { object["authorization_url"] = .string(authorizationURL) }
+            if !openURL.isEmpty { object["open_url"] = .string(openURL) }
+            object["open_url_error"] = openURLError.map { Problem($0, language: language).json }
+            if !openAddresses.isEmpty { object["open_urls"] = .array(openAddresses.map(\.json)) }
+            object["words"] = words.map { .string($0) }
+            object["resend_after"] = resendAfter.map { .integer($0.seconds) }
+            object["challenge_id"] = challenge.map { .string($0.id) }
+            object["options"] = challenge.map { .object($0.options) }
+            object["user_code"] = device.map { .string($0.userCode) }
+            object["verification_uri"] = device.map { .string($0.verificationURI) }
+            object["verification_uri_complete"] = device?.verificationURIComplete.map { .string($0) }
+            if waitingFor == .emailConfirmation {
+                object["user_message"] = .string(UserMessage.checkEmail.text(in: language))
+            }
+            if changesUser { addConfirmations(to: &object, language) }
+        }
+        if !redirectURI.isEmpty { object["redirect_uri"] = .string(redirectURI) }
+        object["expires_at"] = .integer(expiresAt.seconds)
+        switch status {
+        case .failed(let error), .expired(let error):
+            let problem = Problem(error, language: language, endedSignIn: true)
+            object["error"] = problem.json
+            object["user_message"] = problem.userMessage.map { .string($0) }
+        case .completed where isRecovery:
+            object["user_message"] = .string(UserMessage.choosePassword.text(in: language))
+        case .pending: object["error"] = refusal.map { Problem($0, language: language).json }
+        case .completed, .cancelled: break
+        }
+        return .object(object)
+    }
+}
+
+extension OpenAddress {
+    /// The status of a URL that a program was asked to open.
+    fileprivate var json: JSON {
+        var object = JSONObject([.init("url", .string(url))])
+        switch visit {
+        case .none: object["status"] = "unused"
+        case .fetched: object["status"] = "fetched"
+        case .foreign(let uid):
+            object["status"] = "foreign"
+            object["uid"] = uid.map { .integer(Int($0)) }
+        }
+        return .object(object)
+    }
+}
+
+extension FlowView.Status {
+    var word: String {
+        switch self {
+        case .pending: "pending"
+        case .completed: "completed"
+        case .failed: "failed"
+        case .cancelled: "cancelled"
+        case .expired: "expired"
+        }
+    }
+}
+
+extension Component {
+    static let flow = Component(
+        "Flow",
+        [
+            .required("id", .string), .required("account", .string), .required("method", .string),
+            .required("status", .words(["pending", "completed", "failed", "cancelled", "expired"])),
+            .optional("waiting_for", .words(WaitingFor.allCases.map(\.rawValue))),
+            .optional("authorization_url", .string), .optional("open_url", .string),
+            .optional("open_url_error", .component(.problem)), .optional("open_urls", .array(openAddress)),
+            .optional("words", .string, "Two words that stand on Ringback's own sign-in page too"),
+            .optional("challenge_id", .string),
+            .optional("options", .anyObject), .optional("user_code", .string),
+            .optional("verification_uri", .string), .optional("verification_uri_complete", .string),
+            .optional("redirect_uri", .string), .required("expires_at", .integer),
+            .optional("resend_after", .integer), .optional("awaiting", .array(.anyObject)),
+            .optional("error", .component(.problem)), .optional("user_message", .string),
+        ])
+
+    /// A URL that a program was asked to open, and its status.
+    private static let openAddress: Schema = .object([
+        .required("url", .string), .required("status", .words(["unused", "fetched", "foreign"])),
+        .optional("uid", .integer),
+    ])
 }

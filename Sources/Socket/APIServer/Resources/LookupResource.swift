@@ -3,6 +3,7 @@ internal import HTTPMessages
 internal import LocalHTTP
 internal import Records
 internal import RingbackAPI
+internal import Secrets
 internal import StrictJSON
 
 /// What a tool sends to a server: the token of the account that the configuration names for it (`[[origin]]`).
@@ -121,4 +122,134 @@ extension Component {
             .optional("username", .string), .optional("secret", .string, "The token"),
             .optional("expires_at", .integer), .optional("warning", .string, "A sentence for the user"),
         ])
+}
+
+/// A tool's request for the credentials of a server, and the origin that it belongs to.
+struct OriginLookup: Sendable {
+    let origin: Origin
+    /// The user name in the tool's request.
+    let username: String?
+    /// The SHA-256 of a token that the server refused.
+    let rejected: [UInt8]?
+    /// True if the tool does not know which token it sent.
+    let isGuess: Bool
+    /// True if a sign-in may be started and waited for.
+    let isInteractive: Bool
+    /// The tool's name, from its request.
+    let tool: String?
+
+    /// How long an interactive lookup waits for a sign-in.
+    static let signInWait: Duration = .seconds(120)
+    private static let longestName = 256
+
+    /// Reads the request. Throws `not_found` if no origin of the configuration fits, and `policy_denied` if the one that
+    /// fits does not allow the tool's connection.
+    init(_ call: Call, _ registry: OriginRegistry?) throws(Problem) {
+        guard let text = try call.text("url") else { throw call.invalid("url", "it is required") }
+        guard let url = try? WebURL(parsing: text), url.host?.isEmpty == false else {
+            throw call.invalid("url", "it is an absolute URL with a host and without a user name")
+        }
+        username = try OriginLookup.name(call)
+        rejected = try call.digest("rejected_sha256")
+        isGuess = try call.truth("rejected_is_guess")
+        isInteractive = try call.truth("interactive")
+        tool = call.request.fields["Ringback-Application"].map(OriginLookup.printable)
+        let refusing = rejected.flatMap { registry?.origin(of: url, refusing: $0, at: call.facts.exposedSocket) }
+        guard let origin = refusing ?? registry?.origin(of: url, username: username) else {
+            let user = username == nil ? "this URL" : "this URL and user name"
+            throw Problem(.notFound, "No origin of the configuration fits \(user).")
+        }
+        self.origin = origin
+        let excess = rejected == nil ? try OriginLookup.settings(call).excess(over: origin.allowed) : []
+        guard excess.isEmpty else {
+            throw Problem(
+                .policyDenied,
+                "The tool's connection may be less safe than the URL says, and the origin \(origin.rule.pattern.text) does "
+                    + "not allow that. If it is intended, add to its [[origin]] table: \(excess.joined(separator: ", "))"
+            )
+        }
+    }
+
+    /// What the tool says of its connection.
+    private static func settings(_ call: Call) throws(Problem) -> ConnectionSettings {
+        var settings = ConnectionSettings()
+        settings.withoutScheme = try call.truth("without_scheme")
+        settings.skipsVerification = try call.truth("insecure_skip_tls_verify")
+        func value(
+            _ name: String, _ meaning: String, _ normalized: (String) -> String?
+        ) throws(Problem) -> Set<String> {
+            guard let text = try call.text(name) else { return [] }
+            guard let value = normalized(text) else { throw call.invalid(name, meaning) }
+            return [value]
+        }
+        settings.authorities = try value(
+            "ca_sha256", "it is a SHA-256 in 64 hexadecimal digits", ConnectionSettings.digest)
+        settings.serverNames = try value("tls_server_name", "it is a host name", ConnectionSettings.serverName)
+        settings.proxies = try value("proxy_url", "it is an absolute URL with a host", ConnectionSettings.proxy)
+        return settings
+    }
+
+    private static func name(_ call: Call) throws(Problem) -> String? {
+        guard let name = try call.text("username"), !name.isEmpty else { return nil }
+        guard name.utf8.count <= longestName,
+            name.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control })
+        else { throw call.invalid("username", "it is at most \(longestName) bytes without control characters") }
+        return name
+    }
+
+    private static func printable(_ text: String) -> String {
+        String(text.unicodeScalars.prefix(64).map { (0x20..<0x7F).contains($0.value) ? Character($0) : "?" })
+    }
+
+    /// The response with a token.
+    ///
+    /// - Throws: `invalid_provider_response` for a token with other bytes than 0x21 to 0x7E. In a header field or a line
+    ///   of a protocol they would add something to it.
+    func response(_ credential: OriginRegistry.Credential, expiresAt: WallInstant?) throws(Problem) -> JSON {
+        let token = credential.issuedToken.token.value
+        guard token.revealedBytes().allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            throw Problem(
+                .invalidProviderResponse,
+                "The token of \(origin.account) has characters that are not allowed in a token; it is given to no tool."
+            )
+        }
+        let username = origin.username ?? username
+        var object = JSONObject([
+            .init("account", .string(origin.account.rawValue)),
+            .init(
+                "headers",
+                .array(origin.headers.map { .string($0.line(token: token.revealed(), username: username)) })),
+        ])
+        object["username"] = username.map { .string($0) }
+        object["secret"] = .string(token.revealed())
+        object["expires_at"] = expiresAt.map { .integer($0.seconds) }
+        object["warning"] = credential.isRefusedRepeatedly ? .string(warning) : nil
+        return .object(object)
+    }
+
+    /// The response to a rejection: no token.
+    func response(_ rejection: OriginRegistry.Rejection) -> JSON {
+        var object = JSONObject([
+            .init("account", .string(origin.account.rawValue)), .init("headers", .array([])),
+        ])
+        object["warning"] = rejection == .repeated ? .string(warning) : nil
+        return .object(object)
+    }
+
+    private var warning: String {
+        "\(origin.rule.pattern.place) has refused two tokens of \(origin.account) in a row. A scope is probably missing. "
+            + "The token is not refreshed for this origin for five minutes."
+    }
+}
+
+extension Call {
+    /// A member that is a SHA-256 in hexadecimal digits.
+    func digest(_ name: String) throws(Problem) -> [UInt8]? {
+        guard let text = try text(name) else { return nil }
+        let digits = text.utf8.map { Character(Unicode.Scalar($0)).hexDigitValue }
+        guard digits.count == 64, !digits.contains(nil) else {
+            throw invalid(name, "it is a SHA-256 in 64 hexadecimal digits")
+        }
+        return stride(from: 0, to: digits.count, by: 2).map { UInt8((digits[$0] ?? 0) << 4 | (digits[$0 + 1] ?? 0)) }
+    }
 }

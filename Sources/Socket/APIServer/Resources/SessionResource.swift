@@ -230,3 +230,90 @@ extension SessionResource {
             .methodUnsupported, .portInUse, .flowNotFound,
         ])
 }
+
+extension Component {
+    static let session = Component(
+        "Session",
+        [
+            .required("account", .string), .optional("subject", .string), .optional("access_token", .string),
+            .optional("id_token", .string), .required("token_type", .string), .optional("expires_at", .integer),
+            .optional("expires_in", .integer), .optional("scope", .string), .required("issuer", .string),
+            .optional("user", .anyObject), .optional("aal", .string), .optional("next_aal", .string),
+            .optional("provider_token", .string), .optional("profile", .anyObject), .optional("migration", .migration),
+            .optional("lost_scope", .string),
+            .optional("profile_status", .words(["active", "inactive", "missing", "unavailable"])),
+        ])
+
+    /// An account; where it was asked for, with the page that ends the user's session in their browser.
+    static let signedOut = Component("SignedOut", accountMembers + endSessionMembers)
+
+    private static let endSessionMembers: [Member] = [
+        .optional("had_session", .boolean, "False if there was nothing to sign out of; not with scope=others"),
+        .optional(
+            "revocation_pending", .boolean, "true if the provider has not been told of this sign-out or an earlier one"),
+        .optional("revocation_error", .component(.problem)),
+        .optional(
+            "still_valid",
+            .object([
+                .required("access_token", .boolean), .optional("access_token_expires_at", .integer),
+                .required("refresh_token", .boolean), .optional("refresh_token_expires_at", .integer),
+            ]), "What the provider has not revoked"),
+        .optional("end_session_url", .string, "To be shown to the user"),
+        .optional("end_session_open_url", .string, "For a program to open, once and within a minute"),
+        .optional("end_session_open_url_error", .component(.problem)),
+        .optional("end_session_error", .component(.problem)),
+    ]
+}
+
+/// The page that ends the user's session at the provider, beside a sign-out. While a browser is signed in there, the
+/// next sign-in does not ask who signs in.
+extension SessionResource {
+    /// Whether the page's URL names the user.
+    enum EndSessionForm: String, CaseIterable {
+        case saysWho = "true"
+        case plain
+    }
+
+    /// What the response to a sign-out says of the page: `end_session_url`, to be shown to the user, and
+    /// `end_session_open_url`, for a program to open, or `end_session_open_url_error` if there is none;
+    /// `end_session_error` if the page could not be found out; nothing if the provider has no such page, or if the caller
+    /// did not ask. The sign-out does not depend on it.
+    func endSession(
+        _ call: Call, _ ending: EndingSession?, _ name: AccountName
+    ) async throws(Problem) -> [JSONObject.Member] {
+        guard let ending, let form = try call.query("end_session", as: EndSessionForm.self) else { return [] }
+        // The URL may contain the ID token, which not every caller that may sign out may have.
+        let mayHaveIDToken = api.admit(call.request, account: name.rawValue, operation: .idToken) != nil
+        let page: EndSessionPage?
+        do throws(BrokerError) {
+            page = try await broker.endSessionPage(of: ending, saysWho: form == .saysWho, maySayIDToken: mayHaveIDToken)
+        } catch {
+            return [.init("end_session_error", Problem(error, language: call.language).json)]
+        }
+        guard let page else { return [] }
+        if let shown = page.shown { api.noteIssuedToken(call.facts, shown, .own, .idToken) }
+        var members = [JSONObject.Member("end_session_url", .string(page.url))]
+        do throws(BrokerError) {
+            if let url = try await broker.openURL(of: page, name) {
+                members.append(.init("end_session_open_url", .string(url)))
+            }
+        } catch {
+            members.append(.init("end_session_open_url_error", Problem(error, language: call.language).json))
+        }
+        return members
+    }
+}
+
+extension Call {
+    /// The token that the query requests. An empty parameter would not downscope anything, so it is rejected.
+    func tokenKey() throws(Problem) -> TokenKey {
+        let scopes = query("scope").map { $0.split(separator: " ").map(String.init) }
+        for (name, isEmpty) in [
+            ("scope", scopes?.isEmpty), ("audience", query("audience")?.isEmpty),
+            ("resource", query("resource")?.isEmpty),
+        ] where isEmpty == true { throw invalid(name, "must not be empty; leave it out for the session's own token") }
+        let key = TokenKey(scopes: scopes, audience: query("audience"), resource: query("resource"))
+        if let mistake = key.mistake { throw invalid(mistake.parameter, mistake.reason.sentence) }
+        return key
+    }
+}

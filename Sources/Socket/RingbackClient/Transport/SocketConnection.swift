@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+package import RingbackAPI
 
 /// A blocking stream socket on which every wait has a deadline. Before a byte is sent to a Unix socket, the kernel is
 /// asked for its server's uid: another user's server gets no request and no secret.
@@ -227,5 +228,295 @@ package final class SocketConnection {
         default:
             RingbackError(.noDaemon, "No daemon can be reached at \(path): \(reason).", recovery: .retry)
         }
+    }
+}
+
+/// Where the daemon's socket is: never in a directory that others may write to, so there is no
+/// fallback to a shared one.
+package enum SocketPlace {
+    /// - Parameter stated: the path the caller named, which goes before the environment.
+    /// - Throws: `no_daemon` if neither `RINGBACK_SOCK` nor `XDG_RUNTIME_DIR` says where, and `/run/user/UID` has none.
+    package static func path(stated: String? = nil) throws(RingbackError) -> String {
+        try path(stated: stated, environment: variable)
+    }
+
+    /// - Parameter logins: the directory in which systemd's logins have a directory for each user.
+    static func path(
+        stated: String?, environment: (String) -> String?, logins: String = "/run/user"
+    ) throws(RingbackError) -> String {
+        if let stated, !stated.isEmpty { return stated }
+        if let path = environment("RINGBACK_SOCK"), !path.isEmpty { return path }
+        let own = "\(logins)/\(getuid())"
+        // The base directory specification wants an absolute path and has a relative one ignored.
+        if let directory = environment("XDG_RUNTIME_DIR"), directory.hasPrefix("/") {
+            let path = usualPath(in: directory)
+            // A Snap has /run/user/UID/snap.NAME. Any other directory was chosen: its user wants no other daemon.
+            guard directory.hasPrefix(own + "/"), !isOwn(path, S_IFSOCK), hasSocket(own) else { return path }
+            return usualPath(in: own)
+        }
+        if hasSocket(own) { return usualPath(in: own) }
+        throw RingbackError(
+            .noDaemon,
+            "There is no place for the daemon's socket: XDG_RUNTIME_DIR is not set. \(advice(hasSystemd: hasSystemd)) "
+                + "Or name the socket with RINGBACK_SOCK.",
+            recovery: .fixConfiguration)
+    }
+
+    /// True if the user's own runtime directory has a daemon's socket, and nobody else can put one there.
+    private static func hasSocket(_ directory: String) -> Bool {
+        isOwn(directory, S_IFDIR) && isOwn(directory + "/ringback", S_IFDIR)
+            && isOwn(usualPath(in: directory), S_IFSOCK)
+    }
+
+    /// True for a file of this kind and this user's; of directories, only if nobody else may write to it.
+    private static func isOwn(_ path: String, _ kind: mode_t) -> Bool {
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0, status.st_uid == getuid(), status.st_mode & S_IFMT == kind else {
+            return false
+        }
+        return kind != S_IFDIR || status.st_mode & 0o022 == 0
+    }
+
+    /// The owner of the runtime directory, if it is another user and the path is the usual one in it: sudo and su keep
+    /// the variable of the user that called them.
+    static func foreignOwner(ofDirectoryOf path: String) -> uid_t? {
+        guard let directory = variable("XDG_RUNTIME_DIR"), path == usualPath(in: directory) else { return nil }
+        var status = stat()
+        guard unsafe stat(directory, &status) == 0, status.st_uid != getuid() else { return nil }
+        return status.st_uid
+    }
+
+    static func words(ofOwner owner: uid_t) -> String {
+        "XDG_RUNTIME_DIR belongs to uid \(owner), and this process has uid \(getuid()): sudo and su keep the variable "
+            + "of the user that called them."
+    }
+
+    /// What to do about a runtime directory of another user.
+    static func ownUser(_ owner: uid_t) -> String {
+        "To use the daemon of uid \(owner), run the command as that user, without sudo and su."
+    }
+
+    private static func usualPath(in directory: String) -> String { directory + "/ringback/ringback.sock" }
+
+    /// How the variable gets a value: a machine without systemd's logins has no directory for it.
+    static func advice(hasSystemd: Bool) -> String {
+        hasSystemd
+            ? "A login sets it; shells of sudo and su, and jobs without a login, lack it. If the user has a login or "
+                + "lingers, set it to /run/user/\(getuid())."
+            : "This system sets none, as is usual in containers. Set it to a directory of your own that is closed to "
+                + "others, for the daemon too."
+    }
+
+    /// True if systemd is this machine's init, as sd_booted(3) finds out.
+    package static var hasSystemd: Bool { unsafe access("/run/systemd/system", F_OK) == 0 }
+
+    /// A variable of this process's environment.
+    package static func variable(_ name: String) -> String? {
+        unsafe getenv(name).map { unsafe String(cString: $0) }
+    }
+}
+
+/// A connection to the daemon that is kept for many calls, for a loop that waits for other things too: only its making may
+/// take a moment. Only GET requests are sent over it: one that was lost with the connection can be sent again.
+package final class KeptConnection {
+    /// A response of any status.
+    package struct Response: Sendable {
+        let head: HTTPExchange.Head
+        package let body: [UInt8]
+    }
+
+    /// Bytes of a response's body.
+    private static let maxBody = 8 << 20
+    /// How long a daemon may take to accept it.
+    private static let acceptBound = Duration.seconds(1)
+
+    private let connection: SocketConnection
+    private var reader = HTTPResponseReader()
+    private var head: HTTPExchange.Head?
+    private var body: [UInt8] = []
+    /// True once a response has come over it: then the daemon may have closed it since.
+    package private(set) var hasServed = false
+    /// True as long as the daemon has not said that it closes it.
+    package private(set) var isKept = true
+
+    /// - Throws: as ``SocketConnection`` does.
+    package init(_ calls: BrokerCalls) throws(RingbackError) {
+        connection = try SocketConnection(unixPath: calls.socket, deadline: .now + KeptConnection.acceptBound)
+    }
+
+    /// Readable when more of a response is there.
+    package var descriptor: Int32 { connection.descriptor }
+
+    /// Sends requests (``BrokerCalls/request(_:_:)``), whose responses come in the same order. False if the connection is
+    /// broken.
+    package func send(_ requests: [UInt8]) -> Bool {
+        // They are small, and nothing else waits in the socket's buffer.
+        connection.sendSome(requests[...]) == requests.count
+    }
+
+    /// The next response; nil if it is not whole yet.
+    ///
+    /// - Throws: `no_daemon` if the connection ended before it, `bad_response` if it is none.
+    package func next() throws(RingbackError) -> Response? {
+        while true {
+            switch try reader.next() {
+            case .head(let next): (head, body) = (next, [])
+            case .piece(let piece):
+                body += piece
+                guard body.count <= KeptConnection.maxBody else {
+                    throw RingbackError(.badResponse, "The daemon sent a response of over \(body.count) bytes.")
+                }
+            case .end:
+                guard let head else { throw RingbackError(.badResponse, "The daemon's response has no head.") }
+                hasServed = true
+                if !head.isCurrent || head.field("connection") != nil { isKept = false }
+                reader.beginNext()
+                defer { (self.head, body) = (nil, []) }
+                return Response(head: head, body: body)
+            case .needsMore:
+                guard let more = connection.receiveSome() else {
+                    isKept = false
+                    reader.close()
+                    continue
+                }
+                guard !more.isEmpty else { return nil }
+                reader.append(more)
+            }
+        }
+    }
+}
+
+extension BrokerCalls {
+    /// A GET request as it is sent.
+    ///
+    /// - Throws: `account_not_found` for what no account can be called.
+    package func request(_ endpoint: Endpoint, _ values: [String]) throws(RingbackError) -> [UInt8] {
+        HTTPExchange.bytes("GET", try RequestTarget.of(endpoint, values), fields: fields)
+    }
+}
+
+/// Ends the waits of another thread. Once interrupted it stays interrupted: a wait that starts later ends at once, so
+/// that no interruption is missed.
+package final class Interruption: Sendable {
+    /// Readable from the interruption on.
+    package let descriptor: Int32
+    /// One byte written here interrupts. A signal handler can do this, since it may call `write`.
+    package let trigger: Int32
+
+    /// - Throws: `system_error` if the process has no descriptors left.
+    package init() throws(RingbackError) {
+        var ends: [Int32] = [-1, -1]
+        guard unsafe pipe(&ends) == 0 else { throw .system("pipe", errno) }
+        for end in ends {
+            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+            // A handler that runs very often must not block on a full pipe.
+            _ = fcntl(end, F_SETFL, fcntl(end, F_GETFL) | O_NONBLOCK)
+        }
+        descriptor = ends[0]
+        trigger = ends[1]
+    }
+
+    deinit {
+        close(descriptor)
+        close(trigger)
+    }
+
+    package func interrupt() {
+        var byte: UInt8 = 1
+        _ = unsafe write(trigger, &byte, 1)
+    }
+
+    package var isInterrupted: Bool { Interruption.poll(descriptor, events: Int16(POLLIN), milliseconds: 0) > 0 }
+
+    /// Waits for the interruption, at most for this duration. Returns true if it was interrupted.
+    @discardableResult
+    package func wait(atMost duration: Duration) -> Bool {
+        let end = ContinuousClock.now + duration
+        while true {
+            let left = Interruption.milliseconds(until: end)
+            if Interruption.poll(descriptor, events: Int16(POLLIN), milliseconds: left) > 0 { return true }
+            if left == 0 { return false }
+        }
+    }
+
+    /// The time left, rounded up so that a wait does not end before its deadline; at most a minute.
+    static func milliseconds(until end: ContinuousClock.Instant) -> Int32 {
+        let left = end - ContinuousClock.now
+        guard left > .zero else { return 0 }
+        guard left < .seconds(60) else { return 60_000 }
+        let parts = left.components
+        return Int32(parts.seconds * 1_000 + parts.attoseconds / 1_000_000_000_000_000) + 1
+    }
+
+    private static func poll(_ descriptor: Int32, events: Int16, milliseconds: Int32) -> Int32 {
+        var entry = pollfd(fd: descriptor, events: events, revents: 0)
+        return unsafe Glibc.poll(&entry, 1, milliseconds)
+    }
+}
+
+/// Runs blocking work on a thread of its own. Tasks share one thread for each core, so a long poll there would stop
+/// every task of the app.
+package enum Blocking {
+    /// Runs the work and returns its result. Cancelling the task interrupts the work, which ends with `cancelled`.
+    static func run<Value: Sendable>(
+        _ work: @escaping @Sendable (Interruption) throws(RingbackError) -> Value
+    ) async throws(RingbackError) -> Value {
+        let interruption = try Interruption()
+        let result: Result<Value, RingbackError> = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let failure = start {
+                    continuation.resume(
+                        returning: Result { () throws(RingbackError) -> Value in try work(interruption) })
+                }
+                if failure != 0 { continuation.resume(returning: .failure(.system("pthread_create", failure))) }
+            }
+        } onCancel: {
+            interruption.interrupt()
+        }
+        return try result.get()
+    }
+
+    /// Starts a thread: 0, or an errno.
+    package static func start(_ body: @escaping @Sendable () -> Void) -> Int32 {
+        var attributes = pthread_attr_t()
+        unsafe pthread_attr_init(&attributes)
+        defer { unsafe pthread_attr_destroy(&attributes) }
+        unsafe pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+        // The deepest recursion here is JSON of 32 levels at most.
+        unsafe pthread_attr_setstacksize(&attributes, 512 << 10)
+        let box = unsafe Unmanaged.passRetained(Box(body))
+        var thread = pthread_t()
+        let failure = unsafe pthread_create(
+            &thread, &attributes,
+            { argument in
+                guard let argument = unsafe argument else { return nil }
+                unsafe Unmanaged<Box>.fromOpaque(argument).takeRetainedValue().body()
+                return nil
+            }, box.toOpaque())
+        if failure != 0 { unsafe box.release() }
+        return failure
+    }
+
+    private final class Box: Sendable {
+        let body: @Sendable () -> Void
+        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+    }
+}
+
+/// Whether the daemon's state is on a file system of another machine. Two daemons on two hosts with one state directory
+/// would use up each other's refresh tokens.
+package enum StateDisk {
+    /// File systems of other machines, by the magic numbers of statfs(2).
+    private static let remote: [UInt32: String] = [
+        0x6969: "NFS", 0xFF53_4D42: "CIFS", 0xFE53_4D42: "SMB", 0x517B: "SMB", 0x7375_7245: "Coda",
+        0x5346_414F: "AFS", 0x6B41_4653: "AFS", 0x00C3_6400: "Ceph", 0x0BD0_0BD0: "Lustre", 0x0102_1997: "9P",
+    ]
+
+    /// What the user should know of a state directory on a file system of this kind; nil for a local one.
+    package static func warning(_ path: String, kind: UInt32) -> String? {
+        guard let name = remote[kind] else { return nil }
+        return
+            "\(path) is on \(name): only one host at a time can run the daemon; on another one it says who does. Set "
+            + "Environment=RINGBACK_STATE= to a directory of yours on a local disk, not below /tmp or /var/tmp."
     }
 }

@@ -1,3 +1,6 @@
+internal import Cryptography
+internal import Encodings
+internal import Glibc
 public import Secrets
 public import StrictJSON
 
@@ -27,4 +30,257 @@ public enum KeySourceError: Error, Sendable, Equatable {
     /// A passphrase is needed and none was given.
     case needsPassphrase
     case failed(KeyReason)
+}
+
+/// Why a key is requested. A source that would have to show a prompt (a keyring's window) does so only if a user's
+/// request needs the key. The daemon never shows a prompt by itself.
+public enum KeyRequest {
+    /// True in a task that handles a user's request, and in its child tasks.
+    @TaskLocal public static var isInteractive = false
+}
+
+/// Why a key source cannot return or store a key. The texts `cause` are the end of a sentence.
+public enum KeyReason: Sendable, Equatable {
+    /// The cryptography library failed, probably for lack of memory.
+    case cryptography
+
+    // MARK: Key files
+
+    case file(FileFailure)
+    case missing(path: String)
+    /// The file does not contain a key.
+    case noKey(path: String)
+    case notAnIdentifier(String)
+    case notADirectory(path: String)
+    case openToOthers(path: String)
+    /// The directory is inside the state directory.
+    case insideState(path: String)
+
+    // MARK: A passphrase
+
+    case invalidParameters
+    case outOfMemory
+
+    // MARK: A systemd credential
+
+    case noCredentials
+    case noCredential
+    case otherCredential
+    case credentialTooShort
+    case credentialTooLarge
+
+    // MARK: The keyring
+
+    case keyringNotAsked(cause: String)
+    case noKeyring(cause: String)
+    case notInKeyring
+    case keyringLocked
+    case keyringFailed(cause: String)
+    /// The keyring did not return the new key unchanged.
+    case keyringChangedKey
+    /// The keyring's item is not a key.
+    case notAKeyInKeyring
+}
+
+/// Derives the key from a passphrase with scrypt; it is not stored. Salt and cost are in the header of `vault.key`.
+public struct PassphraseSource: KeySource {
+    private static let saltLength = 32
+
+    private let cost: Scrypt.Cost
+
+    public init() { self.init(cost: .standard) }
+
+    /// For tests: with a lower cost.
+    init(cost: Scrypt.Cost) { self.cost = cost }
+
+    public var choice: KeySourceChoice { .passphrase }
+    public var protection: VaultProtection { .passphrase }
+
+    /// Always false, because the user would have to be asked for a passphrase.
+    public func canHoldNewKey() async -> Bool { false }
+
+    public func create(
+        _ id: String, passphrase: Secret?
+    ) async throws(KeySourceError) -> (key: Secret, parameters: JSONObject) {
+        guard let passphrase, !passphrase.isEmpty else { throw .needsPassphrase }
+        let salt = RandomToken.bytes(PassphraseSource.saltLength)
+        let parameters = JSONObject([
+            JSONObject.Member("kdf", "scrypt"), JSONObject.Member("salt", .string(Base64URL.encode(salt))),
+            JSONObject.Member("n", .integer(cost.n)), JSONObject.Member("r", .integer(cost.r)),
+            JSONObject.Member("p", .integer(cost.p)),
+        ])
+        return (try PassphraseSource.derive(passphrase, salt, cost), parameters)
+    }
+
+    public func fetch(
+        _ id: String, parameters: JSONObject, passphrase: Secret?
+    ) async throws(KeySourceError) -> Secret {
+        guard let passphrase, !passphrase.isEmpty else { throw .needsPassphrase }
+        // The header cannot be authenticated before the key is known. The type `Scrypt.Cost` limits the cost.
+        guard parameters["kdf"]?.string == "scrypt", let n = parameters["n"]?.integer,
+            let r = parameters["r"]?.integer, let p = parameters["p"]?.integer,
+            let cost = Scrypt.Cost(validN: n, r: r, p: p),
+            let salt = parameters["salt"]?.string.flatMap({ Base64URL.decode($0) }), (16...64).contains(salt.count)
+        else { throw .failed(.invalidParameters) }
+        return try PassphraseSource.derive(passphrase, salt, cost)
+    }
+
+    /// Nothing is stored, so nothing has to be removed.
+    public func remove(_ id: String, parameters: JSONObject) async -> Bool { true }
+
+    private static func derive(
+        _ passphrase: Secret, _ salt: [UInt8], _ cost: Scrypt.Cost
+    ) throws(KeySourceError) -> Secret {
+        do throws(CryptographyError) {
+            return try Scrypt.derive(passphrase, salt: salt, cost: cost)
+        } catch {
+            throw .failed(.outOfMemory)
+        }
+    }
+}
+
+/// Keeps wrapping keys in the desktop's keyring. The closures do the actual calls, so this module does not depend on
+/// D-Bus. Keys are stored as base64url text, which every keyring accepts and can display.
+public struct SecretServiceSource: KeySource {
+    private let isAvailable: @Sendable () async -> Bool
+    private let put: @Sendable (_ id: String, _ secret: Secret) async throws(KeySourceError) -> Void
+    private let get: @Sendable (_ id: String) async throws(KeySourceError) -> Secret
+    private let delete: @Sendable (_ id: String) async -> Bool
+
+    /// - Parameters:
+    ///   - available: true if a keyring exists and can store an item now without a prompt.
+    ///   - create: stores a new item; throws `locked` if the user did not unlock the keyring.
+    ///   - read: the item with this identifier; throws `absent` if there is no such item or no keyring.
+    ///   - delete: true if the item does not exist any more.
+    public init(
+        available: @escaping @Sendable () async -> Bool,
+        create: @escaping @Sendable (_ id: String, _ secret: Secret) async throws(KeySourceError) -> Void,
+        read: @escaping @Sendable (_ id: String) async throws(KeySourceError) -> Secret,
+        delete: @escaping @Sendable (_ id: String) async -> Bool
+    ) {
+        isAvailable = available
+        put = create
+        get = read
+        self.delete = delete
+    }
+
+    public var choice: KeySourceChoice { .secretService }
+    public var protection: VaultProtection { .secretService }
+
+    public func canHoldNewKey() async -> Bool { await isAvailable() }
+
+    public func create(
+        _ id: String, passphrase: Secret?
+    ) async throws(KeySourceError) -> (key: Secret, parameters: JSONObject) {
+        let key = Secret(bytes: RandomToken.bytes(SealedBox.keyLength))
+        var text = key.withBytes { span in unsafe span.withUnsafeBytes { unsafe Base64URL.encodeToBytes($0) } }
+        defer { text.erase() }
+        try await put(id, Secret(bytes: text))
+        // Read the key back: if the keyring lost or changed it, every session would be lost.
+        let kept = try? await fetch(id, parameters: JSONObject(), passphrase: nil)
+        guard kept == key else {
+            _ = await delete(id)
+            throw .failed(.keyringChangedKey)
+        }
+        return (key, JSONObject())
+    }
+
+    public func fetch(
+        _ id: String, parameters: JSONObject, passphrase: Secret?
+    ) async throws(KeySourceError) -> Secret {
+        var text = try await get(id).revealedBytes()
+        defer { text.erase() }
+        guard var bytes = Base64URL.decode(text[...]), bytes.count == SealedBox.keyLength else {
+            throw .failed(.notAKeyInKeyring)
+        }
+        defer { bytes.erase() }
+        return Secret(bytes: bytes)
+    }
+
+    public func remove(_ id: String, parameters: JSONObject) async -> Bool { await delete(id) }
+}
+
+/// Derives the key from the credential `ringback-vault-key` that systemd passes to the unit (`LoadCredential=`,
+/// `LoadCredentialEncrypted=`). A digest of the credential is recorded, so that another credential can be distinguished
+/// from a damaged vault. This source cannot create credentials; it uses the existing one.
+public struct SystemdCredentialSource: KeySource {
+    /// The credential's name in the unit.
+    public static let credential = "ringback-vault-key"
+    private static let minimumLength = 32
+    private static let maximumLength = 1 << 20
+
+    private let directory: String?
+
+    /// - Parameter directory: the value of `CREDENTIALS_DIRECTORY`; nil if it is not set.
+    public init(directory: String?) {
+        self.directory = directory
+    }
+
+    public var choice: KeySourceChoice { .systemdCredential }
+    public var protection: VaultProtection { .systemdCredential }
+
+    public func canHoldNewKey() async -> Bool { (try? read()) != nil }
+
+    public func create(
+        _ id: String, passphrase: Secret?
+    ) async throws(KeySourceError) -> (key: Secret, parameters: JSONObject) {
+        let credential = try read()
+        let parameters = JSONObject([
+            JSONObject.Member("credential", .string(try SystemdCredentialSource.identifier(credential)))
+        ])
+        return (try SystemdCredentialSource.derive(credential, "key 1 \(id)", 32), parameters)
+    }
+
+    public func fetch(
+        _ id: String, parameters: JSONObject, passphrase: Secret?
+    ) async throws(KeySourceError) -> Secret {
+        let credential = try read()
+        guard parameters["credential"]?.string == (try SystemdCredentialSource.identifier(credential)) else {
+            throw .locked(.otherCredential)
+        }
+        return try SystemdCredentialSource.derive(credential, "key 1 \(id)", 32)
+    }
+
+    /// The credential belongs to the unit, so nothing is removed.
+    public func remove(_ id: String, parameters: JSONObject) async -> Bool { true }
+
+    private func read() throws(KeySourceError) -> Secret {
+        let name = SystemdCredentialSource.credential
+        guard let directory, !directory.isEmpty else {
+            throw .absent(.noCredentials)
+        }
+        var bytes: [UInt8]
+        do throws(FileFailure) {
+            let place = try SyncedDirectory(opening: directory)
+            guard let found = try place.read(name, atMost: SystemdCredentialSource.maximumLength) else {
+                throw FileFailure(action: .read, path: "\(directory)/\(name)", code: ENOENT)
+            }
+            bytes = found
+        } catch {
+            throw error.code == ENOENT ? .absent(.noCredential) : .failed(.file(error))
+        }
+        defer { bytes.erase() }
+        guard bytes.count >= SystemdCredentialSource.minimumLength else {
+            throw .failed(.credentialTooShort)
+        }
+        guard bytes.count <= SystemdCredentialSource.maximumLength else {
+            throw .failed(.credentialTooLarge)
+        }
+        return Secret(bytes: bytes)
+    }
+
+    private static func identifier(_ credential: Secret) throws(KeySourceError) -> String {
+        Digest.hex(try derive(credential, "identifier 1", 16).revealedBytes())
+    }
+
+    private static func derive(
+        _ credential: Secret, _ purpose: String, _ length: Int
+    ) throws(KeySourceError) -> Secret {
+        do throws(CryptographyError) {
+            return try KeyDerivation.derive(
+                from: credential, purpose: "ringback vault systemd-credential \(purpose)", length: length)
+        } catch {
+            throw .failed(.cryptography)
+        }
+    }
 }

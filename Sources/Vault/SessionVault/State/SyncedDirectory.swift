@@ -1,9 +1,9 @@
+internal import FilePaths
+internal import Glibc
+
 // When a method returns, a power failure does not undo its change. If the process is killed during it, the old file is
 // kept. A live file is never opened for writing: a new one is written beside it, synced and renamed over it, and then
 // the directory is synced. Names are relative to a descriptor, so replacing a parent directory has no effect.
-
-internal import FilePaths
-internal import Glibc
 
 /// A directory whose files are replaced durably.
 final class SyncedDirectory: Sendable {
@@ -272,5 +272,143 @@ final class SyncedDirectory: Sendable {
 
     private func failure(_ action: FileFailure.Action, _ name: String, _ code: Int32) -> FileFailure {
         FileFailure(action: action, path: name == "." ? path : path + "/" + name, code: code)
+    }
+}
+
+// For files with keys and their directory, which must belong to the user and be closed to others.
+
+extension SyncedDirectory {
+    /// Creates the directory and its parents with mode 0700, durably.
+    static func make(_ path: String) throws(FileFailure) {
+        var end = path.startIndex
+        var above = "/"
+        while end < path.endIndex {
+            end = path[path.index(after: end)...].firstIndex(of: "/") ?? path.endIndex
+            let part = String(path[..<end])
+            if unsafe access(part, F_OK) != 0 {
+                let isMade = unsafe mkdir(part, 0o700) == 0
+                let code = errno
+                guard isMade || code == EEXIST else { throw FileFailure(action: .make, path: part, code: code) }
+                try SyncedDirectory(opening: above, followsLink: true).sync()
+            } else {
+                // A process that created it may have been killed before its sync.
+                try? SyncedDirectory(opening: above, followsLink: true).sync()
+            }
+            above = part
+        }
+    }
+
+    /// The content of a regular file that belongs to the user and is not accessible to others. Nil if there is no file.
+    /// Throws EPERM if the file belongs to another user or is accessible to others.
+    func readPrivate(_ name: String, atMost limit: Int) throws(FileFailure) -> [UInt8]? {
+        guard let bytes = try read(name, atMost: limit) else { return nil }
+        guard isPrivate(name) else { throw FileFailure(action: .use, path: path + "/" + name, code: EPERM) }
+        return bytes
+    }
+
+    /// Creates a new file with mode 0600, durably. Throws EEXIST if there is one.
+    func makeNew(_ bytes: [UInt8], as name: String) throws(FileFailure) {
+        guard !exists(name) else { throw FileFailure(action: .make, path: path + "/" + name, code: EEXIST) }
+        try write(bytes, as: name)
+    }
+}
+
+/// A failed system call on a file.
+public struct FileFailure: Error, Sendable, Equatable {
+    /// What was tried.
+    public enum Action: String, Sendable, CaseIterable {
+        case make, makeRoom, move, open, read, remove, setAside, sync, use, write
+    }
+
+    public let action: Action
+    public let path: String
+    /// The `errno`.
+    public let code: Int32
+    /// True if the change was made but may be undone by a power failure, so both states are possible.
+    public let isInDoubt: Bool
+
+    public init(action: Action, path: String, code: Int32, isInDoubt: Bool = false) {
+        self.action = action
+        self.path = path
+        self.code = code
+        self.isInDoubt = isInDoubt
+    }
+}
+
+/// A small file in the state directory that is replaced as a whole and durably: after a crash it has either the old or
+/// the new content. It is read only if it belongs to the user and is closed to others.
+public struct StateFile: Sendable {
+    private let directory: String
+    private let name: String
+
+    /// - Parameters:
+    ///   - directory: the state directory, whose lock the caller holds.
+    ///   - name: the file's name, without a slash.
+    public init(directory: String, name: String) {
+        self.directory = directory
+        self.name = name
+    }
+
+    /// Another file of the same directory.
+    public func sibling(named name: String) -> StateFile { StateFile(directory: directory, name: name) }
+
+    /// The file's content, at most `limit` bytes; nil if the file does not exist.
+    ///
+    /// - Throws: ``VaultError/damaged(_:)`` for a file that cannot be read, is longer, or is open to others.
+    public func read(atMost limit: Int) throws(VaultError) -> [UInt8]? {
+        do throws(FileFailure) {
+            let bytes = try SyncedDirectory(opening: directory).readPrivate(name, atMost: limit)
+            guard let bytes, bytes.count > limit else { return bytes }
+        } catch {
+            throw .damaged(.file(error))
+        }
+        throw .damaged(.tooLong(path: "\(directory)/\(name)", limit: limit))
+    }
+
+    /// Replaces the content, or creates the file with mode 0600. A power failure does not undo it after the return.
+    ///
+    /// - Throws: ``VaultError/unwritable(_:)``; the old content is then kept.
+    public func write(_ bytes: [UInt8]) throws(VaultError) {
+        do throws(FileFailure) {
+            try SyncedDirectory(opening: directory).write(bytes, as: name)
+        } catch {
+            throw .unwritable(.file(error))
+        }
+    }
+
+    /// Renames a file with unusable content, so that the next ``write(_:)`` does not overwrite it. Returns the new
+    /// path.
+    public func setAside() -> String? {
+        guard let place = try? SyncedDirectory(opening: directory) else { return nil }
+        let other = "\(name).damaged"
+        guard (try? place.move(name, to: other)) != nil else { return nil }
+        try? place.sync()
+        return "\(directory)/\(other)"
+    }
+}
+
+/// Finds the first event number of a daemon, so that numbers increase from one daemon to the next even if the clock is
+/// set back. A file in the state directory stores the last first number.
+public enum EventNumbers {
+    private static let file = "events"
+    /// More numbers than one daemon can use.
+    static let room: UInt64 = 1 << 40
+    /// The largest number after which a daemon may begin. With the numbers of all its events it stays below 2^53: up to
+    /// there a reader that takes numbers for doubles has them exactly.
+    static let most: UInt64 = 1 << 52
+
+    /// The first number for a daemon that starts now; `now` is the wall clock in microseconds. If the file cannot be
+    /// read or written, only the clock is used.
+    public static func next(in directory: String, now: UInt64) -> UInt64 {
+        guard let place = try? SyncedDirectory(opening: directory) else { return now }
+        let text = (try? place.read(file, atMost: 64)).flatMap { $0 }.map { String(decoding: $0, as: UTF8.self) }
+        let written = text.flatMap { UInt64($0.filter { $0 != "\n" }) } ?? 0
+        // A larger number was not written by Ringback.
+        let last = written <= most ? written : 0
+        let first = last > now ? last + room : now
+        // Not synced: a power failure may undo the write, but it also ends every program that has seen event numbers. A
+        // sync would be the longest part of a start.
+        try? place.writeUnsynced(Array("\(first)\n".utf8), as: file)
+        return first
     }
 }

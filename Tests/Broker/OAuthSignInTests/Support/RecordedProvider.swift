@@ -25,7 +25,8 @@ final class RecordedProvider: HTTPClient {
         let content: String
 
         init(_ place: String) throws {
-            let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+            let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+                .deletingLastPathComponent()
                 .deletingLastPathComponent()
             let text = try String(contentsOf: folder.appending(path: "Vectors/presets/\(place).txt"), encoding: .utf8)
             let parts = text.split(separator: "\n\n", maxSplits: 1, omittingEmptySubsequences: false)

@@ -42,7 +42,8 @@ import Testing
     }
 
     @Test func `says what the committed document says`() throws {
-        let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
             .deletingLastPathComponent().appending(path: "Vectors/openapi")
         let text = try Data(contentsOf: folder.appending(path: "document.json"))
         let committed = Self.meaning(try JSON(parsing: Array(text)))

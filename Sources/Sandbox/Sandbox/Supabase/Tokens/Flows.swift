@@ -1,3 +1,6 @@
+internal import Cryptography
+internal import Encodings
+internal import HTTPMessages
 internal import LocalHTTP
 internal import StrictJSON
 
@@ -134,5 +137,274 @@ struct SupabaseFlows {
         if let token = flow.providerToken { extra.append(.init("provider_token", .string(token))) }
         if let token = flow.providerRefreshToken { extra.append(.init("provider_refresh_token", .string(token))) }
         return try accounts.signIn(userID, by: flow.method, provider: flow.company, extra: extra, call)
+    }
+}
+
+/// Where an external provider redirects the user to. The project learns who the user is from the issuer's own token
+/// endpoint, as any client would.
+extension SupabaseFlows {
+    /// `/callback` of providers, and `/sso/saml/acs` of companies: the code stands for the assertion that a SAML
+    /// provider would post.
+    mutating func callback(
+        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ upstream: inout AuthorizationServer
+    ) -> ServerResponse {
+        let isManaged = call.parts.first == "sso"
+        let siteURL = call.settings.siteURL
+        let parameters = call.request.parameters
+        let flow: SupabaseFlow
+        do throws(SupabaseErrorResponse) {
+            flow = try takeUpstream(parameters["state"], isManaged: isManaged, call.settings, at: call.now)
+        } catch {
+            return SupabaseResponses.redirect(
+                to: SupabaseRedirects.siteError(error.code, error.message, at: siteURL), status: 303)
+        }
+        let target = isManaged && !call.settings.redirectRules.accepts(flow.redirectTo) ? siteURL : flow.redirectTo
+        if let error = parameters["error"] {
+            // The provider's own error, without a code of the server's.
+            var pairs = [("error", error)]
+            if let text = parameters["error_description"] { pairs.append(("error_description", text)) }
+            let location =
+                isManaged
+                ? SupabaseRedirects.siteError(error, parameters["error_description"] ?? "", at: siteURL)
+                : SupabaseRedirects.errors(pairs, at: target, inQuery: true)
+            return SupabaseResponses.redirect(to: location, status: isManaged ? 303 : 302)
+        }
+        do throws(SupabaseErrorResponse) {
+            let location = try finish(flow, parameters["code"] ?? "", target, call, &accounts, &upstream)
+            return SupabaseResponses.redirect(to: location, status: 302)
+        } catch {
+            let location =
+                isManaged
+                ? SupabaseRedirects.siteError(error.code, error.message, at: siteURL)
+                : SupabaseRedirects.refusal(error, at: target, inQuery: true, isCallback: true)
+            return SupabaseResponses.redirect(to: location, status: isManaged ? 303 : 302)
+        }
+    }
+
+    private mutating func finish(
+        _ flow: SupabaseFlow, _ code: String, _ target: String, _ call: SupabaseCall,
+        _ accounts: inout SupabaseAccounts, _ upstream: inout AuthorizationServer
+    ) throws(SupabaseErrorResponse) -> String {
+        let isManaged = flow.upstream == .sso
+        let redirectURI = isManaged ? call.assertionURL : call.callbackURL
+        guard
+            let (person, tokens) = upstream.redeem(
+                code, verifier: flow.verifier, redirectURI: redirectURI, at: call.now)
+        else {
+            throw SupabaseErrorResponse(
+                500, "unexpected_failure", "Unable to exchange external code: \(code.prefix(8))")
+        }
+        let claims = SupabaseClaims(person, at: flow.provider, issuer: upstream.issuer.name, showsName: true)
+        let userID = try accounts.users.user(for: claims, linkingTo: flow.linkTo, call)
+        let token = isManaged ? nil : tokens["access_token"]?.string
+        let refreshToken = isManaged ? nil : tokens["refresh_token"]?.string
+        if flow.challenge == nil {
+            let session = accounts.open(userID, by: flow.method, provider: flow.company, call)
+            var extra: [(String, String)] = []
+            if let token { extra.append(("provider_token", token)) }
+            if let refreshToken { extra.append(("provider_refresh_token", refreshToken)) }
+            return SupabaseRedirects.with(tokens: try accounts.tokens(session, call), extra: extra, target)
+        }
+        var opened = flow
+        opened.userID = userID
+        opened.openedAt = call.now
+        opened.providerToken = token
+        opened.providerRefreshToken = refreshToken
+        save(opened)
+        return SupabaseRedirects.with(code: flow.code, target)
+    }
+}
+
+/// How a sign-in with an external provider begins. Every provider, also one of an organization, is the issuer of which
+/// the project is a part: its page asks who signs in, unless `auto_approve` is set.
+extension SupabaseFlows {
+    private static let known = [
+        "apple", "azure", "bitbucket", "discord", "facebook", "figma", "fly", "github", "gitlab", "google", "kakao",
+        "keycloak", "linkedin", "linkedin_oidc", "notion", "slack", "slack_oidc", "snapchat", "spotify", "twitch",
+        "twitter", "vercel_marketplace", "workos", "x", "zoom",
+    ]
+
+    mutating func authorize(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+        SupabaseResponses.redirect(to: try beginExternal(call, linkTo: nil), status: 302)
+    }
+
+    mutating func authorizeLinking(
+        _ call: SupabaseCall, _ accounts: SupabaseAccounts
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
+        let user = try accounts.authenticate(call).user
+        try call.checkLinking()
+        let location = try beginExternal(call, linkTo: user.id)
+        guard call.query("skip_http_redirect") == "true" else {
+            return SupabaseResponses.redirect(to: location, status: 302)
+        }
+        return SupabaseResponses.json(["url": .string(location)])
+    }
+
+    private mutating func beginExternal(_ call: SupabaseCall, linkTo: String?) throws(SupabaseErrorResponse) -> String {
+        let provider = (call.query("provider") ?? "").lowercased()
+        guard SupabaseFlows.known.contains(provider) else {
+            throw .validation("Unsupported provider: Provider \(provider) could not be found")
+        }
+        guard call.settings.providers.contains(provider) else {
+            throw .validation("Unsupported provider: provider is not enabled")
+        }
+        let challenge = try SupabaseChallenge(
+            value: call.query("code_challenge") ?? "", method: call.query("code_challenge_method") ?? "",
+            isBrowserRequest: true)
+        if call.query("invite_token") != nil {
+            throw SupabaseErrorResponse(404, "user_not_found", "User identified by token not found")
+        }
+        var flow = SupabaseFlow(
+            provider: provider, method: "oauth", challenge: challenge, redirectTo: call.redirectTarget,
+            createdAt: call.now)
+        flow.upstream = .oauth
+        flow.linkTo = linkTo
+        let asked = (call.query("scopes") ?? "").split(separator: ",").joined(separator: " ")
+        var parameters = SupabaseFlows.upstream(&flow, redirectURI: call.callbackURL)
+        if !asked.isEmpty { parameters["scope"] = "openid email profile \(asked)" }
+        // All other parameters are passed on, and take precedence.
+        let ours: Set = ["provider", "scopes", "code_challenge", "code_challenge_method", "invite_token"]
+        for pair in call.pairs where !ours.contains(pair.name) { parameters[pair.name] = pair.value }
+        add(flow)
+        return call.authorizationURL(parameters)
+    }
+
+    private static func upstream(_ flow: inout SupabaseFlow, redirectURI: String) -> [String: String] {
+        flow.verifier = RandomToken.identifier(bits: 256)
+        return [
+            "client_id": AuthorizationServer.projectClient.id, "redirect_uri": redirectURI, "response_type": "code",
+            "scope": "openid email profile", "state": flow.id,
+            "code_challenge": Base64URL.encode(Digest.sha256(flow.verifier)), "code_challenge_method": "S256",
+        ]
+    }
+
+    /// `POST /sso`. The redirect URL is kept unchecked, and checked when the user comes back.
+    mutating func signOn(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+        guard !call.settings.ssoDomains.isEmpty else {
+            throw SupabaseErrorResponse(404, "saml_provider_disabled", "SAML 2.0 is disabled")
+        }
+        let body = try call.body()
+        let (domain, named) = (try body.text("domain"), try body.text("provider_id"))
+        guard domain.isEmpty != named.isEmpty else {
+            throw .validation(
+                domain.isEmpty
+                    ? "A provider_id or domain needs to be provided"
+                    : "Only one of provider_id or domain supported")
+        }
+        guard named.isEmpty || SupabaseText.isUUID(named) else {
+            throw .validation("provider_id must be an UUID")
+        }
+        let known =
+            domain.isEmpty ? call.settings.ssoDomains.values.first { $0 == named } : call.settings.ssoDomains[domain]
+        guard let id = known else {
+            throw SupabaseErrorResponse(
+                404, "sso_provider_not_found",
+                domain.isEmpty ? "No such SSO provider" : "No SSO provider assigned for this domain")
+        }
+        let challenge = try SupabaseChallenge(
+            value: body.text("code_challenge"), method: body.text("code_challenge_method"), isBrowserRequest: true)
+        var flow = SupabaseFlow(
+            provider: "sso:" + id, method: "sso/saml", challenge: challenge,
+            redirectTo: try body.text("redirect_to"), createdAt: call.now)
+        flow.upstream = .sso
+        let parameters = SupabaseFlows.upstream(&flow, redirectURI: call.assertionURL)
+        add(flow)
+        let location = call.authorizationURL(parameters)
+        guard try body.flag("skip_http_redirect") ?? false else {
+            return SupabaseResponses.redirect(to: location, status: 303)
+        }
+        return SupabaseResponses.json(["url": .string(location)])
+    }
+}
+
+extension SupabaseCall {
+    /// Where providers, and companies, redirect users back to.
+    var callbackURL: String { authURL + "/callback" }
+    var assertionURL: String { authURL + "/sso/saml/acs" }
+
+    fileprivate func authorizationURL(_ parameters: [String: String]) -> String {
+        projectURL + Endpoint.authorize.path + "?" + SupabaseURL.encode(parameters.map { ($0.key, $0.value) })
+    }
+}
+
+/// `POST /token?grant_type=id_token`: an ID token that the app got from the provider itself. Every provider's tokens
+/// are those of the issuer of which the project is a part, for any of its clients. An error of the token has the third
+/// form.
+extension SupabaseAccounts {
+    private static let withIDTokens = [
+        "apple", "azure", "facebook", "google", "kakao", "keycloak", "snapchat", "vercel_marketplace",
+    ]
+
+    mutating func idTokenGrant(
+        _ call: SupabaseCall, _ upstream: inout AuthorizationServer
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
+        let issuer = upstream.issuer.name
+        let body = try call.body()
+        let token = try body.text("id_token")
+        guard !token.isEmpty else { throw .oauth("invalid request", "id_token required") }
+        let provider = try SupabaseAccounts.providerName(body, issuer)
+        guard call.settings.providers.contains(provider) else {
+            throw SupabaseErrorResponse(
+                400, "provider_disabled", "Provider (issuer \"\(issuer)\") is not enabled")
+        }
+        let claims = try SupabaseAccounts.verifiedClaims(token, &upstream, at: call.now)
+        try SupabaseAccounts.checkNonce(claims, body.text("nonce"))
+        let accessToken = try body.text("access_token")
+        if !accessToken.isEmpty, let hash = claims["at_hash"]?.string {
+            let isRight = SandboxAlgorithm.allCases.contains { IDTokenWriter.hash(accessToken, $0) == hash }
+            guard isRight else { throw .oauth("invalid request", "Bad ID token") }
+        }
+        let subject = claims["sub"]?.string ?? ""
+        guard let person = upstream.issuer.users.first(where: { $0.subject == subject }) else {
+            throw .oauth("server_error", "Error getting user email from external provider")
+        }
+        let identity = SupabaseClaims(person, at: provider, issuer: issuer, showsName: provider != "apple")
+        var target: String?
+        if try body.flag("link_identity") ?? false {
+            try call.checkLinking()
+            target = try authenticate(call).user.id
+        }
+        return try signIn(users.user(for: identity, linkingTo: target, call), by: "oauth", call)
+    }
+
+    private static func providerName(
+        _ body: SupabaseBody, _ issuer: String
+    ) throws(SupabaseErrorResponse) -> String {
+        let provider = try body.text("provider").lowercased()
+        if provider.isEmpty {
+            guard try !body.text("client_id").isEmpty, try body.text("issuer") == issuer else {
+                throw .oauth("invalid request", "provider or client_id and issuer required")
+            }
+            return "google"
+        }
+        guard SupabaseAccounts.withIDTokens.contains(provider) else {
+            throw .validation("Custom OIDC provider \"\(provider)\" not allowed")
+        }
+        return provider
+    }
+
+    private static func verifiedClaims(
+        _ token: String, _ upstream: inout AuthorizationServer, at now: Int
+    ) throws(SupabaseErrorResponse) -> JSONObject {
+        guard let claims = upstream.claims(ofIDToken: token, at: now) else {
+            throw .oauth("invalid request", "Bad ID token")
+        }
+        let audiences = claims["aud"]?.array?.compactMap(\.string) ?? [claims["aud"]?.string].compactMap(\.self)
+        guard audiences.contains(where: { upstream.clients[$0] != nil }) else {
+            throw .oauth("invalid request", "Unacceptable audience in id_token: \(audiences)")
+        }
+        return claims
+    }
+
+    /// The token contains the SHA-256 of the nonce that the app sends: whoever has only the token cannot use it.
+    private static func checkNonce(_ claims: JSONObject, _ nonce: String) throws(SupabaseErrorResponse) {
+        let claimed = claims["nonce"]?.string ?? ""
+        guard claimed.isEmpty == nonce.isEmpty else {
+            throw .oauth(
+                "invalid request", "Passed nonce and nonce in id_token should either both exist or not.")
+        }
+        guard nonce.isEmpty || Digest.hex(Digest.sha256(nonce)) == claimed else {
+            throw .oauth("invalid nonce", "Nonces mismatch")
+        }
     }
 }

@@ -1,4 +1,7 @@
 internal import Cryptography
+internal import Encodings
+internal import HTTPMessages
+internal import StrictJSON
 
 /// The sessions of a project and their refresh tokens.
 struct SupabaseSessions {
@@ -221,5 +224,281 @@ extension SupabaseSettings {
     fileprivate func upgrades(_ session: SupabaseSession) -> Bool {
         guard refreshTokens == .v2, let digest = Digest.sha256(session.id).first else { return false }
         return Int(digest) * 100 < upgradePercentage * 256
+    }
+}
+
+/// A session: how the user authenticated, and the refresh tokens that were issued for it.
+struct SupabaseSession {
+    struct Proof: Equatable {
+        var method: String
+        var at: Int
+        var provider: String?
+
+        var isSecondFactor: Bool { method == "totp" || method.hasPrefix("mfa/") }
+
+        var json: JSON {
+            var members = JSONObject([.init("method", .string(method)), .init("timestamp", .integer(at))])
+            if let provider { members["provider"] = .string(provider) }
+            return .object(members)
+        }
+    }
+
+    /// A refresh token of the first kind.
+    struct Row {
+        let token: String
+        let parent: String?
+        var isRevoked = false
+        var updatedAt: Int
+    }
+
+    private static let maxRows = 1_000
+
+    let id: String
+    let userID: String
+    let createdAt: Int
+    var refreshedAt: Int
+    /// The newest first.
+    var proofs: [Proof]
+    /// The factor that raised its level.
+    var factorID: String?
+    /// Counted tokens (v2) instead of rows (v1).
+    var isCounted: Bool
+    /// When it ends, whatever is done with it. The external provider may state this.
+    var endsAt: Int?
+    /// The client of the server's own OAuth server that the session belongs to. Its tokens are valid at another
+    /// endpoint only.
+    var clientID: String?
+    var rows: [Row] = []
+    var counter = 0
+    let key = RandomToken.bytes(32)
+
+    var level: String { proofs.contains { $0.isSecondFactor } ? "aal2" : "aal1" }
+
+    /// The token to issue now.
+    var currentToken: String {
+        isCounted ? SupabaseCountedToken(session: id, counter: counter).text(key: key) : rows.last?.token ?? ""
+    }
+
+    /// The newest row that is not revoked.
+    var activeRow: Row? { rows.last { !$0.isRevoked } }
+
+    /// A new token replaces another.
+    mutating func swap(_ token: String?, at now: Int, kind: SupabaseSettings.RefreshTokens = .v1) {
+        if let token, let index = rows.firstIndex(where: { $0.token == token }) {
+            rows[index].isRevoked = true
+            rows[index].updatedAt = now
+        }
+        // A session that is refreshed for days keeps only its newest rows.
+        if rows.count >= SupabaseSession.maxRows { rows.removeFirst(SupabaseSession.maxRows / 2) }
+        let fresh =
+            kind == .v0
+            ? Base64URL.encode(RandomToken.bytes(16))
+            : SupabaseText.random(12, from: "abcdefghijklmnopqrstuvwxyz0123456789")
+        rows.append(Row(token: fresh, parent: token, updatedAt: now))
+    }
+
+    /// From now on the session has counted tokens. The row that was just added is not issued. If a row is upgraded once
+    /// more, the counter goes on, so that the second token counts.
+    mutating func upgrade(at now: Int) {
+        if isCounted { counter += 1 }
+        isCounted = true
+        revokeFamily(at: now)
+    }
+
+    /// The state of so many refreshes ago, as in a database that was restored from a copy.
+    mutating func rewind(by count: Int) {
+        counter = max(counter - count, 0)
+        rows.removeLast(min(count, max(rows.count - 1, 0)))
+        if let last = rows.indices.last, !isCounted { rows[last].isRevoked = false }
+    }
+
+    /// Revokes every token that is still valid.
+    mutating func revokeFamily(at now: Int) {
+        for index in rows.indices where !rows[index].isRevoked {
+            rows[index].isRevoked = true
+            rows[index].updatedAt = now
+        }
+    }
+}
+
+/// A refresh token of the second kind: the session's id and a counter, authenticated with the session's own key.
+struct SupabaseCountedToken {
+    let session: String
+    let counter: Int
+
+    init(session: String, counter: Int) {
+        self.session = session
+        self.counter = counter
+    }
+
+    func text(key: [UInt8]) -> String {
+        let signed = head + HMAC.sha256(head, key: key).prefix(16)
+        return Base64URL.encode(signed + Digest.sha256(signed).prefix(4))
+    }
+
+    /// Version, session, and the counter as an unsigned varint.
+    private var head: [UInt8] {
+        var bytes: [UInt8] = [0] + SupabaseText.bytes(ofUUID: session)
+        var rest = counter
+        while rest >= 0x80 {
+            bytes.append(UInt8(rest & 0x7F) | 0x80)
+            rest >>= 7
+        }
+        return bytes + [UInt8(rest)]
+    }
+
+    /// Nil if the alphabet, the length or the checksum is wrong. Whether a session signed it is checked elsewhere.
+    init?(parsing text: String) {
+        guard text.utf8.count >= 51, let bytes = Base64URL.decode(text), bytes.count >= 38, bytes[0] == 0 else {
+            return nil
+        }
+        let signed = bytes.dropLast(4)
+        guard Array(bytes.suffix(4)) == Array(Digest.sha256(Array(signed)).prefix(4)) else { return nil }
+        var counter = 0
+        var shift = 0
+        var digits = signed.dropFirst(17).dropLast(16)
+        while let byte = digits.popFirst() {
+            guard shift < 56 else { return nil }
+            counter |= Int(byte & 0x7F) << shift
+            shift += 7
+            guard byte & 0x80 != 0 || digits.isEmpty else { return nil }
+        }
+        session = SupabaseText.uuid(Array(bytes[1..<17]))
+        self.counter = counter
+    }
+}
+
+/// What a project signs access tokens with: a shared secret, or a key whose public half it publishes.
+struct SupabaseKeys {
+    private struct Key {
+        let id: String
+        let key: PrivateKey
+        let algorithm: SupabaseSettings.Algorithm
+    }
+
+    private let secret = RandomToken.bytes(32)
+    private var current: Key?
+    private var former: [Key] = []
+
+    mutating func rotate(keepsPublished: Bool) {
+        former = keepsPublished ? former + [current].compactMap(\.self) : []
+        current = nil
+    }
+
+    mutating func sign(
+        _ claims: JSONObject, with algorithm: SupabaseSettings.Algorithm
+    ) throws(SupabaseErrorResponse) -> String {
+        guard algorithm != .hs256 else {
+            let input = JSONWebToken.signingInput(["alg": "HS256", "typ": "JWT"], .object(claims))
+            return input + "." + Base64URL.encode(HMAC.sha256(Array(input.utf8), key: secret))
+        }
+        guard let key = currentKey(for: algorithm), let kind = algorithm.signature else { throw .failure }
+        let header: JSON = ["alg": .string(algorithm.rawValue), "kid": .string(key.id), "typ": "JWT"]
+        let input = JSONWebToken.signingInput(header, .object(claims))
+        guard let signature = try? key.key.sign(message: Array(input.utf8), algorithm: kind) else { throw .failure }
+        return input + "." + Base64URL.encode(signature)
+    }
+
+    /// Signs in the project's place. The published keys do not verify the signature.
+    static func forge(
+        _ claims: JSONObject, by forgery: SupabaseSettings.Forgery
+    ) throws(SupabaseErrorResponse) -> String {
+        var keys = SupabaseKeys()
+        guard forgery == .nameless else { return try keys.sign(claims, with: forgery == .key ? .es256 : .hs256) }
+        guard let key = try? PrivateKey.generate(.p256) else { throw .failure }
+        let input = JSONWebToken.signingInput(["alg": "ES256", "typ": "JWT"], .object(claims))
+        guard let signature = try? key.sign(message: Array(input.utf8), algorithm: .es256) else { throw .failure }
+        return input + "." + Base64URL.encode(signature)
+    }
+
+    /// The present key. If the algorithm has changed, the last key stays published.
+    private mutating func currentKey(for algorithm: SupabaseSettings.Algorithm) -> Key? {
+        if let current, current.algorithm != algorithm { rotate(keepsPublished: true) }
+        if current == nil, let family = algorithm.family, let key = try? PrivateKey.generate(family) {
+            current = Key(id: SupabaseText.uuid(), key: key, algorithm: algorithm)
+        }
+        return current
+    }
+
+    /// The claims of an access token that is valid now.
+    func claims(of token: String, at now: Int) throws(SupabaseErrorResponse) -> JSONObject {
+        let prefix = "invalid JWT: unable to parse or verify signature, "
+        guard token.count(where: { $0 == "." }) == 2 else {
+            throw SupabaseErrorResponse(
+                403, "bad_jwt", prefix + "token is malformed: token contains an invalid number of segments")
+        }
+        guard let token = JSONWebToken(parsing: token) else {
+            throw SupabaseErrorResponse(403, "bad_jwt", prefix + "token is malformed: could not decode its parts")
+        }
+        guard isSigned(token) else {
+            throw SupabaseErrorResponse(403, "bad_jwt", prefix + "token signature is invalid: signature is invalid")
+        }
+        guard let expiry = token.claims["exp"]?.integer, now < expiry else {
+            throw SupabaseErrorResponse(403, "bad_jwt", prefix + "token has invalid claims: token is expired")
+        }
+        return token.claims
+    }
+
+    private func isSigned(_ token: JSONWebToken) -> Bool {
+        let header = token.header
+        if header["alg"] == "HS256" { return token.signature == HMAC.sha256(token.message, key: secret) }
+        let keys = ([current].compactMap(\.self) + former).filter {
+            $0.id == header["kid"]?.string && $0.algorithm.rawValue == header["alg"]?.string
+        }
+        return keys.contains { key in
+            key.algorithm.signature.map { token.isSigned(by: key.key.publicKey, $0) } ?? false
+        }
+    }
+
+    /// The key set. A shared secret is not published.
+    mutating func published(for algorithm: SupabaseSettings.Algorithm) -> JSON {
+        guard algorithm != .hs256, let current = currentKey(for: algorithm) else { return ["keys": []] }
+        return ["keys": .array(([current] + former).map(SupabaseKeys.webKey))]
+    }
+
+    /// RFC 7518 section 6, RFC 8037 section 2.
+    private static func webKey(_ key: Key) -> JSON {
+        let encode = { (bytes: [UInt8]) in JSON.string(Base64URL.encode(bytes)) }
+        var members = JSONObject([
+            .init("alg", .string(key.algorithm.rawValue)), .init("ext", true), .init("key_ops", ["verify"]),
+            .init("kid", .string(key.id)), .init("use", "sig"),
+        ])
+        switch key.key.publicKey.parts {
+        case .ellipticCurve(let curve, let x, let y):
+            members["kty"] = "EC"
+            members["crv"] = .string(curve.rawValue)
+            members["x"] = encode(x)
+            members["y"] = encode(y)
+        case .rsa(let modulus, let exponent):
+            members["kty"] = "RSA"
+            members["n"] = encode(modulus)
+            members["e"] = encode(exponent)
+        case .ed25519(let bytes):
+            members["kty"] = "OKP"
+            members["crv"] = "Ed25519"
+            members["x"] = encode(bytes)
+        }
+        return .object(members)
+    }
+}
+
+extension SupabaseSettings.Algorithm {
+    /// Nil for the shared secret.
+    fileprivate var signature: SignatureAlgorithm? {
+        switch self {
+        case .hs256: nil
+        case .es256: .es256
+        case .rs256: .rs256
+        case .edDSA: .edDSA
+        }
+    }
+
+    fileprivate var family: PrivateKey.Family? {
+        switch self {
+        case .hs256: nil
+        case .es256: .p256
+        case .rs256: .rsa2048
+        case .edDSA: .ed25519
+        }
     }
 }

@@ -1,0 +1,206 @@
+import Adapters
+import ArgumentParser
+import RingbackAPI
+import RingbackClient
+
+struct BazelCredentialVerb: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "bazel-credential", abstract: "Give Bazel and similar build tools the token for a server.",
+        discussion: """
+            A credential helper as Bazel runs it: a URI as JSON on standard input, header fields as JSON on standard \
+            output. The configuration's [[origin]] tables say which account's token goes to which server. Also run as \
+            bazel-credential-ringback.
+            """)
+
+    @Argument(help: "get.")
+    var action: String
+
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        guard action == "get" else { throw ValidationError("The action is get.") }
+        let calls = AdapterCalls(socket: daemon.socket, tool: "bazel")
+        try AdapterCalls.verb { () throws(AdapterFailure) in
+            let asked = try BazelCredential(reading: AdapterCalls.readInput(atMost: BazelCredential.maxInput))
+            return try calls.answer(asked.request, otherwise: AdapterCalls.noOrigin) { found throws(AdapterFailure) in
+                try asked.answer(found)
+            }
+        }
+    }
+}
+
+struct CargoCredentialVerb: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "cargo-credential", abstract: "Give cargo the token for a registry.",
+        discussion: """
+            A credential provider: cargo runs it and writes requests to its standard input. The configuration's \
+            [[origin]] tables say which account's token goes to which registry, by the URL of its index. Also run as \
+            cargo-credential-ringback.
+            """)
+
+    @Flag(help: "How cargo runs a provider.")
+    var cargoPlugin = false
+
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        guard AdapterCalls.print(CargoCredential.hello) == 0 else { throw ExitCode.failure }
+        while let line = AdapterCalls.readLine(atMost: CargoCredential.maxLine) {
+            guard AdapterCalls.print(answer(line)) == 0 else { throw ExitCode.failure }
+            // What follows a line that is too long cannot be told from requests.
+            guard line.count <= CargoCredential.maxLine else { throw ExitCode.failure }
+        }
+    }
+
+    private func answer(_ line: [UInt8]) -> [UInt8] {
+        let credential: CargoCredential
+        do throws(CargoCredential.Refused) {
+            credential = try CargoCredential(reading: line)
+        } catch {
+            return CargoCredential.answer(error.refusal)
+        }
+        do throws(RingbackError) {
+            let calls = AdapterCalls(socket: daemon.socket, tool: "cargo")
+            guard credential.wantsToken else {
+                let isOurs = try calls.hasOrigin(credential.request)
+                return CargoCredential.answer(isOurs ? .operationNotSupported : .urlNotSupported)
+            }
+            guard let found = try calls.credential(credential.request) else {
+                return CargoCredential.answer(.urlNotSupported)
+            }
+            do throws(AdapterFailure) {
+                return try credential.answer(found)
+            } catch {
+                return CargoCredential.answer(.other(error.reason))
+            }
+        } catch {
+            return CargoCredential.answer(.other(AdapterCalls.failure(error).lines.joined(separator: " ")))
+        }
+    }
+}
+
+struct GoAuthVerb: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "goauth", abstract: "Give the go command the token for a module's server.",
+        discussion: """
+            For GOAUTH: go runs it with a URL and writes the server's response to its standard input. The \
+            configuration's [[origin]] tables say which account's token goes to which server. Without a URL nothing is \
+            printed: a token is given only where a server asks for one.
+            """)
+
+    @Argument(help: "The URL that the server refused.")
+    var url: String?
+
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        guard let url else { return }
+        let calls = AdapterCalls(socket: daemon.socket, tool: "go")
+        try AdapterCalls.verb { () throws(AdapterFailure) in
+            let asked = try GoAuth(url: url, response: AdapterCalls.readInput(atMost: GoAuth.maxInput))
+            return try calls.answer(asked.request) { found throws(AdapterFailure) in
+                guard asked.isRefused else { return try asked.answer(found) }
+                // It is the one that was given last, unless another process of go has had that one replaced.
+                guard calls.reject(asked.rejection(of: found)) == 0 else { return try asked.answer(found) }
+                let renewed = try? calls.credential(asked.request)
+                return try asked.answer(renewed ?? found)
+            }
+        }
+    }
+}
+
+struct TerraformCredentialVerb: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "terraform-credential", abstract: "Give Terraform and OpenTofu the token for a host.",
+        discussion: """
+            A credentials helper: the tool runs it with an action and a host. The configuration's [[origin]] tables say \
+            which account's token goes to which host. It stores nothing. Also run as terraform-credentials-ringback.
+            """)
+
+    @Argument(help: "get, store or forget.")
+    var action: String
+
+    @Argument(help: "The host, with a port where it is not 443.")
+    var host: String
+
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        guard let action = TerraformCredential.Action(rawValue: action) else {
+            throw ValidationError("The action is get, store or forget.")
+        }
+        let calls = AdapterCalls(socket: daemon.socket, tool: "terraform")
+        try AdapterCalls.verb { () throws(AdapterFailure) in
+            let asked = try TerraformCredential(host: host)
+            switch action {
+            case .forget: return 0
+            case .store:
+                // If the input were left unread, a tool could fail before it reads the status.
+                _ = AdapterCalls.readInput(atMost: TerraformCredential.maxInput)
+                AdapterCalls.note(
+                    "Ringback stores no tokens of hosts. It gives the token of the account that the configuration names."
+                )
+                return ExitStatus.failed
+            case .get:
+                return try calls.answer(
+                    asked.request, otherwise: { AdapterCalls.print(TerraformCredential.none) }
+                ) { found throws(AdapterFailure) in try asked.answer(found) }
+            }
+        }
+    }
+}
+
+struct GoogleCredentialVerb: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "google-credential", abstract: "Give Google's client libraries an ID token to exchange.",
+        discussion: """
+            An executable of an external account: a library runs it and reads JSON. Without --account the [[origin]] table \
+            of https://sts.googleapis.com says which account's ID token it is. The status is 0 without a token too, as \
+            the libraries expect; the JSON says why.
+            """)
+
+    /// Where the libraries exchange the token. They do not tell the executable.
+    private static let service = "https://sts.googleapis.com/v1/token"
+
+    private static let noOrigin =
+        "There is no origin for Google's token service. Run: "
+        + "ringback origin add https://sts.googleapis.com --account ACCOUNT --kind id_token"
+
+    @Option(help: "The account, instead of the origin of https://sts.googleapis.com.", completion: Completions.accounts)
+    var account: String?
+
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        let status = AdapterCalls.print(answer())
+        if status != 0 { throw ExitCode(status) }
+    }
+
+    private func answer() -> [UInt8] {
+        do throws(AdapterFailure) {
+            let asked = try GoogleCredential(type: SocketPlace.variable(GoogleCredential.typeVariable))
+            let found: AdapterCredential
+            do throws(RingbackError) {
+                found = try find()
+            } catch {
+                let lines =
+                    error.kind == .notFound && account == nil
+                    ? [GoogleCredentialVerb.noOrigin] : AdapterCalls.failure(error).lines
+                return GoogleCredential.failure(code: error.kind.rawValue, message: lines.joined(separator: " "))
+            }
+            return try asked.answer(found)
+        } catch {
+            return GoogleCredential.failure(code: "unsupported", message: error.reason)
+        }
+    }
+
+    private func find() throws(RingbackError) -> AdapterCredential {
+        let calls = AdapterCalls(socket: daemon.socket, tool: "google")
+        guard let account else {
+            return try calls.lookup(AdapterRequest(url: GoogleCredentialVerb.service, username: nil)) { false }
+        }
+        var request = SessionRequest(account: account)
+        request.kind = .idToken
+        return try calls.session(request) { false }
+    }
+}

@@ -1,0 +1,387 @@
+public import BrokerCore
+internal import HTTPMessages
+internal import LocalHTTP
+internal import MCPBridge
+internal import OAuthSignIn
+internal import Records
+internal import RingbackAPI
+internal import StrictJSON
+internal import SupabaseSignIn
+
+/// Exposed sockets, made and ended on the daemon's own socket. The caller gives a name. The daemon decides where the
+/// socket is: no member of a request is a path.
+struct ExposedSocketResource: Resource {
+    let api: SocketAPI
+
+    static let routes: [Route] = [
+        Route(
+            .listExposedSockets, "Every restricted socket, by name, and those that are closed", .json(.exposedSockets),
+            errors: [.notFound], ExposedSocketResource.listExposedSockets),
+        Route(
+            .createExposedSocket, "Show accounts through a restricted socket", body: .members(members), statuses: [201],
+            .json(.exposedSocket),
+            errors: [.validationFailed, .accountNotFound, .stateConflict, .invalidConfiguration, .notFound],
+            ExposedSocketResource.createExposedSocket),
+        Route(
+            .getExposedSocket, "A restricted socket; id or name", .json(.exposedSocket), errors: [.notFound],
+            ExposedSocketResource.getExposedSocket),
+        Route(
+            .revokeExposedSocket, "End a restricted socket and its connections; id or name", .json(.exposedSocket),
+            errors: [.notFound, .stateConflict], ExposedSocketResource.revokeExposedSocket),
+    ]
+
+    /// Seconds that a restricted socket may be open.
+    private static let lifetimes = 1...ExposedSocket.Order.longestLifetime.wholeSeconds
+
+    private static let members: [Member] = [
+        .required("name", .pattern("^[a-z0-9][a-z0-9._-]{0,63}$")), .optional("accounts", .array(.string)),
+        .optional("account", .string, "One more account"),
+        .optional("scope", .string, "The scopes that a token may have at most; separated by spaces"),
+        .optional("ttl", .range(lifetimes), "Seconds"),
+        .optional("allow_uids", .array(.integer), "Other users who may connect"),
+        .optional("flatpak", .string, "A Flatpak app's id: the socket is also made in its directory"),
+        .optional(
+            "mcp", .object([.optional("methods", .array(.string)), .optional("tools", .array(.string))]),
+            "Serve the MCP server of the account, and no token: what may be called there; without tools all of them"),
+    ]
+
+    func listExposedSockets(_ call: Call) async throws(Problem) -> ServerResponse {
+        let registry = try exposedSockets()
+        var shown: [JSON] = []
+        for exposedSocket in await registry.all { shown.append(await json(of: exposedSocket)) }
+        return ServerResponse(json: [
+            "exposed_sockets": .array(shown), "closed": .array(await registry.missing.map(closed)),
+        ])
+    }
+
+    func getExposedSocket(_ call: Call) async throws(Problem) -> ServerResponse {
+        guard let found = try await exposedSockets().find(call.parameters["id"] ?? "") else {
+            throw Problem(.notFound, "Nothing is exposed under this name.")
+        }
+        return ServerResponse(json: await json(of: found))
+    }
+
+    func createExposedSocket(_ call: Call) async throws(Problem) -> ServerResponse {
+        let order = try await order(of: call)
+        let registry = try exposedSockets()
+        let made = try await call.ask { () throws(BrokerError) in try await registry.add(order) }
+        return ServerResponse(status: 201, json: await json(of: made))
+    }
+
+    func revokeExposedSocket(_ call: Call) async throws(Problem) -> ServerResponse {
+        let registry = try exposedSockets()
+        let word = call.parameters["id"] ?? ""
+        let ended = try await call.ask { () throws(BrokerError) in try await registry.revoke(word) }
+        return ServerResponse(json: await json(of: ended))
+    }
+
+    private func exposedSockets() throws(Problem) -> ExposedSocketRegistry {
+        guard let registry = daemon.exposedSockets else {
+            throw Problem(.notFound, "This daemon has no restricted sockets.")
+        }
+        return registry
+    }
+
+    private func order(of call: Call) async throws(Problem) -> ExposedSocket.Order {
+        // If null meant that a member is left out, a limit could be lost by mistake.
+        for name in call.wholeBody.names where call.wholeBody[name] == .null {
+            throw call.invalid(name, "must not be null; leave it out for no limit")
+        }
+        guard let name = try call.text("name") else { throw call.invalid("name", "it is required") }
+        var words = try call.list("accounts") { $0.string }
+        if let one = try call.text("account") { words.append(one) }
+        var accounts: [AccountName] = []
+        for word in words {
+            guard let account = AccountName(word) else {
+                throw Problem(.accountNotFound, "There is no account of this name.")
+            }
+            let view = try await call.ask { () throws(BrokerError) in try await broker.account(account) }
+            accounts.append(view.name)
+        }
+        let scope = try call.text("scope").map { $0.split(separator: " ").map(String.init) }
+        let order = ExposedSocket.Order(
+            name: name, accounts: accounts, ceiling: scope,
+            allowedUIDs: try call.list("allow_uids") { $0.integer.flatMap { UInt32(exactly: $0) } },
+            flatpak: try call.text("flatpak"),
+            lifetime: try call.number("ttl", in: ExposedSocketResource.lifetimes).map { .seconds($0) },
+            mcp: try call.mcpAccess())
+        if let mistake = order.mistake { throw call.invalid(mistake.member, mistake.reason.sentence) }
+        try await refuseCeilingless(order, call)
+        try await refuseWithoutServer(order, call)
+        return order
+    }
+
+    private func refuseWithoutServer(_ order: ExposedSocket.Order, _ call: Call) async throws(Problem) {
+        guard order.mcp != nil, let account = order.accounts.first else { return }
+        do throws(BrokerError) {
+            _ = try await broker.mcpServer(account)
+        } catch {
+            throw call.invalid("mcp", "\(account) is not at an MCP server")
+        }
+    }
+
+    /// The tokens of a Supabase project have no scopes: with a ceiling no token would be served.
+    private func refuseCeilingless(_ order: ExposedSocket.Order, _ call: Call) async throws(Problem) {
+        guard order.ceiling != nil else { return }
+        for account in order.accounts {
+            let isProject = try await call.ask { () throws(BrokerError) in try await broker.supabase.isProject(account)
+            }
+            guard !isProject else {
+                throw call.invalid(
+                    "scope",
+                    "\(account) is at a Supabase project, which has no downscoped tokens; leave the scope out")
+            }
+        }
+    }
+
+    /// An exposed socket as JSON. `socket` is where the daemon listens, `directory` what to mount into a container.
+    private func json(of exposedSocket: ExposedSocket) async -> JSON {
+        let order = exposedSocket.order
+        var object = JSONObject([
+            .init("id", .string(exposedSocket.id)), .init("name", .string(order.name)),
+            .init("accounts", .array(order.accounts.map { .string($0.rawValue) })),
+        ])
+        object["scope"] = order.ceiling.map { .string($0.joined(separator: " ")) }
+        object["allow_uids"] = .array(order.allowedUIDs.map { .integer(Int($0)) })
+        object["flatpak"] = order.flatpak.map { .string($0) }
+        object["mcp"] = order.mcp?.json
+        object["created_at"] = .integer(exposedSocket.createdAt.seconds)
+        if let expiry = exposedSocket.expiry {
+            let (at, remaining) = broker.instant(of: expiry)
+            object["expires_at"] = .integer(at.seconds)
+            object["expires_in"] = .integer(remaining.wholeSeconds)
+        }
+        object["source"] = .string(ExposedSocketResource.source(of: exposedSocket))
+        let remarks = await broker.remarks(on: order)
+        if !remarks.isEmpty { object["notes"] = .array(remarks.map { .string($0) }) }
+        if let place = daemon.exposedAt(exposedSocket) {
+            object["socket"] = .string(place.socket)
+            object["directory"] = .string(place.directory)
+            object["flatpak_socket"] = place.flatpakSocket.map { .string($0) }
+        }
+        return .object(object)
+    }
+}
+
+extension ExposedSocketResource {
+    /// A socket that is closed although the user may expect it to be open.
+    private func closed(_ closed: ClosedSocket) -> JSON {
+        var object = JSONObject([
+            .init("name", .string(closed.name)),
+            .init("source", .string(ExposedSocketResource.source(of: closed.exposedSocket))),
+            .init("accounts", .array(closed.exposedSocket.accounts.map { .string($0.rawValue) })),
+            .init("reason", .string(closed.reason.rawValue)), .init("detail", .string(closed.detail.sentence)),
+        ])
+        object["path"] = closed.unsafePath.map { .string($0) }
+        return .object(object)
+    }
+
+    private static func source(of exposedSocket: ExposedSocket) -> String {
+        switch exposedSocket.origin {
+        case .call: "api"
+        case .configuration(let place): place
+        }
+    }
+}
+
+/// The paths of an exposed socket.
+public struct ExposedPlace: Sendable, Equatable {
+    /// `…/exposed/NAME.sock`
+    public var socket: String
+    /// A directory that holds nothing but another socket of the same server.
+    public var directory: String
+    /// In the directory that a Flatpak app sees.
+    public var flatpakSocket: String?
+
+    public init(socket: String, directory: String, flatpakSocket: String?) {
+        self.socket = socket
+        self.directory = directory
+        self.flatpakSocket = flatpakSocket
+    }
+}
+
+extension Component {
+    fileprivate static let exposedSockets = Component(
+        "ExposedSockets",
+        [
+            .required("exposed_sockets", .array(.component(.exposedSocket))),
+            .required("closed", .array(.component(.closedSocket))),
+        ])
+    fileprivate static let closedSocket = Component(
+        "ClosedExposedSocket",
+        [
+            .required("name", .string), .required("source", .string), .required("accounts", .array(.string)),
+            .required("reason", .oneOf(ClosedSocket.Reason.self)), .required("detail", .string),
+            .optional("path", .string),
+        ])
+    fileprivate static let exposedSocket = Component(
+        "ExposedSocket",
+        [
+            .required("id", .string), .required("name", .string), .required("accounts", .array(.string)),
+            .optional("scope", .string), .required("allow_uids", .array(.integer)), .optional("flatpak", .string),
+            .required("created_at", .integer), .optional("expires_at", .integer), .optional("expires_in", .integer),
+            .required("source", .string), .optional("socket", .string), .optional("directory", .string),
+            .optional("flatpak_socket", .string), .optional("notes", .array(.string)),
+            .optional(
+                "mcp", .object([.required("methods", .array(.string)), .optional("tools", .array(.string))]),
+                "It serves the account's MCP server, and no token"),
+        ])
+}
+
+/// Restricted sockets in the audit log. Tokens that they issue have entries of their own.
+extension RecordKeeper {
+    /// Takes a fact over; to be used as the registry's `record`.
+    @Sendable public func note(_ fact: ExposedSocketRegistry.Fact) {
+        switch fact {
+        case .opened(let exposedSocket): write("exposed_socket_opened", exposedSocket.name, of: exposedSocket)
+        case .closed(let exposedSocket, let ending):
+            write("exposed_socket_closed", exposedSocket.name, reason: ending.rawValue)
+        case .failed(let name, let reason): write("exposed_socket_failed", name, reason: reason.sentence)
+        case .damaged(let reason): write("exposed_sockets_damaged", nil, reason: reason.sentence)
+        }
+    }
+
+    /// A user who is not allowed connected.
+    public func noteRefused(uid: UInt32, at exposedSocket: ExposedSocket) {
+        let members: JSONObject = JSONObject([
+            .init("exposed_socket", .string(exposedSocket.name)), .init("uid", .integer(Int(uid))),
+        ])
+        audit.write("exposed_socket_refused", members, at: exposedSocket.name)
+    }
+
+    /// A message that was not sent to the MCP server of a socket. Equal ones are counted together.
+    ///
+    /// - Parameters:
+    ///   - method: from outside, as `tool` is.
+    ///   - reason: a sentence.
+    @Sendable public func noteDenied(
+        method: String, tool: String?, reason: String, uid: Int?, pid: Int?, at exposedSocket: ExposedSocket
+    ) {
+        var common = RecordKeeper.members(of: exposedSocket)
+        common["uid"] = uid.map { .integer($0) }
+        var members = common
+        members["pid"] = pid.map { .integer($0) }
+        members["method"] = .string(RecordKeeper.bounded(method))
+        members["tool"] = tool.map { .string(RecordKeeper.bounded($0)) }
+        members["reason"] = .string(RecordKeeper.bounded(reason))
+        audit.writeCounted("mcp_message_denied", members, common: common, at: exposedSocket.name)
+    }
+
+    private static func members(of exposedSocket: ExposedSocket) -> JSONObject {
+        var members = JSONObject([.init("exposed_socket", .string(exposedSocket.name))])
+        members["account"] = exposedSocket.accounts.first.map { .string($0.rawValue) }
+        return members
+    }
+
+    /// A message of the MCP server that was not passed on. Equal ones are counted together.
+    @Sendable public func noteWithheld(reason: String, at exposedSocket: ExposedSocket) {
+        let common = RecordKeeper.members(of: exposedSocket)
+        var members = common
+        members["reason"] = .string(RecordKeeper.bounded(reason))
+        audit.writeCounted("mcp_message_withheld", members, common: common, at: exposedSocket.name)
+    }
+
+    private func write(_ event: String, _ name: String?, reason: String? = nil, of exposedSocket: ExposedSocket? = nil)
+    {
+        var members = JSONObject()
+        members["exposed_socket"] = name.map { .string($0) }
+        members["reason"] = reason.map { .string(RecordKeeper.bounded($0)) }
+        if let order = exposedSocket?.order {
+            members["accounts"] = .array(order.accounts.map { .string($0.rawValue) })
+            members["scope"] = order.ceiling.map { .string($0.joined(separator: " ")) }
+            if !order.allowedUIDs.isEmpty {
+                members["allow_uids"] = .array(order.allowedUIDs.map { .integer(Int($0)) })
+            }
+            members["flatpak"] = order.flatpak.map { .string($0) }
+            members["tools"] = order.mcp?.tools.map { .array($0.map { .string($0) }) }
+            members["methods"] = order.mcp.map { .array($0.methods.map { .string($0) }) }
+            members["expires_at"] = exposedSocket?.expiry.map { .integer($0.at.seconds) }
+        }
+        audit.write(event, members)
+    }
+}
+
+/// Exposed sockets that serve the MCP server of an account, and no token. `ringback-relay` carries the messages
+/// (``MCPBridge/MessageRule``); here a bridge only learns that it is the right account.
+extension ExposedAPI {
+    /// A socket serves tokens or an MCP server, never both.
+    func refuseOtherKind(_ endpoint: Endpoint) throws(Problem) {
+        let isForTokens = [.getSession, .getSessionByIssuer, .lookup].contains(endpoint)
+        if exposedSocket.order.mcp != nil, isForTokens {
+            throw denied("no token is served, only the account's MCP server,")
+        }
+        if exposedSocket.order.mcp == nil, endpoint == .getMCPServer { throw denied("no MCP server is served") }
+    }
+
+    /// Everything that is served to the relay of the socket, at a path that no other program is given: how the server is
+    /// reached, a token, and the renewal of one that the server refused. All of it for the socket's account alone.
+    static let relayServices: [Endpoint: Service] = [
+        .getMCPServer: Service(query: [], handler: ExposedAPI.wholeServer),
+        .getSession: Service(query: [], handler: ExposedAPI.getSession),
+        .refresh: Service(query: [], handler: ExposedAPI.refreshRefused),
+    ]
+
+    private func wholeServer(_ call: Call) async throws(Problem) -> ServerResponse {
+        try await refuseAnother(try call.account())
+        return try await MCPServerResource(api: api).getMCPServer(call)
+    }
+
+    private func refreshRefused(_ call: Call) async throws(Problem) -> ServerResponse {
+        try await refuseAnother(try call.account())
+        guard try call.digest("rejected_sha256") != nil, try !call.truth("force") else {
+            throw denied("a token is refreshed only after the server has refused it")
+        }
+        return try await SessionResource(api: api).refresh(call)
+    }
+
+    /// Where the server is: no certificate, header or proxy, which may hold secrets.
+    func mcpServer(_ call: Call) async throws(Problem) -> ServerResponse {
+        let name = try call.account()
+        try await refuseAnother(name)
+        let access = try await ask(call) { () throws(BrokerError) in try await api.broker.mcpServer(name) }
+        return ServerResponse(json: [
+            "account": .string(name.rawValue), "url": .string(access.url.origin + access.url.path),
+            "exposed_socket": .string(exposedSocket.name),
+        ])
+    }
+}
+
+extension Call {
+    /// What may be called at the MCP server of an exposed socket; nil without the member `mcp`.
+    func mcpAccess() throws(Problem) -> ExposedSocket.MCPAccess? {
+        guard let members = try object("mcp") else { return nil }
+        if let stranger = members.names.first(where: { !["methods", "tools"].contains($0) }) {
+            throw invalid("mcp.\(Call.shown(stranger))", "this request has no such member")
+        }
+        let tools = try texts("tools", in: members)
+        if let tools, !tools.allSatisfy(MessageRule.isToolName) {
+            throw invalid("mcp.tools", "must be names of tools, without control characters")
+        }
+        let methods = try texts("methods", in: members)
+        if let stranger = methods?.first(where: { !MessageRule.known.contains($0) }) {
+            let nearest = NearestWord.find(for: stranger, among: MessageRule.known).map { " (the nearest is \($0))" }
+            throw invalid("mcp.methods", "one of them is no method that a client may call\(nearest ?? "")")
+        }
+        let rule = MessageRule(tools: tools, methods: methods)
+        return ExposedSocket.MCPAccess(tools: rule.tools, methods: rule.methods)
+    }
+
+    /// If null meant that a list is left out, a limit could be lost by mistake.
+    private func texts(_ name: String, in members: JSONObject) throws(Problem) -> [String]? {
+        guard let value = members[name] else { return nil }
+        let texts = value.array?.compactMap(\.string)
+        guard let texts, texts.count == value.array?.count, texts.count <= 256 else {
+            throw invalid("mcp.\(name)", "must be an array of strings, 256 at most")
+        }
+        return texts
+    }
+}
+
+extension ExposedSocket.MCPAccess {
+    /// `tools` and `methods`; without `tools` all of them.
+    var json: JSON {
+        var object = JSONObject([.init("methods", .array(methods.map { .string($0) }))])
+        object["tools"] = tools.map { .array($0.map { .string($0) }) }
+        return .object(object)
+    }
+}

@@ -1,0 +1,244 @@
+internal import BrokerCore
+internal import LocalHTTP
+internal import OAuthSignIn
+internal import RingbackAPI
+public import Secrets
+public import SessionVault
+public import SharedVault
+internal import StrictJSON
+
+/// The hosts that share the vault. None of this is served at exposed sockets.
+struct HostResource: Resource {
+    let api: SocketAPI
+
+    /// How long an invitation may last, in seconds.
+    private static let lifetimes = 60...604_800
+    private static let usualLifetime = 3_600
+    /// Names need no escapes in a path.
+    private static let namePattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+
+    static let routes: [Route] = [
+        Route(
+            .joinVault, "Join the hosts that share the vault; the same call again changes nothing",
+            body: .members([
+                .secret("password", "The invitation's; only needed until it is accepted"),
+                .optional("name", .pattern(namePattern), "This host's name; the machine's if nothing is said"),
+            ]), .json(.joined), errors: .ofHosts.and([.invalidCredentials, .validationFailed]), HostResource.join),
+        Route(
+            .listVaultHosts, "The hosts that share the vault", .json(.hosts), errors: .ofHosts, HostResource.list),
+        Route(
+            .inviteVaultHost, "Invite one more host to share the vault",
+            body: .members([.optional("lasting", .range(lifetimes), "Seconds")]), statuses: [201], .json(.invitation),
+            errors: .ofHosts.and([.validationFailed]), HostResource.invite),
+        Route(
+            .removeVaultHost, "Remove another host, by name or role, and refresh every session once",
+            .json(.removed), errors: .ofHosts.and([.notFound]), HostResource.remove),
+        Route(
+            .shareVault, "Give the hosts' key to the host with this code",
+            body: .members([.secret("code", "What the host that joins has shown")]), .json(.shared),
+            errors: .ofHosts.and([.notFound, .validationFailed]), HostResource.share),
+    ]
+
+    func join(_ call: Call) async throws(Problem) -> ServerResponse {
+        let hosts = try hosts()
+        let (name, password) = (try call.text("name"), try call.secret("password"))
+        if let name, !HostResource.isName(name) {
+            throw call.invalid("name", "must be 1 to 64 letters, digits, dots, hyphens and underscores")
+        }
+        // The first attempt to open it may run.
+        try await call.ask { () throws(BrokerError) in try await broker.vaultSettled(atMost: .seconds(30)) }
+        let joined = try await ask(call) { () throws(SharingFailure) in
+            try await hosts.join(as: name, invitation: password)
+        }
+        if joined.isNew { records?.note(.joined(name: joined.name, owner: joined.owner)) }
+        var object = JSONObject([.init("host", .string(joined.name)), .init("owner", .string(joined.owner))])
+        do throws(BrokerError) {
+            try await broker.openVaultAgain()
+        } catch .vaultLocked(_, obstacle: .noHostsKey) {
+            object["code"] = joined.code.map { .string($0.revealed()) }
+        } catch {
+            throw Problem(error, language: call.language)
+        }
+        return ServerResponse(json: .object(object))
+    }
+
+    func list(_ call: Call) async throws(Problem) -> ServerResponse {
+        let hosts = try hosts()
+        let found = try await ask(call) { () throws(SharingFailure) in try await hosts.list() }
+        return ServerResponse(json: [
+            "hosts": .array(found.map(\.json)),
+            "stale": HostResource.names(await EverySession(of: broker).names(where: hosts.isStale).map(\.rawValue)),
+            "left": HostResource.names(await SealedSessions(of: broker).accounts(where: hosts.isStale)),
+        ])
+    }
+
+    func invite(_ call: Call) async throws(Problem) -> ServerResponse {
+        let hosts = try hosts()
+        let lasting = try call.number("lasting", in: HostResource.lifetimes) ?? HostResource.usualLifetime
+        let invitation = try await ask(call) { () throws(SharingFailure) in
+            try await hosts.invite(lasting: .seconds(lasting))
+        }
+        records?.note(.invited(role: invitation.role, seconds: lasting))
+        return ServerResponse(
+            status: 201,
+            json: [
+                "role": .string(invitation.role), "store": .string(invitation.store),
+                "password": .string(invitation.password.revealed()),
+                "expires_at": .integer(broker.now.seconds + lasting), "expires_in": .integer(lasting),
+            ])
+    }
+
+    func share(_ call: Call) async throws(Problem) -> ServerResponse {
+        let hosts = try hosts()
+        guard let text = try call.secret("code") else { throw call.invalid("code", "it is required") }
+        guard let code = HostCode(text) else {
+            throw call.invalid("code", "must be the 20 letters and digits that the other host has shown")
+        }
+        let name = try await ask(call) { () throws(SharingFailure) in try await hosts.share(with: code) }
+        records?.note(.gaveKey(host: name))
+        return ServerResponse(json: ["host": .string(name)])
+    }
+
+    func remove(_ call: Call) async throws(Problem) -> ServerResponse {
+        let hosts = try hosts()
+        let word = call.parameters["host"] ?? ""
+        let name = try await ask(call) { () throws(SharingFailure) in try await hosts.remove(host: word) }
+        records?.note(.removed(host: name))
+        // What it had read is stale afterwards.
+        let outcomes = await EverySession(of: broker).refresh(where: hosts.isStale)
+        hosts.refreshStale()
+        let names = { (isFailed: Bool) in
+            HostResource.names(outcomes.filter { ($0.error != nil) == isFailed }.map(\.account.rawValue))
+        }
+        return ServerResponse(json: [
+            "host": .string(name), "refreshed": names(false), "failed": names(true),
+            "left": HostResource.names(await SealedSessions(of: broker).accounts(where: hosts.isStale)),
+        ])
+    }
+
+    private static func names(_ accounts: [String]) -> JSON { .array(accounts.map { .string($0) }) }
+
+    private static func isName(_ text: String) -> Bool {
+        let letters = text.utf8.map { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"):
+                (isFirst: true, isRest: true)
+            case UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"): (isFirst: false, isRest: true)
+            default: (isFirst: false, isRest: false)
+            }
+        }
+        return letters.first?.isFirst == true && letters.count <= 64 && letters.allSatisfy(\.isRest)
+    }
+
+    private func hosts() throws(Problem) -> any VaultHosts {
+        guard let hosts = daemon.vaultHosts else {
+            throw Problem(
+                .vaultNotShared, "No database is configured whose rows hosts could share: store in [vault] names one.")
+        }
+        return hosts
+    }
+
+    private func ask<Value: Sendable>(
+        _ call: Call, _ body: () async throws(SharingFailure) -> Value
+    ) async throws(Problem) -> Value {
+        do throws(SharingFailure) {
+            return try await body()
+        } catch {
+            throw Problem(error, language: call.language)
+        }
+    }
+}
+
+extension Set<ErrorCode> {
+    static let ofHosts: Set<ErrorCode> = [
+        .vaultNotShared, .vaultLocked, .vaultUnreachable, .stateConflict, .internalError, .shuttingDown, .timeout,
+    ]
+}
+
+extension Host {
+    fileprivate var json: JSON {
+        var object = JSONObject([.init("role", .string(role))])
+        object["name"] = name.map { .string($0) }
+        object["self"] = .bool(isSelf)
+        object["joined_at"] = joined.map { .integer(Int($0)) }
+        object["seen_at"] = seen.map { .integer(Int($0)) }
+        object["has_key"] = .bool(hasKey)
+        return .object(object)
+    }
+}
+
+extension Component {
+    fileprivate static let joined = Component(
+        "JoinedHost",
+        [
+            .required("host", .string), .required("owner", .string),
+            .optional("code", .string, "What a host that has the key needs to give it to this one"),
+        ])
+    fileprivate static let hosts = Component(
+        "VaultHosts",
+        [
+            .required("hosts", .array(.component(.host))),
+            .required(
+                "stale", .array(.string), "Accounts whose session a removed host may have read: they are refreshed"),
+            left,
+        ])
+    private static let left = Member.required(
+        "left", .array(.string),
+        "The same of accounts that are not configured here: a host that has them refreshes them")
+    fileprivate static let host = Component(
+        "VaultHost",
+        [
+            .required("role", .string), .optional("name", .string, "None until it has joined"),
+            .required("self", .boolean), .optional("joined_at", .integer), .optional("seen_at", .integer),
+            .required("has_key", .boolean),
+        ])
+    fileprivate static let invitation = Component(
+        "HostInvitation",
+        [
+            .required("role", .string),
+            .required("store", .string, "The value of store in [vault] of the host's configuration"),
+            .required("password", .string), .required("expires_at", .integer), .required("expires_in", .integer),
+        ])
+    fileprivate static let shared = Component("SharedKey", [.required("host", .string)])
+    fileprivate static let removed = Component(
+        "RemovedHost",
+        [
+            .required("host", .string), .required("refreshed", .array(.string)),
+            .required(
+                "failed", .array(.string),
+                "Accounts whose session what the host had read may still be good for; it is tried again"),
+            left,
+        ])
+}
+
+/// What hosts that share the vault do for each other. The daemon's main provides it, if the vault is shared.
+public protocol VaultHosts: Sendable {
+    /// Accepts an invitation, once; the same call again changes nothing. Without a name the host keeps the one of an
+    /// earlier call, or gets the machine's.
+    func join(as name: String?, invitation: Secret?) async throws(SharingFailure) -> JoinedHost
+    func invite(lasting: Duration) async throws(SharingFailure) -> HostInvitation
+    /// Gives the hosts' key to the host with this code. Returns its name.
+    func share(with code: HostCode) async throws(SharingFailure) -> String
+    func list() async throws(SharingFailure) -> [Host]
+    /// Removes another host, by name or role. Returns what it was called.
+    func remove(host: String) async throws(SharingFailure) -> String
+    /// True if a removed host may have read the session in the slot, which was not refreshed since.
+    func isStale(_ slot: VaultSlot) async -> Bool
+    /// What is stale is refreshed from now on, again and again until nothing is left.
+    func refreshStale()
+}
+
+/// An invitation, and what the invited host's configuration is to have.
+public struct HostInvitation: Sendable, Equatable {
+    public let role: String
+    public let password: Secret
+    /// The value of `store` in `[vault]`: it has no password.
+    public let store: String
+
+    public init(role: String, password: Secret, store: String) {
+        self.role = role
+        self.password = password
+        self.store = store
+    }
+}

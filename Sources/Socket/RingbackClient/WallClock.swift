@@ -1,6 +1,0 @@
-import Glibc
-
-enum WallClock {
-    /// Unix seconds.
-    static func seconds() -> Int { time(nil) }
-}

@@ -1,0 +1,297 @@
+internal import Encodings
+internal import HTTPMessages
+internal import StrictJSON
+
+/// The protocol of credential helpers that Bazel and other build tools run (the credential-helper-spec of EngFlow): the
+/// word `get`, a URI as JSON on standard input, header fields as JSON. An error is a text on standard error and a status.
+public struct BazelCredential: Sendable, Equatable {
+    /// The most bytes that are read.
+    public static let maxInput = 65_536
+
+    public let request: AdapterRequest
+
+    /// Reads the input of `get`. Members that are not known are left out, as the protocol says.
+    ///
+    /// - Throws: for input that is no JSON object, has a member twice or no URI of a web server.
+    public init(reading input: [UInt8]) throws(AdapterFailure) {
+        guard input.count <= BazelCredential.maxInput else { throw AdapterFailure("The request is too long.") }
+        let json: JSON
+        do throws(JSONError) {
+            json = try JSON(parsing: input)
+        } catch {
+            throw AdapterFailure("The request is not valid JSON: \(error).")
+        }
+        guard let uri = json["uri"]?.string else { throw AdapterFailure("The request has no member “uri”.") }
+        request = try AdapterRequest(web: uri)
+    }
+
+    /// The answer: each field with its values, and until when they may be kept.
+    ///
+    /// - Throws: for a token or a field that is not one.
+    public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
+        var headers = JSONObject()
+        for (name, value) in try credential.fields() {
+            headers[name] = .array((headers[name]?.array ?? []) + [.string(value)])
+        }
+        var answer = JSONObject([.init("headers", .object(headers))])
+        answer["expires"] = credential.expiresAt.map { .string(Timestamp.text(of: $0)) }
+        return JSON.object(answer).serialized() + [0x0A]
+    }
+}
+
+/// The protocol of cargo's credential providers, version 1 (cargo 1.74 and later): lines of JSON. The provider says which
+/// versions it knows, and answers each request with a line.
+public struct CargoCredential: Sendable, Equatable {
+    /// The most bytes of a line that are read.
+    public static let maxLine = 65_536
+    /// What the provider says first.
+    public static let hello = Array(#"{"v":[1]}"#.utf8) + [0x0A]
+
+    /// Why there is no token, as the protocol names it.
+    public enum Refusal: Sendable, Equatable {
+        /// No origin is configured for the registry, or its URL is not one that a token may be sent to. cargo asks
+        /// the next provider.
+        case urlNotSupported
+        /// `cargo login`, `cargo logout` and what later versions add. cargo asks no other provider.
+        case operationNotSupported
+        /// A sentence for the user.
+        case other(String)
+    }
+
+    public let request: AdapterRequest
+    /// False for `cargo login`, `cargo logout` and what later versions add.
+    public let wantsToken: Bool
+
+    /// Why a request gets no token.
+    public struct Refused: Error, Sendable, Equatable {
+        public let refusal: Refusal
+    }
+
+    /// Reads a request.
+    ///
+    /// - Throws: ``Refused`` for one that is answered without a token.
+    public init(reading line: [UInt8]) throws(Refused) {
+        guard line.count <= CargoCredential.maxLine else { throw Refused(refusal: .other("The request is too long.")) }
+        let json: JSON
+        do throws(JSONError) {
+            json = try JSON(parsing: line)
+        } catch {
+            throw Refused(refusal: .other("The request is not valid JSON: \(error)."))
+        }
+        guard json["v"]?.integer == 1 else {
+            throw Refused(refusal: .other("The request has a version of the protocol that is not known."))
+        }
+        wantsToken = json["kind"] == "get"
+        guard let index = json["registry"]?["index-url"]?.string else {
+            throw Refused(refusal: .other("The request names no registry."))
+        }
+        let url = index.hasPrefix("sparse+") ? String(index.dropFirst("sparse+".count)) : index
+        do throws(AdapterFailure) {
+            request = try AdapterRequest(web: url)
+        } catch {
+            throw Refused(refusal: .urlNotSupported)
+        }
+    }
+
+    /// The answer with a token, which cargo sends as it is in the field `Authorization`.
+    ///
+    /// - Throws: for a token that cannot be in a header field, and for an origin that wants another field.
+    public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
+        var answer = JSONObject([
+            .init("kind", "get"), .init("token", .string(try credential.authorization(for: "cargo"))),
+            .init("cache", credential.expiresAt == nil ? "session" : "expires"),
+        ])
+        answer["expiration"] = credential.expiresAt.map { .integer($0) }
+        answer["operation_independent"] = true
+        return CargoCredential.line(["Ok": .object(answer)])
+    }
+
+    /// The answer without a token.
+    public static func answer(_ refusal: Refusal) -> [UInt8] {
+        let error: JSON =
+            switch refusal {
+            case .urlNotSupported: ["kind": "url-not-supported"]
+            case .operationNotSupported: ["kind": "operation-not-supported"]
+            case .other(let text): ["kind": "other", "message": .string(text), "caused-by": []]
+            }
+        return line(["Err": error])
+    }
+
+    private static func line(_ json: JSON) -> [UInt8] { json.serialized() + [0x0A] }
+}
+
+/// The protocol of the credentials helpers of Terraform and OpenTofu: an action and a host as arguments, JSON on standard
+/// output. An error is a text on standard error and a status.
+public struct TerraformCredential: Sendable, Equatable {
+    /// What the tool asks a helper to do.
+    public enum Action: String, Sendable, CaseIterable {
+        case get
+        /// `terraform login`. Ringback stores no token.
+        case store
+        /// `terraform logout`. There is nothing to remove.
+        case forget
+    }
+
+    /// The most bytes that are read of what is to be stored.
+    public static let maxInput = 65_536
+    /// The answer for a host that has no token.
+    public static let none = Array("{}\n".utf8)
+
+    public let request: AdapterRequest
+
+    /// - Parameter host: a host, with a port where it is not 443.
+    /// - Throws: for anything else.
+    public init(host: String) throws(AdapterFailure) {
+        let isHost = host.utf8.allSatisfy { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+            default: "-.:[]".utf8.contains(byte)
+            }
+        }
+        guard !host.isEmpty, isHost else { throw AdapterFailure("The host has characters that no host has.") }
+        request = try AdapterRequest(web: "https://\(host)/")
+    }
+
+    /// The answer to ``Action/get``.
+    ///
+    /// - Throws: for a token that cannot be in a header field, and for an origin that wants another field.
+    public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
+        let answer: JSON = ["token": .string(try credential.bearer(for: "Terraform"))]
+        return answer.serialized() + [0x0A]
+    }
+}
+
+/// The protocol of the go command's GOAUTH (`go help goauth`, Go 1.24 and later): a URL as the program's argument, the
+/// server's response on standard input, URLs with header fields as the answer. go first runs the program without a URL;
+/// then nothing is answered, so a token is given only where a server asks for one.
+public struct GoAuth: Sendable, Equatable {
+    /// The most bytes of the response that are read.
+    public static let maxInput = 1 << 20
+
+    public let request: AdapterRequest
+    /// The argument.
+    private let url: String
+    /// True if the server says that it refused a token (RFC 6750 section 3.1). Each go command's first request has none,
+    /// and a 401 without `invalid_token` is the response to that.
+    public let isRefused: Bool
+
+    /// - Parameters:
+    ///   - url: the argument.
+    ///   - response: the status line and the header fields of the server's response.
+    /// - Throws: for what go does not write: a URL that is not https, a line that is no field.
+    public init(url: String, response: [UInt8]) throws(AdapterFailure) {
+        let asked = try AdapterRequest(web: url)
+        guard asked.url.hasPrefix("https://") else { throw AdapterFailure("go sends tokens to https only.") }
+        guard response.count <= GoAuth.maxInput else { throw AdapterFailure("The server's response is too long.") }
+        request = asked
+        self.url = url
+        isRefused = try GoAuth.isRefused(response)
+    }
+
+    private static func isRefused(_ response: [UInt8]) throws(AdapterFailure) -> Bool {
+        var lines = response.split(separator: 0x0A, omittingEmptySubsequences: false).map { line in
+            line.last == 0x0D ? line.dropLast() : line
+        }[...]
+        guard let status = lines.popFirst(), !status.isEmpty else { return false }
+        let words = status.split(separator: 0x20, maxSplits: 2)
+        guard words.count >= 2, words[0].starts(with: "HTTP/".utf8), words[1].count == 3,
+            words[1].allSatisfy({ (0x30...0x39).contains($0) })
+        else { throw AdapterFailure("The server's response does not begin with a status line.") }
+        var isRefused = false
+        for line in lines {
+            guard !line.isEmpty else { break }
+            guard let colon = line.firstIndex(of: UInt8(ascii: ":")), colon > line.startIndex else {
+                throw AdapterFailure("A line of the server's response is no header field.")
+            }
+            guard String(decoding: line[..<colon], as: UTF8.self).lowercased() == "www-authenticate" else { continue }
+            let challenge = String(decoding: line[(colon + 1)...], as: UTF8.self).lowercased()
+            if challenge.contains("bearer"),
+                challenge.contains(#"error="invalid_token""#) || challenge.contains("error=invalid_token")
+            {
+                isRefused = true
+            }
+        }
+        return isRefused && words[1].elementsEqual("401".utf8)
+    }
+
+    /// The rejection of the token that the daemon gives now. go does not say which one it sent.
+    public func rejection(of credential: AdapterCredential) -> AdapterRequest {
+        AdapterRequest(
+            url: request.url, username: nil, rejected: SHA256.hex(Array(credential.secret.utf8)), isGuess: true)
+    }
+
+    /// The answer: the fields for this URL and everything below it. go compares with the query, so both forms are named.
+    ///
+    /// - Throws: for a token or a field that would add a line.
+    public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
+        let fields = try credential.fields().map { "\($0.name): \($0.value)\n" }
+        let urls = url == request.url ? [url] : [url, request.url]
+        return Array("\(urls.joined(separator: "\n"))\n\n\(fields.joined())\n".utf8)
+    }
+}
+
+/// pnpm's `tokenHelper`: a program without arguments, whose output is the value of the field `Authorization`. The registry
+/// is in the program's name, since pnpm says it in no other way, and its scheme in none: `pnpm-ringback-npm.example.org`, with a port
+/// `pnpm-ringback-npm.example.org:8443`, and with a path `pnpm-ringback-npm.example.org%2Fteam`.
+public struct PnpmToken: Sendable, Equatable {
+    /// How the program's name begins.
+    public static let prefix = "pnpm-ringback-"
+
+    public let request: AdapterRequest
+
+    /// - Parameter name: the program's name, without its directory.
+    /// - Throws: for a name that says no registry.
+    public init(program name: String) throws(AdapterFailure) {
+        let registry = name.dropFirst(PnpmToken.prefix.utf8.count)
+        let place = registry.replacing("%2F", with: "/").replacing("%2f", with: "/")
+        guard name.hasPrefix(PnpmToken.prefix), !registry.isEmpty, !place.hasPrefix("/"), !registry.contains("/"),
+            !place.contains("@")
+        else { throw AdapterFailure("The program's name says no registry.") }
+        request = try AdapterRequest(withoutScheme: String(place))
+    }
+
+    /// The answer. Older versions of pnpm send it as it is; newer ones add `Bearer` only to a token without a scheme.
+    ///
+    /// - Throws: for a token that cannot be in a header field, and for an origin that wants another field.
+    public func answer(_ credential: AdapterCredential) throws(AdapterFailure) -> [UInt8] {
+        Array("\(try credential.authorization(for: "pnpm"))\n".utf8)
+    }
+}
+
+/// A token in a line of text that programs read.
+public enum TokenLine {
+    /// Why a line cannot be written.
+    public struct Failure: Error, Equatable {
+        /// A sentence.
+        public let reason: String
+    }
+
+    /// A line of a netrc file, without a line break.
+    ///
+    /// - Throws: ``Failure`` for a host, name or token with a character that the readers of such files understand in
+    ///   different ways: a quote, a backslash, a byte outside 0x21 to 0x7E, or a number sign at the start.
+    public static func netrc(host: String, user: String, token: String) throws(Failure) -> String {
+        for (word, what) in zip([host, user, token], ["host", "user name", "token"]) {
+            let isPlain = !word.isEmpty && word.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+            guard isPlain, !word.contains(where: { "\"'\\".contains($0) }), !word.hasPrefix("#") else {
+                throw Failure(
+                    reason: "The \(what) has a character that programs read from a netrc file in different ways.")
+            }
+        }
+        return "machine \(host) login \(user) password \(token)"
+    }
+
+    /// An assignment to a variable, for a POSIX shell, without a line break.
+    public static func assignment(to variable: String, _ token: String) -> String { "\(variable)=\(shellWord(token))" }
+
+    /// The token as one word of a POSIX shell, in an assignment too.
+    static func shellWord(_ token: String) -> String {
+        let isPlain = token.utf8.allSatisfy { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+            default: "_-./+=:@%,".utf8.contains(byte)
+            }
+        }
+        return isPlain ? token : "'" + token.replacing("'", with: #"'\''"#) + "'"
+    }
+}
