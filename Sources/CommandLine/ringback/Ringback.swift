@@ -58,9 +58,9 @@ struct Ringback: ParsableCommand {
                 subcommands: [Lock.self, Unlock.self, VaultVerbs.self, Reload.self]),
         ])
 
-    /// Without a verb: on a terminal how things stand, elsewhere the usage text.
-    func run() throws {
-        guard Console.Stream.output.isTerminal else { throw CleanExit.helpRequest(self) }
+    /// Without a verb: on a terminal how things stand, elsewhere the short help.
+    func run() {
+        guard Console.Stream.output.isTerminal else { return Output.line(ShortHelp.text) }
         Overview().show()
     }
 }

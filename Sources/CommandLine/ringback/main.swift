@@ -12,6 +12,10 @@ if let options = HotToken.recognize(CommandLine.arguments.dropFirst()) {
 }
 if let status = AdapterProgram.run(CommandLine.arguments) { exit(status) }
 let arguments = AdapterProgram.arguments(CommandLine.arguments)
+if let page = ShortHelp.page(for: arguments) {
+    Output.line(TextWrap.wrappedUsage(page, columns: Console.Stream.output.columns))
+    exit(0)
+}
 if let suggestion = Suggestion.find(in: arguments) {
     suggestion.lines.forEach { Output.note($0) }
     exit(ExitStatus.usage)

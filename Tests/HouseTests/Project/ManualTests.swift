@@ -32,7 +32,7 @@ import Testing
         let page = program == "ringbackd" ? "ringbackd.8" : "\(program).1"
         let text = try Document(path: "man/\(page)").text.replacing("\\-", with: "-")
         try await Stage.play("", startsDaemon: false) { stage in
-            var help = try await stage.run(program, ["--help"]).out
+            var help = try await stage.run(program, [program == "ringback" ? "--help-all" : "--help"]).out
             if program == "ringback" {
                 for verb in try await stage.verbs() {
                     let own = try await stage.run("ringback", [verb, "--help"]).out

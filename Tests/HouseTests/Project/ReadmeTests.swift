@@ -286,7 +286,7 @@ private let verbsWithVerbs: Set<String> = [
 
 extension Stage {
     /// The verbs that `ringback` itself lists.
-    func verbs() async throws -> [String] { Stage.verbs(in: try await ringback("--help").out) }
+    func verbs() async throws -> [String] { Stage.verbs(in: try await ringback("--help-all").out) }
 
     /// Those that a help text lists.
     static func verbs(in help: String) -> [String] {

@@ -227,6 +227,20 @@ import Testing
         }
     }
 
+    @Test func `help fits a screen of 80 columns and 24 lines, and names verbs that exist`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            let help = try await stage.run("ringback", ["--help"], environment: ["COLUMNS": "80"]).out
+            let lines = help.split(separator: "\n", omittingEmptySubsequences: false)
+            #expect(lines.count <= 24 && lines.allSatisfy { $0.count <= 80 }, "\(help)")
+            let verbs = Set(try await stage.verbs())
+            let also = try #require(help.firstMatch(of: /Also: ([^.]+)\./)).1
+            let named = also.split { ", \n".contains($0) }.map(String.init)
+            let explained = lines.filter { $0.hasPrefix("  ") }.compactMap { $0.split(separator: " ").first }
+            #expect(named.count > 10 && Set(named).isSubset(of: verbs), "\(named)")
+            #expect(explained.filter { verbs.contains(String($0)) }.count >= 10, "\(explained)")
+        }
+    }
+
     @Test func `every verb explains itself`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let verbs = [
@@ -234,7 +248,7 @@ import Testing
                 ["refresh"], ["logout"], ["complete"], ["open"], ["scheme", "register"], ["scheme", "list"], ["doctor"],
                 ["config", "check"], ["reload"], ["demo"],
             ]
-            let overview = try await stage.ringback("--help")
+            let overview = try await stage.ringback("--help-all")
             for verb in verbs {
                 #expect(overview.out.contains(verb[0]))
                 let help = try await stage.run("ringback", verb + ["--help"])
