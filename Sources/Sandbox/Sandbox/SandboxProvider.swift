@@ -72,11 +72,15 @@ final class SandboxProvider: Sendable {
         _ request: SandboxRequest, _ endpoint: Endpoint, fault: Fault?
     ) -> (response: ServerResponse, hasRotated: Bool)? {
         guard fault?.isProcessed ?? true else { return nil }
-        return withState { state in
+        let (response, hasRotated, sent, announce) = withState { state in
             let before = state.server.issuer.counters.rotations
+            let last = state.supabase.codes.mail.messages.last?.number ?? 0
             let response = state.answer(request, endpoint, at: clock() + state.clockOffset)
-            return (response, state.server.issuer.counters.rotations > before)
+            let sent = state.supabase.codes.mail.messages(after: last).map(\.line)
+            return (response, state.server.issuer.counters.rotations > before, sent, state.options.announce)
         }
+        sent.forEach(announce)
+        return (response, hasRotated)
     }
 }
 

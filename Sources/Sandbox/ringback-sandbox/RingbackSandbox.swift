@@ -90,7 +90,9 @@ import UnixSignals
         var every = registered.contains { $0.id == SandboxClient.demo.id } ? [] : [SandboxClient.demo]
         every += registered
         for index in every.indices { every[index].redirectURIs = redirectURIs }
-        return SandboxOptions(users: users, clients: every, settings: settings)
+        var options = SandboxOptions(users: users, clients: every, settings: settings)
+        options.announce = { RingbackSandbox.write($0 + "\n", to: STDERR_FILENO) }
+        return options
     }
 
     func run() async throws {
@@ -102,13 +104,19 @@ import UnixSignals
         site.open(at: origin, publicOrigin: publicOrigin)
         // A reader that has closed standard output must not end the server.
         signal(SIGPIPE, SIG_IGN)
-        write("listening on \(origin)\n", to: STDOUT_FILENO)
-        write(
+        Self.write("listening on \(origin)\n", to: STDOUT_FILENO)
+        let first = site.issuers.first ?? origin
+        Self.write(
             """
             issuers  \(site.issuers.joined(separator: ", "))
             users    \(options.users.map(\.name).joined(separator: ", "))
             clients  \(options.clients.map(\.id).joined(separator: ", "))
             switches POST \(origin)/sandbox/control
+            project  \(first)/supabase with the key sb_publishable_sandbox
+            inbox    \(first)/supabase/sandbox/inbox
+            next     ringback account add play --issuer \(first) --client-id \(options.clients[0].id)
+                     ringback account add app --provider supabase --url \(first)/supabase \\
+                         --api-key sb_publishable_sandbox
 
             """, to: STDERR_FILENO)
         // Cancelled instead of shut down gracefully: requests that a test has left open are not needed.
@@ -129,13 +137,13 @@ import UnixSignals
             return try server.listen(at: .loopback(host: host, port: port))
         } catch {
             guard case .portInUse(let port) = error else { throw error }
-            write("Error: port \(port) is taken. --port 0 takes a free one.\n", to: STDERR_FILENO)
+            Self.write("Error: port \(port) is taken. --port 0 takes a free one.\n", to: STDERR_FILENO)
             throw ExitCode.failure
         }
     }
 
     /// Writes the whole text at once: the program that started this one waits for the line.
-    private func write(_ text: String, to descriptor: Int32) {
+    private static func write(_ text: String, to descriptor: Int32) {
         var bytes = Array(text.utf8)[...]
         while !bytes.isEmpty {
             let written = unsafe bytes.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }

@@ -1,5 +1,6 @@
 import HTTPMessages
 import StrictJSON
+import Synchronization
 import Testing
 
 @testable import Sandbox
@@ -45,6 +46,29 @@ import Testing
         #expect(shown["algorithm"] == "ES256")
         #expect(await visitor.control(["supabase": .object(shown)]).json["supabase"] == .object(shown))
         #expect(await visitor.control(["reset": true]).json["supabase"]?["configuration"] == "A")
+    }
+
+    @Test func `each mail and SMS is announced with its code, and stands in the inbox, the newest first`() async throws {
+        let lines = Mutex<[String]>([])
+        var options = SandboxOptions()
+        options.announce = { line in lines.withLock { $0.append(line) } }
+        var visitor = Visitor(options)
+        visitor.prefix = "/supabase"
+        #expect(await visitor.get("/sandbox/inbox").text.contains("Nothing has been sent yet."))
+        for (path, body) in [("otp", #"{"phone":"+14155550100"}"#), ("recover", #"{"email":"alice@example.org"}"#)] {
+            let answer = await visitor.send(
+                "POST", "/supabase/auth/v1/\(path)", fields: [("apikey", "sb_publishable_sandbox")],
+                body: Array(body.utf8))
+            #expect(answer.status == 200, "\(answer)")
+        }
+        let announced = lines.withLock { $0 }
+        #expect(announced.count == 2)
+        #expect(announced.first?.wholeMatch(of: /SMS to 14155550100 \(sms\): [0-9]{6}/) != nil, "\(announced)")
+        #expect(announced.last?.hasPrefix("Mail to alice@example.org (recovery): ") == true, "\(announced)")
+        let page = await visitor.get("/sandbox/inbox").text
+        let mail = try #require(page.range(of: "alice@example.org")), sms = try #require(page.range(of: "14155550100"))
+        #expect(mail.lowerBound < sms.lowerBound)
+        #expect(page.contains(try #require(announced.first?.split(separator: " ").last)))
     }
 
     @Test func `every issuer has a project of its own`() async throws {

@@ -16,7 +16,7 @@ internal import StrictJSON
 ///   ``SupabaseChange``. `device` decides for the user whose device waits: `{"decision": "allow", "user": "bob"}`, see
 ///   ``DeviceDecision``; `device_answer` replaces members of the device authorization response.
 /// - `GET counters`, `GET log`: what happened.
-/// - `GET mailbox`, `GET messages`: what the project sent by mail, and by phone.
+/// - `GET mailbox`, `GET messages`: what the project sent by mail, and by phone. `GET inbox`: a page with both.
 /// - `POST assertion`: a token as a platform gives it to its workloads, see ``makeAssertion(_:)``.
 /// - `GET wait`: responds when requests have come, see ``wait(_:)``.
 ///
@@ -38,11 +38,12 @@ extension SandboxProvider {
         case ("/sandbox/wait", "GET"): return await wait(request)
         case ("/sandbox/mailbox", "GET"): return sentMessages(request, isMail: true)
         case ("/sandbox/messages", "GET"): return sentMessages(request, isMail: false)
+        case ("/sandbox/inbox", "GET"): return inbox()
         case ("/sandbox/assertion", "POST"): return makeAssertion(request)
         case ("/sandbox/assertion", _): return refuseMethod("POST")
         case ("/sandbox/control", _): return refuseMethod("GET, POST")
         case ("/sandbox/counters", _), ("/sandbox/log", _), ("/sandbox/wait", _), ("/sandbox/mailbox", _),
-            ("/sandbox/messages", _):
+            ("/sandbox/messages", _), ("/sandbox/inbox", _):
             return refuseMethod("GET")
         default: return Responses.text("There is nothing here.", status: 404)
         }

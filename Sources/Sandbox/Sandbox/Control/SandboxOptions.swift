@@ -9,6 +9,8 @@ public struct SandboxOptions: Sendable {
     /// Path prefixes of the issuers on this server: `""` is the server's root. Each issuer has its own keys, codes,
     /// tokens, counters, log and control endpoint.
     public var issuerPaths: [String]
+    /// Gets a text for each mail and each message to a phone.
+    public var announce: @Sendable (String) -> Void = { _ in }
     /// The switches at the start.
     public var settings: SandboxSettings
 

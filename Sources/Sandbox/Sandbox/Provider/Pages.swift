@@ -86,7 +86,8 @@ enum Pages {
             let url = escape(issuer + Endpoint.discovery.path)
             return "<code>\(escape(issuer))</code>: <a href=\"\(url)\">metadata</a>, "
                 + "<a href=\"\(escape(issuer))/sandbox/counters\">counters</a>, "
-                + "<a href=\"\(escape(issuer))/sandbox/log\">log</a>"
+                + "<a href=\"\(escape(issuer))/sandbox/log\">log</a>, "
+                + "<a href=\"\(escape(issuer))/sandbox/inbox\">inbox</a>"
         }
         let body = """
             <h1>A sandbox for sign-ins</h1>
@@ -98,6 +99,19 @@ enum Pages {
             \(list(clients.map { "<code>\(escape($0.id))</code>" + ($0.secret == nil ? "" : " (with a secret)") }))
             """
         return Responses.page(document("Sandbox", body))
+    }
+
+    /// The mails and messages that a project has sent.
+    static func inbox(_ messages: [SentMessage]) -> ServerResponse {
+        let items = messages.map { message in
+            let link = message.link.map { "<br><a href=\"\(escape($0))\">\(escape($0))</a>" } ?? ""
+            return "<li>To <strong>\(escape(message.to))</strong> by \(escape(message.channel)), "
+                + "\(escape(message.type)): <code>\(escape(message.code))</code>\(link)</li>"
+        }
+        let list =
+            items.isEmpty
+            ? "<p>Nothing has been sent yet.</p>" : "<ul>\n" + items.joined(separator: "\n") + "\n</ul>"
+        return Responses.page(document("Inbox", "<h1>Inbox</h1>\n\(list)"))
     }
 
     private static func describe(_ scope: String) -> String {

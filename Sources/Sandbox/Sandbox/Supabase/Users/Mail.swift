@@ -33,6 +33,12 @@ struct SentMessage {
     var tokenHash: String?
     var link: String?
 
+    /// For a terminal: the receiver, what it is about, the code, and the link if there is one.
+    var line: String {
+        let kind = channel == "email" ? "Mail" : channel == "sms" ? "SMS" : "WhatsApp message"
+        return "\(kind) to \(to) (\(type)): \(code)" + (link.map { "\n  \($0)" } ?? "")
+    }
+
     var json: JSON {
         var members = JSONObject([
             .init("number", .integer(number)), .init("at", .integer(at)), .init("to", .string(to)),
@@ -51,6 +57,11 @@ struct SupabaseMail {
     /// In the order in which they were sent.
     private(set) var messages: [SentMessage] = []
     private var limits = SupabaseLimits()
+
+    /// The messages after the one with this number.
+    func messages(after number: Int) -> ArraySlice<SentMessage> {
+        messages[(messages.lastIndex { $0.number <= number }.map { $0 + 1 } ?? 0)...]
+    }
 
     private mutating func deliver(
         _ code: String, _ type: String, to receiver: String, by channel: String, hash: String? = nil,
@@ -138,6 +149,11 @@ struct SupabaseMail {
 
 /// What a test reads in the user's place, and the form of faults at a project.
 extension SandboxProvider {
+    /// `GET inbox`: the same for a person, the newest message first.
+    func inbox() -> ServerResponse {
+        Pages.inbox(withState { $0.supabase.codes.mail.messages.reversed() })
+    }
+
     /// `GET mailbox` and `GET messages`: what was sent by mail, and by phone, in order. `to` and `type` select some.
     func sentMessages(_ request: SandboxRequest, isMail: Bool) -> ServerResponse {
         let wanted = Parameters(request.query)
