@@ -155,6 +155,20 @@ import Testing
             + #""\#(program)", "args": [\#(arguments)], "interactiveMode": "IfAvailable"}}}"#
     }
 
+    @Test func `an old kubectl, which cannot write the plugin, gets the lines to add by hand`() async throws {
+        try await Stage.play(Self.origins(("https://k8s.example.org:6443/*", "work")), startsDaemon: false) { stage in
+            let programs = "\(stage.directory)/home"
+            try stage.write(
+                "#!/bin/sh\ncase \"$*\" in *--help*) echo '  --exec-command=';; *) echo '{}';; esac\n",
+                to: "\(programs)/kubectl", mode: 0o755)
+            let done = try await setUp(stage, "kubectl", "--yes", added: ["PATH": "\(programs):/usr/bin:/bin"])
+            #expect(done.status == 1 && done.out.isEmpty, "\(done)")
+            for line in ["- name: ringback\n", "    provideClusterInfo: true\n", "'kubectl-credential'"] {
+                #expect(done.err.contains(line), "\(done)")
+            }
+        }
+    }
+
     @Test(.enabled(if: `ringback setup`.hasKubectl, "kubectl or openssl is not installed"))
     func `a user of the kubeconfig that was written by hand stays`() async throws {
         try await Stage.play(Self.origins(("https://k8s.example.org:6443/*", "work")), startsDaemon: false) { stage in

@@ -28,6 +28,10 @@ struct KubectlSetup: ToolSetup {
             )
         }
         if known?.plugin != plugin {
+            let help = try KubectlSetup.output(of: ["kubectl", "config", "set-credentials", "--help"])
+            guard String(decoding: help, as: UTF8.self).contains("--exec-provide-cluster-info") else {
+                throw KubectlSetup.cannotWrite(name, plugin)
+            }
             // Of a user that is there, kubectl replaces the command and all of its arguments.
             plan.steps.append(
                 .command(
@@ -43,6 +47,26 @@ struct KubectlSetup: ToolSetup {
         if contexts.isEmpty, !configuration.contexts.contains(where: { $0.user == name }) { contexts = ["CONTEXT"] }
         plan.notes += contexts.map { "To use it: \(shown: "kubectl config set-context \($0) --user=\(name)")" }
         return plan
+    }
+
+    /// The error for a kubectl without the options of a plugin that is told the cluster (before 1.29, such as Debian 12's
+    /// 1.20). The lines are in the version of the protocol that such a kubectl knows.
+    private static func cannotWrite(_ name: String, _ plugin: [String]) -> RingbackError {
+        let quoted = { (text: String) in "'" + text.replacing("'", with: "''") + "'" }
+        var error = RingbackError(
+            "setup_failed",
+            "This kubectl has no option --exec-provide-cluster-info, so it cannot write the plugin. Nothing was changed.")
+        error.advice = """
+            Add this to the kubeconfig by hand, in the list below “users:”:
+              - name: \(name)
+                user:
+                  exec:
+                    apiVersion: client.authentication.k8s.io/v1beta1
+                    command: \(quoted(plugin[0]))
+                    args: [\(plugin.dropFirst().map(quoted).joined(separator: ", "))]
+                    provideClusterInfo: true
+            """
+        return error
     }
 
     /// The steps that let the origins take the certificate authorities which the kubeconfig has for their servers.
