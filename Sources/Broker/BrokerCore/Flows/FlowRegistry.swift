@@ -169,9 +169,18 @@ actor FlowRegistry {
             case .pending, .completed, .cancelled: break
             }
         }
-        if case .expired = status { await onExpiry(entry.flow) }
+        if case .expired = status {
+            // The provider may be asked about the client, which takes time. The ports are free before that.
+            await closeEntrances(of: entry)
+            await onExpiry(entry.flow)
+        }
         entry.ended.fulfil(())
         entry.news.fulfil(())
+        if case .expired = status { return }
+        await closeEntrances(of: entry)
+    }
+
+    private func closeEntrances(of entry: Entry) async {
         for address in entry.addresses { await close(address.url, of: address.account) }
     }
 

@@ -61,7 +61,21 @@ extension SessionManager {
             if let error = renewal.backoff.refusal(at: clock.bootInstant) { throw error }
             if let wait = allowance?.take(at: clock.bootInstant) { throw .tooManyAttempts(retryAfter: wait) }
         }
-        try await startRefresh(of: name, key, for: allowance == nil ? .needed : .exposed).get(atMost: bound)
+        try await refreshed(name, key, for: allowance == nil ? .needed : .exposed, waitingAtMost: bound)
+    }
+
+    /// Starts a refresh or joins the one that runs, and waits for it. An exposed socket's refresh may be refused where the
+    /// owner's would not be; then the owner's own follows.
+    private func refreshed(
+        _ name: AccountName, _ key: TokenKey, for reason: RefreshReason, waitingAtMost bound: Duration
+    ) async throws(BrokerError) {
+        let end = ContinuousClock.now + bound
+        do throws(BrokerError) {
+            try await startRefresh(of: name, key, for: reason).get(atMost: bound)
+        } catch {
+            guard reason != .exposed, case .methodUnsupported(.session(.mayLoseScopes)) = error else { throw error }
+            try await startRefresh(of: name, key, for: reason).get(atMost: max(end - .now, .zero))
+        }
     }
 
     /// The session that readers may see; nil while it is being closed.
@@ -98,7 +112,10 @@ extension SessionManager {
             throw .conflict(.session(.notRefreshable(name, advice: lane.account.renewalAdvice)))
         }
         let renewal = lane.state.renewal
-        if let running = renewal.running[query.key] { return try await running.get(atMost: refreshWait) }
+        let reason: RefreshReason = query.allowance == nil ? .requested : .exposed
+        if renewal.running[query.key] != nil {
+            return try await refreshed(name, query.key, for: reason, waitingAtMost: refreshWait)
+        }
         let now = clock.bootInstant
         if !isForced, let last = lane.state.held?.lastRefresh, now - last.endedAt < joinWindow {
             if let error = last.error { throw error }
@@ -106,8 +123,7 @@ extension SessionManager {
         }
         if let error = renewal.backoff.refusalByProvider(at: now) { throw error }
         if let wait = query.allowance?.take(at: now) { throw .tooManyAttempts(retryAfter: wait) }
-        let reason: RefreshReason = query.allowance == nil ? .requested : .exposed
-        try await startRefresh(of: name, query.key, for: reason).get(atMost: refreshWait)
+        try await refreshed(name, query.key, for: reason, waitingAtMost: refreshWait)
     }
 
     /// The token that the last refresh brought has been refused. True if it may be refreshed already.

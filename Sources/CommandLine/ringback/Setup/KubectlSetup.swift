@@ -55,7 +55,8 @@ struct KubectlSetup: ToolSetup {
         let quoted = { (text: String) in "'" + text.replacing("'", with: "''") + "'" }
         var error = RingbackError(
             "setup_failed",
-            "This kubectl has no option --exec-provide-cluster-info, so it cannot write the plugin. Nothing was changed.")
+            "This kubectl has no option --exec-provide-cluster-info, so it cannot write the plugin. Nothing was changed."
+        )
         error.advice = """
             Add this to the kubeconfig by hand, in the list below “users:”:
               - name: \(name)

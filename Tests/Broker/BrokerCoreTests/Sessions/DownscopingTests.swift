@@ -140,6 +140,27 @@ import Testing
         #expect(try await house.broker.session(House.name, exposed).token.scope == "openid")
     }
 
+    @Test func `is requested for the owner who has joined an exposed socket's refresh that is refused`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        var asked = downscoped
+        asked.allowance = Allowance()
+        let (exposed, key) = (asked, downscoped.key)
+        func waiters(_ count: Int) async -> Bool {
+            await eventually {
+                await house.broker.sessionManager.lanes[House.name]?.state.renewal.running[key]?.waiterCount == count
+            }
+        }
+        await house.vault.hold()
+        let refused = Task { await house.failure(exposed) }
+        #expect(await waiters(1))
+        let own = Task { try await house.broker.session(House.name, downscoped).token.scope }
+        #expect(await waiters(2))
+        await house.vault.release()
+        #expect(await refused.value == .methodUnsupported(.session(.mayLoseScopes(House.name, exchange: nil))))
+        #expect(try await own.value == "email")
+    }
+
     @Test func `is not needed where a token for an exposed socket is exchanged`() async throws {
         let house = try await House()
         house.provider.behave {
