@@ -136,7 +136,7 @@ pictures: ## the demo on a terminal, from a real run, the sequence of a sign-in,
 	@Scripts/release >/dev/null
 	@Campaigns/pictures.py --bin "$(RELEASE)"
 
-test-qr: ## read the QR codes that we draw, and those that `ringback login` prints, with a real reader, zbar
+test-qr: ## read the QR codes that `ringback login` prints with a real reader, zbar
 	@Scripts/needs qr
 	@Scripts/release >/dev/null
 	@Campaigns/qr.py --bin "$(RELEASE)" $(if $(SHORT),--short)

@@ -139,7 +139,7 @@ let package = Package(
         ),
         library(
             "Sandbox",
-            ["LocalHTTP", "HTTPMessages", "Cryptography", "Encodings", "Secrets", "StrictJSON", "Terminal"]
+            ["LocalHTTP", "HTTPMessages", "Cryptography", "Encodings", "Secrets", "StrictJSON"]
         ),
         library("SessionVault", ["Cryptography", "Encodings", "FilePaths", "Secrets", "StrictJSON"]),
         // Level 3

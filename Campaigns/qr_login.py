@@ -29,6 +29,9 @@ TERMINALS = [
     ("dumb, not told", {"TERM": "dumb"}, ["dark", "black"]),
     ("dumb, dark", {"TERM": "dumb", "COLORFGBG": "15;0"}, ["dark", "black"]),
     ("dumb, light", {"TERM": "dumb", "COLORFGBG": "0;15"}, ["light", "white"]),
+    ("ASCII", {"TERM": "xterm-256color", "LC_ALL": "C"}, ["dark", "light", "black", "white"]),
+    ("ASCII, no colour, dark", {"TERM": "xterm", "NO_COLOR": "1", "LC_ALL": "C", "COLORFGBG": "15;0"}, ["dark", "black"]),
+    ("ASCII, no colour, light", {"TERM": "xterm", "NO_COLOR": "1", "LC_ALL": "C", "COLORFGBG": "0;15"}, ["light", "white"]),
     ("no colour, inverted", {"TERM": "xterm", "NO_COLOR": "1"}, ["light", "white"]),
     ("dumb, inverted", {"TERM": "dumb"}, ["light", "white"]),
 ]
@@ -91,9 +94,9 @@ class Screen:
 def shown(house, arguments, environment, columns, last):
     """What a terminal was sent, until `last` stood there; the program is then interrupted."""
     primary, secondary = pty.openpty()
-    fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack("HHHH", 60, columns, 0, 0))
+    fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack("HHHH", 60 if columns < 240 else 120, columns, 0, 0))
     program = subprocess.Popen([os.path.join(house.binaries, "ringback"), *arguments], stdin=secondary,
-                               stdout=secondary, stderr=secondary, env=house.environment | environment)
+                               stdout=secondary, stderr=secondary, env=house.environment | {"LANG": "C.UTF-8"} | environment)
     os.close(secondary)
     text = b""
     deadline = time.monotonic() + BOUND
@@ -122,8 +125,10 @@ def screens(binaries):
         house.start()
         for arguments, member, last, columns in VERBS:
             for name, environment, themes in TERMINALS:
-                text, flow = shown(house, arguments, environment, columns, last)
-                screen = Screen(columns)
+                # A character is a module, and not two of them.
+                width = 240 if "ASCII" in name else columns
+                text, flow = shown(house, arguments, environment, width, last)
+                screen = Screen(width)
                 screen.play(text)
                 yield f"{' '.join(arguments)} ({name})", flow[member], screen, themes
     finally:

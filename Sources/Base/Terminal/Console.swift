@@ -37,6 +37,13 @@ public enum Console {
     /// The fonts of the kernel's own console (`linux`) have no such symbols.
     static func allowsSymbols(_ environment: (String) -> String?) -> Bool {
         guard !["dumb", "linux"].contains(environment("TERM")) else { return false }
+        return isUTF8(environment)
+    }
+
+    /// True if the locale's encoding is UTF-8.
+    public static var isUTF8: Bool { isUTF8(variable) }
+
+    private static func isUTF8(_ environment: (String) -> String?) -> Bool {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].compactMap(environment).first { !$0.isEmpty } ?? ""
         return ["utf-8", "utf8"].contains { locale.lowercased().hasSuffix($0) }
     }

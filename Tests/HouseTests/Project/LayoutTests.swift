@@ -20,7 +20,7 @@ private let allowed: [String: Set<String>] = [
     "CallbackListener": [
         "SignInPage", "LocalHTTP", "HTTPMessages", "Cryptography", "Secrets", "CLinux", "ServiceLifecycle",
     ],
-    "Sandbox": ["LocalHTTP", "HTTPMessages", "Cryptography", "Encodings", "Secrets", "StrictJSON", "Terminal"],
+    "Sandbox": ["LocalHTTP", "HTTPMessages", "Cryptography", "Encodings", "Secrets", "StrictJSON"],
     "SessionVault": ["Cryptography", "Encodings", "FilePaths", "Secrets", "StrictJSON"],
     "SharedVault": ["SessionVault", "Cryptography", "Secrets", "StrictJSON"],
     "RowDatabase": ["SharedVault", "PostgresClient", "SessionVault", "Secrets"],

@@ -175,41 +175,89 @@ import Testing
         }
     }
 
-    @Test func `on a terminal a camera can read it, unless nobody wants that`() async throws {
+    /// In place of `qrencode`: keeps what it is given, and draws one line.
+    private func placeEncoder(on stage: Stage, drawing: String = "█▀▄ ") throws {
+        let script =
+            "#!/bin/sh\nprintf '%s ' \"$@\" >'\(stage.directory)/arguments'\n"
+            + "cat >'\(stage.directory)/text'\nprintf '%s\\n' '\(drawing)'\n"
+        try stage.write(script, to: "\(stage.directory)/bin/qrencode", mode: 0o700)
+    }
+
+    @Test func `qrencode gets the address by standard input alone, and its drawing is shown in black and white`()
+        async throws
+    {
         try await Stage.play { stage in
+            try placeEncoder(on: stage)
             let login = try stage.terminal("login", "work")
             try await login.shows("and enter the code:  ")
-            try await login.shows("\u{1B}[38;5;16;48;5;231m")
+            try await login.shows("Or scan this")
+            try await login.shows("\u{1B}[38;5;231;48;5;16m█▀▄ \u{1B}[0m")
             try await login.shows("to be entered, for work")
+            let flow = try await stage.api("GET", "/v1/flows")["flows"]?.array?.first
+            #expect(FileTree.text(of: "\(stage.directory)/text") == flow?["verification_uri_complete"]?.string)
+            #expect(FileTree.text(of: "\(stage.directory)/arguments") == "-t UTF8 -m 4 -o - ")
             login.send(SIGINT)
             #expect(try await login.end().status == 4)
-            for (arguments, columns, text) in [
-                (["login", "work", "--no-qr"], UInt16(120), "Waiting for the code "), (["login", "work"], 30, "Code "),
+        }
+    }
+
+    @Test func `no QR code is drawn with --no-qr, on a small terminal, or if qrencode fails or prints something else`()
+        async throws
+    {
+        try await Stage.play { stage in
+            for (arguments, drawing, columns) in [
+                (["login", "work", "--no-qr"], "█▀▄ ", UInt16(120)),
+                (["login", "work"], String(repeating: "▀", count: 31), 30),
+                (["login", "work"], "▀\u{1B}[2J", 120), (["login", "work"], "'; echo ▀; exit 1; '", 120),
             ] {
+                try placeEncoder(on: stage, drawing: drawing)
                 let plain = try TerminalProgram(arguments, environment: stage.environment, columns: columns)
-                try await plain.shows(text)
+                try await plain.shows(columns == 30 ? "Code " : "Waiting for the code ")
                 plain.send(SIGINT)
-                #expect(try await plain.end().text.contains("▀") == false)
+                let text = try await plain.end().text
+                #expect(!text.contains("▀") && !text.contains("\u{1B}[2J"), "\(text)")
             }
         }
     }
 
-    @Test func `without colours it is drawn as the terminal tells, or says what to do where it tells nothing`()
+    @Test func `without qrencode one line names it, and the address and code are shown`() async throws {
+        try await Stage.play { stage in
+            let environment = stage.environment.merging(["PATH": "\(stage.directory)/bin"]) { $1 }
+            let login = try TerminalProgram(["login", "work"], environment: environment)
+            try await login.shows("and enter the code:  ")
+            try await login.shows("No QR code is shown: the program qrencode draws one, if it is installed.")
+            try await login.shows("to be entered, for work")
+            login.send(SIGINT)
+            let (status, text) = try await login.end()
+            #expect(status == 4 && !text.contains("scan this"), "\(text)")
+        }
+    }
+
+    @Test func `without colours a QR code is drawn as COLORFGBG and the locale say, and without them with a hint`()
         async throws
     {
         try await Stage.play { stage in
-            let expected: [([String: String], Bool)] = [
-                (["NO_COLOR": "1"], true), (["TERM": "dumb"], true), (["NO_COLOR": "1", "COLORFGBG": "0;15"], false),
+            try placeEncoder(on: stage)
+            let expected: [(variables: [String: String], format: String, isGuessed: Bool)] = [
+                (["NO_COLOR": "1"], "UTF8", true), (["TERM": "dumb"], "UTF8", true),
+                (["TERM": "dumb", "LANG": "C"], "ASCIIi", true),
+                (["NO_COLOR": "1", "COLORFGBG": "0;15"], "UTF8i", false),
+                (["NO_COLOR": "1", "COLORFGBG": "0;default;7"], "UTF8i", false),
+                (["NO_COLOR": "1", "COLORFGBG": "15;default;0"], "UTF8", false),
+                (["NO_COLOR": "1", "COLORFGBG": "x"], "UTF8", false),
+                (["NO_COLOR": "1", "COLORFGBG": "0;15", "LANG": "C"], "ASCII", false),
             ]
-            for (variables, isGuessed) in expected {
-                let environment = stage.environment.merging(variables) { _, new in new }
+            for (variables, format, isGuessed) in expected {
+                let environment = stage.environment.merging(variables) { $1 }
                 let login = try TerminalProgram(["login", "work"], environment: environment)
                 try await login.shows("Or scan this")
                 try await login.shows("to be entered, for work")
                 login.send(SIGINT)
                 let (status, text) = try await login.end()
-                #expect(status == 4 && text.contains("▀") && !text.contains("38;5;16"), "\(text)")
+                #expect(status == 4 && text.contains("▀") && !text.contains("38;5;231"), "\(text)")
                 #expect(text.contains("COLORFGBG=\"0;15\"") == isGuessed, "\(text)")
+                let arguments = FileTree.text(of: "\(stage.directory)/arguments") ?? ""
+                #expect(arguments.hasPrefix("-t \(format) "), "\(variables): \(arguments)")
             }
         }
     }

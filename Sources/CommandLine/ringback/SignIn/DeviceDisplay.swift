@@ -80,9 +80,13 @@ enum FlowChoice {
     }
 }
 
-/// A QR code of an address, for a phone's camera. It is drawn only where all of it fits, since a part of it is useless.
-/// The address is printed beside it in any case.
+/// A QR code for a phone's camera, drawn by the program `qrencode`. The text may hold a secret (the key of an
+/// authenticator app), so the program reads it from standard input: arguments and files can be read by others.
+///
+/// It is drawn only where all of it fits, since a part of it is useless. The text is printed beside it in any case.
 enum QRDisplay {
+    private static let program = "qrencode"
+
     /// Draws on standard error, if that is a terminal with enough rows and columns: a code that has scrolled away
     /// cannot be scanned.
     ///
@@ -90,21 +94,73 @@ enum QRDisplay {
     /// - Returns: false if nothing was drawn.
     @discardableResult
     static func show(_ text: String, after introduction: String, beside others: [String] = []) -> Bool {
-        guard let columns = Console.Stream.errors.columns, let code = QRCode(text), code.columns <= columns else {
+        guard let columns = Console.Stream.errors.columns else { return false }
+        guard Tool.isInstalled(program) else {
+            Output.note("No QR code is shown: the program \(program) draws one, if it is installed.")
             return false
         }
-        let lines = code.lines(.suiting(.errors))
+        let ink = QRInk.suiting(.errors)
+        guard let lines = drawing(of: text, ink), let first = lines.first, first.count <= columns else { return false }
         // The code is drawn light on dark, which not every camera reads.
         let hint =
-            QRCode.Ink.isGuessed(for: .errors)
+            QRInk.isGuessed(for: .errors)
             ? "(If this terminal has a light background and the camera reads nothing, set COLORFGBG=\"0;15\".)" : nil
         let texts = others + [introduction] + (hint.map { [$0] } ?? [])
         // The last row is for the cursor and the line that says what is awaited.
         let rows = texts.reduce(lines.count + 1) { $0 + TextWidth.rows(of: $1, columns: columns) }
         guard rows <= Console.Stream.errors.rows ?? .max else { return false }
         Output.note(introduction)
-        Output.note(lines.joined(separator: "\n"))
+        Output.note(lines.map(ink.apply).joined(separator: "\n"))
         if let hint { Output.note(hint) }
         return true
+    }
+
+    /// The lines of the drawing; nil if the program fails, as for a text that is too long, or prints anything else.
+    private static func drawing(of text: String, _ ink: QRInk) -> [Substring]? {
+        // Four light modules around the code are what ISO/IEC 18004 asks for.
+        let arguments = [program, "-t", ink.format, "-m", "4", "-o", "-"]
+        guard let answer = Tool.run(arguments, within: .seconds(5), input: Array(text.utf8)), answer.status == 0,
+            answer.output.allSatisfy({ "█▀▄# \n".contains($0) })
+        else { return nil }
+        return answer.output.split(separator: "\n")
+    }
+}
+
+/// How a QR code is drawn on a terminal. Dark modules must be darker than light ones, whatever colours the terminal uses.
+/// Own colours are used wherever colour is allowed, because a terminal's background cannot be determined reliably.
+enum QRInk {
+    /// Independent of the terminal's colours; needs 256 colours.
+    case whiteOnBlack
+    /// Without colours, for a terminal with light text on a dark background.
+    case lightText
+    /// Without colours, for a terminal with dark text on a light background.
+    case darkText
+
+    /// White on black where colour may be used; otherwise by `COLORFGBG`, in which several terminals describe their
+    /// colours; light text if it is not set.
+    static func suiting(_ stream: Console.Stream) -> QRInk {
+        if stream.hasColor { return .whiteOnBlack }
+        // The numbers of the text's and the background's colour, in some terminals with another value in between. 7 and
+        // 15 are the two whites.
+        let background = SocketPlace.variable("COLORFGBG")?.split(separator: ";").last ?? ""
+        return ["7", "15"].contains(background) ? .darkText : .lightText
+    }
+
+    /// True if the choice is only a guess: there is no colour and no `COLORFGBG`.
+    static func isGuessed(for stream: Console.Stream) -> Bool {
+        !stream.hasColor && SocketPlace.variable("COLORFGBG") == nil
+    }
+
+    /// The format of `qrencode`. In UTF8 the characters are the light modules, in ASCII the dark ones; `i` inverts.
+    /// ASCII needs twice the width and twice the height.
+    var format: String {
+        switch self {
+        case .whiteOnBlack, .lightText: Console.isUTF8 ? "UTF8" : "ASCIIi"
+        case .darkText: Console.isUTF8 ? "UTF8i" : "ASCII"
+        }
+    }
+
+    func apply(_ line: Substring) -> String {
+        self == .whiteOnBlack ? "\u{1B}[38;5;231;48;5;16m\(line)\u{1B}[0m" : String(line)
     }
 }

@@ -47,10 +47,11 @@ struct SupabaseEnroll: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "enroll", abstract: "Add a second factor: an authenticator app, a phone, or a security key.",
         discussion: """
-            The QR code for the app and the secret to type are shown on standard error; anyone who sees them can make \
-            the codes. Then the first code is asked for; the factor is active once it was right. For a security key \
-            (WebAuthn) the options of navigator.credentials.create() are printed as JSON on one line, and the \
-            credential that an app or a web page has made is read as JSON: this program has no authenticator of its own.
+            The QR code for the app (if qrencode is installed) and the secret to type are shown on standard error; \
+            anyone who sees them can make the codes. Then the first code is asked for; the factor is active once it was \
+            right. For a security key (WebAuthn) the options of navigator.credentials.create() are printed as JSON on \
+            one line, and the credential that an app or a web page has made is read as JSON: this program has no \
+            authenticator of its own.
             """)
 
     @Argument(help: "The account.", completion: Completions.accounts)

@@ -226,14 +226,17 @@ enum Tool {
 
     /// Runs it; nil if it cannot be started or takes too long.
     ///
-    /// - Parameter withErrors: its messages are part of its output.
+    /// - Parameters:
+    ///   - withErrors: its messages are part of its output.
+    ///   - input: its standard input, at most the 4,096 bytes that a pipe holds; it is not run with more.
     static func run(
-        _ arguments: [String], within bound: Duration = .seconds(10), withErrors: Bool = false
+        _ arguments: [String], within bound: Duration = .seconds(10), withErrors: Bool = false, input: [UInt8] = []
     ) -> Answer? {
         guard let name = arguments.first, isInstalled(name), let pipe = try? Pipe(),
+            let given = try? Pipe(holding: input),
             let pid = Subprocess.start(
                 arguments, output: .descriptor(pipe.writeEnd),
-                errors: withErrors ? .descriptor(pipe.writeEnd) : .nothing)
+                errors: withErrors ? .descriptor(pipe.writeEnd) : .nothing, input: given.readEnd)
         else { return nil }
         pipe.closeWriteEnd()
         let end = ContinuousClock.now + bound
