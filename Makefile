@@ -116,7 +116,7 @@ test-api: ## hold the daemon to its OpenAPI document with schemathesis (PyPI); S
 	@Scripts/release >/dev/null
 	@Campaigns/api.py --bin "$(RELEASE)" --seconds $(or $(SECONDS),30)
 
-test-postgres: ## run what `ringback supabase sql` prints in a real PostgreSQL, private, without TCP; SHORT=1 for a part
+test-postgres: ## run the SQL of share/supabase in a real PostgreSQL, private, without TCP; SHORT=1 for a part
 	@Scripts/needs postgres
 	@Scripts/release >/dev/null
 	@Campaigns/postgres.py --bin "$(RELEASE)" $(if $(SHORT),--short)

@@ -1,10 +1,7 @@
 """What the profile table promises, step by step, in the order of a person's life."""
 
 import json
-import subprocess
 import uuid
-
-from stage import Trouble
 
 FORBIDDEN = "42501"
 FAR = "https://pictures.example.org/a.png"
@@ -14,20 +11,13 @@ def literal(value):
     return "null" if value is None else "'" + str(value).replace("'", "''") + "'"
 
 
-def printed(program, *arguments):
-    done = subprocess.run([program, "supabase", "sql", *arguments], capture_output=True, stdin=subprocess.DEVNULL)
-    if done.returncode or done.stderr:
-        raise Trouble(f"ringback supabase sql: {done.returncode} {done.stderr.decode(errors='replace')[:400]}")
-    return done.stdout.decode()
-
-
 class Walk:
     """One table name, lean or full, in a database of its own."""
 
-    def __init__(self, report, project, program, name, full):
-        self.report, self.project, self.program, self.name, self.full = report, project, program, name, full
+    def __init__(self, report, project, name, full):
+        self.report, self.project, self.name, self.full = report, project, name, full
         self.table = f'public."{name}"'
-        self.where = f"{name[:12]}{' --full' if full else ''}"
+        self.where = f"{name[:12]}{' in full' if full else ''}"
 
     # What is asked, and what is expected.
 
@@ -40,8 +30,8 @@ class Walk:
     def refused(self, answer, state, what):
         self.expect(getattr(answer, "state", None) == state, what, f"{state} expected: {answer}")
 
-    def printed(self, *more):
-        return printed(self.program, "--table", self.name, *(["--full"] if self.full else []), *more)
+    def run(self):
+        return self.project.run_profiles(self.name, self.full)
 
     def row(self, person):
         """The person's row as it stands, by nobody's leave."""
@@ -75,8 +65,7 @@ class Walk:
 
     def live(self):
         early = self.sign_up("early@example.org", {"full_name": "Early Bird"})
-        script = self.printed()
-        answer = self.project.script(script)
+        answer = self.run()
         self.expect(not answer.state and not answer.err, "the script runs", answer)
         shape = self.project.shape()
         self.same((self.row(early) or {}).get("full_name"), "Early Bird", "who signed up before has a row")
@@ -88,14 +77,14 @@ class Walk:
             self.extras()
         self.failures()
         count = self.project.psql("supabase_admin", f"select count(*), max(updated_at) from {self.table}").out
-        again = self.project.script(script)
+        again = self.run()
         self.expect(not again.state and not again.err, "the script runs again", again)
         self.same(self.project.psql("supabase_admin", f"select count(*), max(updated_at) from {self.table}").out, count,
                   "the second run leaves the rows")
         self.expect(self.project.shape() == shape, "the second run changes nothing", "the schema differs")
         if self.full:
-            self.project.script(printed(self.program, "--table", self.name))
-            self.expect(self.project.shape() == shape, "a run without --full takes nothing away", "the schema differs")
+            self.project.run_profiles(self.name)
+            self.expect(self.project.shape() == shape, "a run of profiles.sql alone takes nothing away", "the schema differs")
 
     def people(self):
         """Rows appear, and follow auth.users."""

@@ -14,12 +14,14 @@ import subprocess
 import tempfile
 import time
 
+from house import ROOT
 from stage import Trouble
 
 # Who the server runs as when this is root's: PostgreSQL refuses root.
 SERVERS = ["postgres", "nobody"]
 SECONDS_TO_START = 60
 BASE = "base"
+SCRIPTS = os.path.join(ROOT, "share/supabase")
 
 ROLES = """
 create role anon nologin noinherit;
@@ -156,19 +158,23 @@ class Project:
         self.psql("supabase_admin", f"create database {database} template {BASE} owner postgres;", "postgres")
         self.database = database
 
-    def psql(self, role, text, database=None, may_fail=False):
+    def psql(self, role, text, database=None, may_fail=False, more=()):
         """Runs the text as a role that signs in itself."""
         command = [os.path.join(self.programs, "psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=verbose",
-                   "-U", role, "-d", database or self.database]
+                   "-U", role, "-d", database or self.database, *more]
         answer = Answer(subprocess.run(command, env=self.environment, cwd=self.directory, input=text.encode(),
                                        capture_output=True, timeout=60))
         if answer.state and not may_fail:
             raise Trouble(f"{role}: {answer}")
         return answer
 
-    def script(self, text):
-        """As the dashboard's SQL editor runs it."""
-        return self.psql("postgres", text, may_fail=True)
+    def run_profiles(self, table=None, full=False):
+        """Runs the files of share/supabase as a person does, but for what psql shows."""
+        files = ["profiles.sql", "profiles-full.sql"] if full else ["profiles.sql"]
+        more = [] if table is None else ["-v", f"table={table}"]
+        for name in files:
+            more += ["-f", os.path.join(SCRIPTS, name)]
+        return self.psql("postgres", "", may_fail=True, more=more)
 
     def auth(self, text):
         """As the authentication server does."""

@@ -178,6 +178,8 @@ import Testing
                         "/usr/share/man/man5/ringback.toml.5 644", "/usr/share/man/man8/ringbackd.8 644",
                         "/usr/share/ringback/50-ringback.conf 644",
                         "/usr/share/ringback/ringback-callback.desktop 644",
+                        "/usr/share/ringback/supabase/profiles-full.sql 644",
+                        "/usr/share/ringback/supabase/profiles.sql 644",
                         "/usr/share/zsh/site-functions/_ringback 644",
                     ])
             let odd = try await stage.run("/usr/bin/make", ["install"] + arguments + ["PREFIX=/opt/my own"])

@@ -58,6 +58,10 @@ private let commandsForPeople = [
         "there is no MCP server: ExposedServerTests run it",
     "ringback expose calendar --account work --flatpak org.example.Calendar":
         "is for an app that is not there; run by the tests of restricted sockets",
+    #"psql -f /usr/share/ringback/supabase/profiles.sql "$DATABASE_URL""#:
+        "needs a Supabase project; run by the tests of the profile table where PostgreSQL is installed",
+    #"psql -v table=users -f /usr/share/ringback/supabase/profiles.sql -f /usr/share/ringback/supabase/profiles-full.sql "$DATABASE_URL""#:
+        "the same",
     "ringback supabase update-user app --email new@example.org": "asks a person for codes; run by the tests of changes",
     "ringback supabase update-user app --email new@example.org </dev/null": "the same",
     "ringback verify app <code-of-one-address": "the same",

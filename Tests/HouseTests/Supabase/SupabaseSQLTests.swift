@@ -1,87 +1,69 @@
-// `ringback supabase sql`: what it prints. What PostgreSQL makes of it is tried by `make test-postgres`.
+// The files of share/supabase. What they promise is held in a real PostgreSQL by `make test-postgres`.
 
-import StrictJSON
 import Testing
 
 @Suite struct `The SQL of a profile table` {
-    @Test func `is the same every time, needs no daemon, and is all or nothing`() async throws {
-        try await Stage.play("", startsDaemon: false) { stage in
-            for arguments in [[], ["--full"], ["--table", "users"]] {
-                let first = try await stage.run("ringback", ["supabase", "sql"] + arguments)
-                let second = try await stage.run("ringback", ["supabase", "sql"] + arguments)
-                #expect(first.status == 0 && first.err.isEmpty, "\(first.err)")
-                #expect(first.out == second.out)
-                let statements = first.lines.filter { !$0.hasPrefix("--") }
-                #expect(statements.first == "begin;" && statements.last == "commit;")
-                for line in first.out.split(separator: "\n", omittingEmptySubsequences: false) {
-                    #expect(line.count <= 120 && line.last != " " && !line.contains("\t"), "\(line)")
-                }
-            }
+    private static let files = ["share/supabase/profiles.sql", "share/supabase/profiles-full.sql"]
+
+    @Test(arguments: files) func `a script is one transaction, and names no table but by its placeholder`(
+        path: String
+    ) throws {
+        let text = try Document(path: path).text
+        let script = try #require(text.split(separator: "$script$").dropFirst().first)
+        let statements = script.split(separator: "\n").filter { !$0.hasPrefix("--") }
+        #expect(statements.first == "begin;" && statements.last == "commit;")
+        #expect(!script.contains("profiles"))
+        for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+            #expect(line.count <= 120 && line.last != " " && !line.contains("\t"), "\(line)")
         }
     }
 
-    @Test func `names the table, in quotes, and nothing but it`() async throws {
-        try await Stage.play("", startsDaemon: false) { stage in
-            let profiles = try await stage.ringback("supabase", "sql", "--full").out
-            #expect(profiles.contains("create table if not exists public.\"profiles\" ("))
-            #expect(profiles.contains("profile = { table = \"profiles\", key = \"id\" }"))
-            for name in ["users", "user", "_", "Select_9", String(repeating: "x", count: 63)] {
-                let other = try await stage.ringback("supabase", "sql", "--full", "--table", name).out
-                #expect(other.contains("create table if not exists public.\"\(name)\" ("))
-                #expect(!other.contains("profiles\""))
-                // Whatever PostgreSQL is given as a name is short enough to be taken whole.
-                for quoted in other.split(separator: "\"").enumerated() where quoted.offset % 2 == 1 {
-                    #expect(quoted.element.utf8.count <= 63)
-                }
-            }
+    @Test func `no function of a profile table has an open search path, or is open to everybody`() throws {
+        let lines = try Self.files.flatMap { try Document(path: $0).text.split(separator: "\n") }
+        let heads = lines.filter { $0.hasPrefix("language ") }
+        #expect(heads.count == 12 && heads.allSatisfy { $0.contains(" set search_path = pg_catalog, pg_temp as ") })
+        let made = lines.filter { $0.hasPrefix("create ") && $0.contains(" function ") }
+        let closed = lines.filter {
+            $0.hasPrefix("revoke all on function ") && $0.hasSuffix(" from public, anon, authenticated, service_role;")
         }
+        #expect(made.count == 12 && closed.count == 12)
+        #expect(lines.filter { $0.hasPrefix("grant execute on function ") }.count == 5)
     }
 
-    @Test func `leaves no function with an open search path, or open to everybody`() async throws {
-        try await Stage.play("", startsDaemon: false) { stage in
-            let lines = try await stage.ringback("supabase", "sql", "--full").lines
-            let heads = lines.filter { $0.hasPrefix("language ") }
-            #expect(heads.count == 12 && heads.allSatisfy { $0.contains(" set search_path = pg_catalog, pg_temp as ") })
-            let made = lines.filter { $0.hasPrefix("create ") && $0.contains(" function ") }
-            let closed = lines.filter {
-                $0.hasPrefix("revoke all on function ")
-                    && $0.hasSuffix(" from public, anon, authenticated, service_role;")
-            }
-            #expect(made.count == 12 && closed.count == 12)
-            #expect(lines.filter { $0.hasPrefix("grant execute on function ") }.count == 5)
-        }
-    }
+    /// As much of a Supabase project as the scripts need.
+    private static let project = """
+        create role anon; create role authenticated; create role service_role;
+        create schema auth;
+        create table auth.users (id uuid primary key, email text, phone text, raw_user_meta_data jsonb);
+        create table auth.identities (user_id uuid, provider text);
+        create function auth.uid() returns uuid language sql as 'select null::uuid';
+        """
 
-    @Test func `says more with --full, and the same as JSON`() async throws {
+    @Test(.enabled(if: HouseDatabase.isPossible, "needs PostgreSQL: Scripts/needs rows"), .timeLimit(.minutes(2)))
+    func `the lines of the document make the table, also twice, and refuse what is no name of a table`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
-            let lean = try await stage.ringback("supabase", "sql").out
-            let full = try await stage.ringback("supabase", "sql", "--full").out
-            for word in ["reactivate_account", "delete_account", "deleted_at", "account_link_audit", "create index"] {
-                #expect(full.contains(word) && !lean.contains(word), "\(word)")
+            let database = try await HouseDatabase(stage)
+            func psql(_ text: String) async throws -> Output {
+                try await stage.run("/usr/bin/psql", ["-XAtq", "-v", "ON_ERROR_STOP=1", "-c", text, database.url])
             }
-            for word in ["get_or_create_profile", "update_profile", "deactivate_account"] {
-                #expect(lean.contains("create function public.\(word)("))
+            let made = try await psql(Self.project)
+            #expect(made.status == 0, "\(made)")
+            let lines = try Document(path: "docs/supabase.md").text.split(separator: "\n").filter { $0.hasPrefix("psql ") }
+            #expect(lines.count == 2)
+            func run(_ line: String) async throws -> Output {
+                let here = line.replacing("/usr/share/ringback", with: "\(Document.root)/share")
+                return try await stage.run("/bin/sh", ["-c", here], environment: ["DATABASE_URL": database.url])
             }
-            let document = try JSON(
-                parsing: await stage.ringback("supabase", "sql", "--table", "users", "--json").out.utf8)
-            #expect(document["table"]?.string == "users" && document["full"]?.bool == false)
-            let users = try await stage.ringback("supabase", "sql", "--table", "users").out
-            #expect(document["sql"]?.string == users)
-        }
-    }
-
-    @Test func `refuses what is no name of a table`() async throws {
-        try await Stage.play("", startsDaemon: false) { stage in
-            let names = [
-                "", "9lives", "a-b", "a b", "a\"b", "a'b", "a;b", "\u{E4}", "public.users", "a\n",
-                String(repeating: "x", count: 64),
-            ]
-            for name in names {
-                let answer = try await stage.ringback("supabase", "sql", "--table=\(name)")
-                #expect(answer.status == 64 && answer.out.isEmpty && answer.err.contains("Usage"), "\(name): \(answer)")
+            for line in lines + lines {
+                let done = try await run(String(line))
+                #expect(done.status == 0 && done.out.isEmpty && done.err.isEmpty, "\(line): \(done)")
             }
-            let audit = try await stage.ringback("supabase", "sql", "--full", "--table", "account_link_audit")
-            #expect(audit.status == 64 && audit.err.contains("choose another name"), "\(audit)")
+            let tables = try await psql("select tablename from pg_tables where schemaname = 'public' order by 1")
+            #expect(tables.lines == ["account_link_audit", "profiles", "users"])
+            for name in ["9lives", "a-b", "account_link_audit"] {
+                let refused = try await run(lines[1].replacing("table=users", with: "table=\(name)"))
+                #expect(refused.status == 3 && refused.err.contains("The name of the table"), "\(refused)")
+            }
         }
     }
 }

@@ -23,7 +23,7 @@ import Testing
         "vault rekey --key-source nonsense", "vault invite --lasting 30s", "expose bad!name --account work",
         "expose x --account work --ttl nonsense",
         "login work --callback-port 99999", "origin add nonsense --account work", "login work --timeout x",
-        "supabase sql --table", "nonsense",
+        "nonsense",
     ]
 
     @Test func `is wrong usage, and says so on standard error alone`() async throws {

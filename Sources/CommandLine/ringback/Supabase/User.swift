@@ -58,7 +58,6 @@ struct SupabaseVerbs: ParsableCommand {
             SupabaseRevokeConsent.self, SupabaseFactors.self, SupabaseEnroll.self, SupabaseVerifyFactor.self,
             SupabaseRemoveFactor.self, SupabasePasskeys.self,
             SupabaseRegisterPasskey.self, SupabaseRenamePasskey.self, SupabaseRemovePasskey.self, SupabaseRPC.self,
-            SupabaseSQL.self,
         ])
 }
 
