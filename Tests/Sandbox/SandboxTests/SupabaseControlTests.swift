@@ -67,7 +67,8 @@ import Testing
         #expect(announced.first?.wholeMatch(of: /SMS to 14155550100 \(sms\): [0-9]{6}/) != nil, "\(announced)")
         #expect(announced.last?.hasPrefix("Mail to alice@example.org (recovery): ") == true, "\(announced)")
         let page = await visitor.get("/sandbox/inbox").text
-        let mail = try #require(page.range(of: "alice@example.org")), sms = try #require(page.range(of: "14155550100"))
+        let mail = try #require(page.firstRange(of: "alice@example.org"))
+        let sms = try #require(page.firstRange(of: "14155550100"))
         #expect(mail.lowerBound < sms.lowerBound)
         #expect(page.contains(try #require(announced.first?.split(separator: " ").last)))
     }

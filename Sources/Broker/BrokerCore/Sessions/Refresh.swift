@@ -73,7 +73,8 @@ extension SessionManager {
         do throws(BrokerError) {
             try await startRefresh(of: name, key, for: reason).get(atMost: bound)
         } catch {
-            guard reason != .exposed, case .methodUnsupported(.session(.mayLoseScopes)) = error else { throw error }
+            guard reason != .exposed, case .methodUnsupported(.session(.mayLoseScopes), _) = error
+            else { throw error }
             try await startRefresh(of: name, key, for: reason).get(atMost: max(end - .now, .zero))
         }
     }
