@@ -3,6 +3,8 @@
 SWIFT ?= swift
 export SWIFT
 PREFIX ?= /usr/local
+# Not every shell replaces the ~ of an argument.
+override PREFIX := $(patsubst ~/%,$(HOME)/%,$(PREFIX))
 # Where systemd looks for user units: below /usr, /usr/local and ~/.local alike.
 UNITDIR ?= $(PREFIX)/$(if $(filter $(HOME)/.local,$(PREFIX)),share,lib)/systemd/user
 INSTALL ?= install

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-from house import Died, House, stop, until  # noqa: E402
+from house import ROOT, Died, House, stop, until  # noqa: E402
 from report import Report, options, progress  # noqa: E402
 from stage import Trouble  # noqa: E402
 from user_manager import UserManager  # noqa: E402
@@ -323,9 +323,11 @@ def apps(arguments, report):
         manager.write(".config/ringback/config.toml",
                       f'[schemes."{SCHEME}"]\ncommand = ["{app}", "{out}", "{{url}}"]\n')
         # The unit as it is installed, with all of its directives.
-        begun = manager.run(os.path.join(place, "ringback"), "install", DBUS_SESSION_BUS_ADDRESS=bus)
-        if begun.returncode == 0:
-            begun = manager.systemctl("start", "ringback.service")
+        for unit in ["ringback.socket", "ringback.service"]:
+            with open(os.path.join(ROOT, "systemd", unit)) as file:
+                manager.write(f".config/systemd/user/{unit}", file.read().replace("/usr/bin/", place + "/"))
+        manager.systemctl("daemon-reload")
+        begun = manager.systemctl("start", "ringback.service")
         if begun.returncode != 0:
             raise Trouble(f"the daemon's unit did not start: {begun.stderr} {manager.log()}")
         opened = manager.run(os.path.join(place, "ringback"), "open", LINK, DBUS_SESSION_BUS_ADDRESS=bus)

@@ -158,9 +158,9 @@ def check_tarball(report, path, directory):
     said = run(os.path.join(prefix, "bin/ringback"), "--version")
     report.note(said.returncode == 0, "what it installed starts", said)
     check_old_libc(report, os.path.join(prefix, "bin"), directory)
-    run(top + "/install", "--uninstall", "--prefix", prefix)
+    done = run(os.path.join(prefix, "share/ringback/install"), "--undo", "--prefix", prefix)
     left = [name for _, _, names in os.walk(prefix) for name in names]
-    report.note(not left, "and is taken away again", left)
+    report.note(done.returncode == 0 and not left, "and is taken away again", f"{left} {done}")
     with open(os.path.join(top, "bin/ringback-sandbox"), "ab") as file:
         file.write(b"x")
     done = run(top + "/install", "--prefix", prefix)

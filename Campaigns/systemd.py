@@ -7,7 +7,6 @@ installed is taken away again. Needs root (user_manager.py says why); no manager
 """
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,7 +19,6 @@ from unit_claims import Claims  # noqa: E402
 from unit_walk import Walk  # noqa: E402
 from user_manager import UserManager  # noqa: E402
 
-PROGRAMS = ["ringbackd", "ringback", "ringback-relay", "ringback-sandbox"]
 # How each shell reads a script without running it.
 SHELLS = {"bash": ["bash", "-n"], "zsh": ["zsh", "-n"], "fish": ["fish", "--no-execute"]}
 
@@ -59,6 +57,19 @@ def check_completions(report, binaries):
                     made.stderr + read.stderr)
 
 
+def unpacked(binaries, directory):
+    """The tarball, unpacked where the person can read it."""
+    place = os.path.join(directory, "unpacked")
+    os.mkdir(place)
+    made = subprocess.run([os.path.join(ROOT, "Scripts/dist"), binaries, place], capture_output=True, text=True,
+                          env=os.environ | {"COMPRESS": "gzip -1"})
+    if made.returncode:
+        raise Trouble(f"Scripts/dist: {made.stderr[-500:]}")
+    subprocess.run(["tar", "--no-same-owner", "-C", place, "-xf", made.stdout.strip()], check=True)
+    [top] = [entry.path for entry in os.scandir(place) if entry.is_dir()]
+    return top
+
+
 def main():
     chosen = options(__doc__.splitlines()[0])
     binaries = os.path.abspath(chosen.bin)
@@ -69,20 +80,15 @@ def main():
         check_units(report, directory, binaries)
         check_completions(report, binaries)
         manager = UserManager(directory)
-        # Where the person can read them.
-        beside = os.path.join(directory, "unpacked/bin")
-        os.makedirs(beside)
-        for name in PROGRAMS:
-            shutil.copy2(os.path.join(binaries, name), beside)
-        shutil.copytree(os.path.join(ROOT, "man"), os.path.join(directory, "unpacked/man"))
+        tarball = unpacked(binaries, directory)
         sandbox = Sandbox(
             binaries, directory, "--user", "alice", "--auto-approve", "alice", "--client", "ringback-demo")
         manager.start()
         print(manager.run("systemctl", "--version").stdout.splitlines()[0], flush=True)
         walk = Walk(report, manager, sandbox)
-        walk.go(beside)
+        walk.go(tarball)
         Claims(report, manager).go()
-        walk.undo(beside)
+        walk.undo()
     except (Trouble, Died, OSError, ValueError, subprocess.SubprocessError) as trouble:
         report.note(False, "the stage", f"{type(trouble).__name__} {trouble}")
     finally:

@@ -60,32 +60,37 @@ class Walk:
         subject = self.sandbox.subject(token.stdout.strip()) if token.returncode == 0 else None
         self.expect(subject is not None, f"the session is there {when}", token)
 
-    def go(self, beside):
-        self.install(beside)
+    def go(self, tarball):
+        self.install(tarball)
         for part in [self.first_request, self.stop_and_start, self.link, self.environment, self.reload, self.crash,
                      self.watchdog, self.bad_start, self.held_elsewhere, self.credential]:
             # What the parts before have started does not count towards the limit of starts.
             self.manager.systemctl("reset-failed")
             part()
 
-    def install(self, beside):
+    def install(self, tarball):
         self.configure()
         # In the place of a journal; and what systemd thinks of each end.
         self.drop_in("notes", f"StandardError=append:{self.manager.home}/notes\n"
                      f"ExecStopPost=/bin/sh -c 'echo ended: $$SERVICE_RESULT >>{self.manager.home}/notes'\n")
-        done = self.manager.run(f"{beside}/ringback", "install")
-        self.expect(done.returncode == 0 and not done.stdout, "ringback install", done)
+        done = self.manager.run(f"{tarball}/install")
+        self.expect(done.returncode == 0 and not done.stdout, "./install", done)
+        # The line that it prints.
+        line = "systemctl --user daemon-reload && systemctl --user enable --now ringback.socket"
+        self.expect(line in done.stderr, "which says what to type", done)
+        done = self.manager.run("sh", "-c", line)
+        self.expect(done.returncode == 0, "the line that it says", done)
         for unit in [SOCKET, SERVICE]:
             shown = self.manager.show(unit, "FragmentPath")
-            self.expect(shown == f"{self.manager.home}/.config/systemd/user/{unit}", f"{unit} is ours", shown)
+            self.expect(shown == f"{self.manager.home}/.local/share/systemd/user/{unit}", f"{unit} is ours", shown)
         self.expect(self.manager.systemctl("is-enabled", SOCKET).stdout.strip() == "enabled", "the socket is enabled")
         self.expect(self.manager.show(SOCKET, "SubState") == "listening", "and listened at")
         self.expect(self.state == "inactive", "the daemon does not run yet", self.state)
         directory = os.path.join(self.manager.runtime, "ringback")
         modes = [oct(os.stat(path).st_mode & 0o777) for path in [directory, directory + "/ringback.sock"]]
         self.expect(modes == ["0o700", "0o600"], "socket and directory are the person's alone", modes)
-        again = self.manager.run(f"{beside}/ringback", "install")
-        self.expect(again.returncode == 0, "ringback install, once more", again)
+        again = self.manager.run(f"{tarball}/install")
+        self.expect(again.returncode == 0, "./install, once more", again)
 
     def first_request(self):
         done = self.ringback("status", "--json")
@@ -235,11 +240,11 @@ class Walk:
         self.manager.systemctl("restart", SERVICE)
         self.expect_session("with the credential again")
 
-    def undo(self, beside):
+    def undo(self):
         home = self.manager.home
         kept = os.path.join(home, ".local/state/ringback")
-        done = self.manager.run(f"{beside}/ringback", "install", "--undo")
-        self.expect(done.returncode == 0, "ringback install --undo", done)
+        done = self.manager.run(f"{home}/.local/share/ringback/install", "--undo")
+        self.expect(done.returncode == 0, "./install --undo", done)
         left = [os.path.relpath(os.path.join(place, name), home) for place, _, names in os.walk(home) for name in names]
         own = [".config/ringback/", ".local/state/ringback/", ".local/share/ringback/keys/", "vault-key", "notes",
                f".config/systemd/user/{SERVICE}.d/", ".config/systemd/user/ringback-"]

@@ -26,7 +26,6 @@ struct Ringback: ParsableCommand {
                 name: "Begin",
                 subcommands: [
                     Demo.self, AccountVerbs.self, Use.self, ConfigVerbs.self, ClientMetadata.self,
-                    Install.self,
                 ]),
             CommandGroup(
                 name: "Sign in and out",

@@ -188,6 +188,24 @@ import Testing
             #expect(try await stage.run("/usr/bin/find", [destination, "-type", "f"]).out.isEmpty)
         }
     }
+
+    @Test func `make install below ~/.local puts the units where systemd looks, and make uninstall removes all`()
+        async throws
+    {
+        try await Stage.play("", startsDaemon: false) { stage in
+            let home = "\(stage.directory)/home"
+            let arguments = ["--no-print-directory", "-C", Document.root, "RELEASE=\(Programs.directory)"]
+            let installed = try await stage.run("/usr/bin/make", ["install", "PREFIX=~/.local"] + arguments)
+            #expect(installed.status == 0, "\(installed)")
+            let next = "systemctl --user daemon-reload && systemctl --user enable --now ringback.socket"
+            #expect(installed.out.contains(next), "\(installed)")
+            let unit = FileTree.text(of: "\(home)/.local/share/systemd/user/ringback.service") ?? ""
+            #expect(unit.contains("ExecStart=\(home)/.local/bin/ringbackd\n"))
+            let undone = try await stage.run("/usr/bin/make", ["uninstall", "PREFIX=~/.local"] + arguments)
+            #expect(undone.status == 0, "\(undone)")
+            #expect(try await stage.run("/usr/bin/find", [home, "!", "-type", "d"]).out.isEmpty)
+        }
+    }
 }
 
 private enum Manual {

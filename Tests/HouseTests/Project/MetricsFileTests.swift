@@ -7,7 +7,7 @@ import Testing
         let lines = units.split(separator: "\n")
         let start = "ExecStart=/bin/sh -c '"
         let command = try #require(lines.first { $0.hasPrefix(start) }).dropFirst(start.count).dropLast()
-        // A user manager's PATH may lack what `ringback install` writes to.
+        // A user manager's PATH may lack what the tarball's `./install` writes to.
         #expect(lines.contains { $0.hasPrefix("Environment=PATH=%h/.local/bin:") })
         try await Stage.playReader { stage in
             let folder = "\(stage.directory)/collector"

@@ -230,8 +230,8 @@ struct DoctorExamination {
             report.add("unit", .ok, "\(unit) is enabled and active.")
         case ("not-found", _):
             report.add(
-                "unit", .warning, "\(unit) is not installed: the daemon does not start by itself.",
-                command: "ringback install")
+                "unit", .warning, "\(unit) is not installed, so the daemon does not start by itself: install the package, or run ./install of "
+                    + "the tarball.")
         case (_, "active"):
             report.add(
                 "unit", .warning, "\(unit) is active, but \(enabled): it will not be there after the next login.",

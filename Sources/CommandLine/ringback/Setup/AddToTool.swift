@@ -53,7 +53,7 @@ struct AddToTool: ParsableCommand {
     func run() throws {
         try present(account: account) { () throws(RingbackError) in
             if !undo { try checkAccount() }
-            if !onlyPrints, let home = SocketPlace.variable("HOME") { try InstallPlaces.refuseForeign(home) }
+            if !onlyPrints, let home = SocketPlace.variable("HOME") { try HomeFile.refuseForeign(home) }
             let plan = try plan()
             for step in plan.steps { Output.line(Sanitizer.line(step.text, limit: 4_000)) }
             for note in plan.notes { Output.note(Sanitizer.line(note, limit: 1_000)) }

@@ -156,7 +156,7 @@ struct HelperLink {
 
     /// Removes the link, if it leads to this program. What a package installed stays.
     func removal() -> [SetupStep] {
-        Programs.isSelf(path) && HomeFile.state(of: path) == nil ? [.removeLink(path: path)] : []
+        Programs.isSelf(path) && !HomeFile.isRegular(path) ? [.removeLink(path: path)] : []
     }
 
     /// What to say if a tool does not find the link.

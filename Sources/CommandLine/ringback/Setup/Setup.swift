@@ -52,7 +52,7 @@ struct Setup: ParsableCommand {
             let setup = try tool.setup()
             // What was written stays to be removed after the tool itself was.
             guard setup.isInstalled || (undo && !setup.needsProgramToUndo) else { throw Setup.notInstalled(setup) }
-            if !onlyPrints, let home = SocketPlace.variable("HOME") { try InstallPlaces.refuseForeign(home) }
+            if !onlyPrints, let home = SocketPlace.variable("HOME") { try HomeFile.refuseForeign(home) }
             let plan = try plan(of: setup)
             for step in plan.steps { Output.line(Sanitizer.line(step.text, limit: 4_000)) }
             guard !plan.steps.isEmpty else {
@@ -174,11 +174,11 @@ enum SetupStep {
     func run() throws(RingbackError) {
         switch self {
         case .link(let path, let target):
-            _ = try HomeFile.makeDirectories(SetupStep.folder(of: path))
+            try HomeFile.makeDirectories(SetupStep.folder(of: path))
             guard unsafe symlink(target, path) == 0 else { throw HomeFile.failure("make", path) }
         case .removeLink(let path):
             // The question before may have taken long.
-            guard Programs.isSelf(path), HomeFile.state(of: path) == nil else {
+            guard Programs.isSelf(path), !HomeFile.isRegular(path) else {
                 throw RingbackError("setup_failed", "\(path) is no link to this program any more. It was left.")
             }
             guard unsafe unlink(path) == 0 else { throw HomeFile.failure("remove", path) }
@@ -230,7 +230,7 @@ enum SetupStep {
                 throw RingbackError(
                     "place_taken", "\(path) is a link to a file that does not exist. Nothing was changed.")
             }
-            _ = try HomeFile.makeDirectories(folder(of: path))
+            try HomeFile.makeDirectories(folder(of: path))
             return try HomeFile.put(bytes, at: path, mode: 0o600)
         }
         var status = stat()
@@ -271,7 +271,7 @@ struct SetupRecord {
     }
 
     func write() throws(RingbackError) {
-        _ = try HomeFile.makeDirectories(SetupStep.folder(of: path))
+        try HomeFile.makeDirectories(SetupStep.folder(of: path))
         try HomeFile.put(entries.bytes, at: path, mode: 0o600)
     }
 }

@@ -150,7 +150,6 @@ struct Suggestion: Equatable {
             ("ringback supabase user ACCOUNT", ["profile"]),
             ("ringback supabase reset-password ACCOUNT --email ADDRESS", ["forgot-password", "password", "passwd"]),
             ("ringback supabase factors ACCOUNT", ["mfa", "2fa", "totp"]),
-            ("ringback install --undo", ["uninstall"]),
             ("ringback --generate-completion-script bash", ["completion", "completions"]),
             ("systemctl --user start ringback.socket", ["start", "serve", "daemon", "server"]),
             ("systemctl --user stop ringback.socket ringback.service", ["stop", "quit", "kill"]),

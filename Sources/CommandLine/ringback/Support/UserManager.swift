@@ -9,11 +9,6 @@ enum UserManager {
     /// True if the unit runs, or listens.
     static func isActive(_ unit: String) -> Bool { saysYes(["is-active", "--quiet", unit]) }
 
-    /// Runs a `systemctl` command; its messages go to standard error. False if it failed.
-    static func order(_ words: String...) throws(RingbackError) -> Bool {
-        try Programs.run(command(words)).status == 0
-    }
-
     /// True if `systemctl` exits with status 0. False also if it takes longer than 10 s.
     private static func saysYes(_ words: [String]) -> Bool {
         guard let pid = Subprocess.start(command(words), output: .nothing, errors: .nothing) else { return false }

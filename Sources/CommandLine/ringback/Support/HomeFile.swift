@@ -3,12 +3,10 @@ import RingbackClient
 
 /// Files in a home directory. A file is written under another name and renamed, so that no program reads a part of it.
 enum HomeFile {
-    /// The size and time of the regular file at a path; nil if there is none.
-    static func state(of path: String) -> InstalledList.File? {
+    /// True if a regular file is at a path.
+    static func isRegular(_ path: String) -> Bool {
         var status = stat()
-        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
-        let nanoseconds = Int(status.st_mtim.tv_sec) * 1_000_000_000 + Int(status.st_mtim.tv_nsec)
-        return InstalledList.File(size: Int(status.st_size), modifiedAt: nanoseconds)
+        return unsafe lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
     }
 
     /// What the symbolic link at a path leads to; nil if there is none.
@@ -34,6 +32,16 @@ enum HomeFile {
         return one.st_dev == other.st_dev && one.st_ino == other.st_ino
     }
 
+    /// Under `sudo`, HOME may belong to another user. That user could not change or remove what root writes there.
+    static func refuseForeign(_ home: String) throws(RingbackError) {
+        var status = stat()
+        guard unsafe stat(home, &status) == 0, status.st_uid != geteuid() else { return }
+        throw RingbackError(
+            "no_place",
+            "Nothing was changed: HOME is \(home), which belongs to uid \(status.st_uid), and this runs as uid "
+                + "\(geteuid()). Run it as the user whose home it is, without sudo.")
+    }
+
     /// The bytes of a regular file; nil if there is none.
     static func contents(of path: String) throws(RingbackError) -> [UInt8]? {
         let file = unsafe open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
@@ -44,7 +52,7 @@ enum HomeFile {
         defer { close(file) }
         var status = stat()
         guard unsafe fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            throw RingbackError("install_failed", "\(path) is not a regular file.")
+            throw RingbackError("file_failed", "\(path) is not a regular file.")
         }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(Int(status.st_size))
@@ -60,7 +68,7 @@ enum HomeFile {
     /// Replaces a file by renaming. A program that runs from the old file keeps it.
     static func put(_ bytes: [UInt8], at path: String, mode: mode_t) throws(RingbackError) {
         let slash = path.lastIndex(of: "/") ?? path.startIndex
-        var template = Array("\(path[..<slash])/.ringback-install.XXXXXX".utf8CString)
+        var template = Array("\(path[..<slash])/.ringback.XXXXXX".utf8CString)
         let file = unsafe mkstemp(&template)
         guard file >= 0 else { throw failure("make", path) }
         _ = fcntl(file, F_SETFD, FD_CLOEXEC)
@@ -74,24 +82,20 @@ enum HomeFile {
         }
     }
 
-    /// Makes a directory and those above it. Returns the ones that did not exist before, the outermost first.
-    static func makeDirectories(_ path: String) throws(RingbackError) -> [String] {
-        var made: [String] = []
+    /// Makes a directory and those above it.
+    static func makeDirectories(_ path: String) throws(RingbackError) {
         var directory = ""
         for part in path.split(separator: "/") {
             directory += "/" + part
-            if unsafe mkdir(directory, 0o755) == 0 {
-                made.append(directory)
-            } else if errno != EEXIST {
+            guard unsafe mkdir(directory, 0o755) == 0 || errno == EEXIST else {
                 throw failure("make the directory", directory)
             }
         }
-        return made
     }
 
     static func failure(_ action: String, _ path: String) -> RingbackError {
         let reason = unsafe String(cString: strerror(errno))
-        return RingbackError("install_failed", "Cannot \(action) \(path): \(reason).")
+        return RingbackError("file_failed", "Cannot \(action) \(path): \(reason).")
     }
 
     private static func writeAll(_ bytes: [UInt8], to file: Int32) -> Bool {
