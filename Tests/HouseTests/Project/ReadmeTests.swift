@@ -31,7 +31,7 @@ private let commandsForPeople = [
     "ringback login linear": "the same",
     "ringback token linear --format json-headers": "the same",
     "ringback login work --no-browser": "waits for a person to carry its output to a browser",
-    "~/.local/share/ringback/install --undo": "writes to the home directory; run by the tests of the tarball's installer",
+    "~/.local/share/ringback/install --undo": "writes to the home directory; run by the tests of the installer",
     "make uninstall PREFIX=~/.local": "the same; run by the tests of the manual",
     "ringback login work --method device": "waits for a person; run by the tests of device sign-ins",
     "ringback login work --no-browser --callback-port 8400": "waits for a person, on a port that may be taken",

@@ -48,7 +48,8 @@ import Testing
             }
             let made = try await psql(Self.project)
             #expect(made.status == 0, "\(made)")
-            let lines = try Document(path: "docs/supabase.md").text.split(separator: "\n").filter { $0.hasPrefix("psql ") }
+            let page = try Document(path: "docs/supabase.md")
+            let lines = page.lines.map(String.init).filter { $0.hasPrefix("psql ") }
             #expect(lines.count == 2)
             func run(_ line: String) async throws -> Output {
                 let here = line.replacing("/usr/share/ringback", with: "\(Document.root)/share")
