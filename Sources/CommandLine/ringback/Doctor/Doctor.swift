@@ -230,8 +230,9 @@ struct DoctorExamination {
             report.add("unit", .ok, "\(unit) is enabled and active.")
         case ("not-found", _):
             report.add(
-                "unit", .warning, "\(unit) is not installed, so the daemon does not start by itself: install the package, or run ./install of "
-                    + "the tarball.")
+                "unit", .warning,
+                "\(unit) is not installed, so the daemon does not start by itself: install the package, or run the "
+                    + "tarball's ./install.")
         case (_, "active"):
             report.add(
                 "unit", .warning, "\(unit) is active, but \(enabled): it will not be there after the next login.",
