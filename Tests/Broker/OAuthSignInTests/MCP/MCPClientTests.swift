@@ -131,6 +131,19 @@ private let refusals = [
         #expect(house.provider.requests.last { $0.form["refresh_token"] != nil }?.form["client_id"] == "client-1")
     }
 
+    @Test func `is replaced after the port of its expired sign-in was closed`() async throws {
+        let house = try await MCPHouse()
+        let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
+        await house.vault.hold()
+        house.clock.advance(by: 601)
+        #expect(await eventually { house.ports.closed == [flow.redirectURI] })
+        await house.vault.release()
+        guard case .expired = try await house.broker.flow(flow.id, waiting: .seconds(30)).status else {
+            throw Unexpected()
+        }
+        #expect(try await house.begin().query["client_id"] == "client-2")
+    }
+
     @Test(arguments: [true, false])
     func `is replaced after the page was left, if the issuer's pages show an error for it`(
         isForgotten: Bool

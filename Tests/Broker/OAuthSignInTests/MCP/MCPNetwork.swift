@@ -168,6 +168,9 @@ final class MCPNetwork: HTTPClient {
 /// Redirect URIs at ports that are given out in order, and can be taken by another program.
 final class Ports: Sendable {
     private let state = Mutex<(next: Int, taken: Set<Int>)>((4_711, []))
+    private let ended = Mutex<[String]>([])
+
+    var closed: [String] { ended.withLock { $0 } }
 
     func take(_ port: Int) { state.withLock { _ = $0.taken.insert(port) } }
 
@@ -188,7 +191,8 @@ final class Ports: Sendable {
                 }
                 return template.replacing("{port}", with: "\(port)")
             },
-            openSite: { _, _, _ in nil }, close: { _, _ in }, listeners: { [] })
+            openSite: { _, _, _ in nil }, close: { [self] uri, _ in ended.withLock { $0.append(uri) } },
+            listeners: { [] })
     }
 }
 

@@ -45,6 +45,17 @@ import Testing
         #expect(house.provider.presented == ["refresh-2", "refresh-2"])
     }
 
+    @Test(arguments: [429, 503, 400])
+    func `an error status with a token set keeps the new refresh token beside the older one`(status: Int) async throws {
+        let house = try await House.expired()
+        let body = #"{"access_token":"access-3","token_type":"Bearer","refresh_token":"refresh-3"}"#
+        house.provider.script(.token, .status(status, body))
+        #expect(await house.failure() != nil)
+        let session = try #require(await house.vault.sessions.first)
+        #expect(session.refreshTokens.map { $0.revealed() } == ["refresh-3", "refresh-2"])
+        #expect(try await house.view.state == .authenticated)
+    }
+
     @Test func `is not asked for where a code is redeemed`() async throws {
         let house = try await House()
         house.provider.script(.token, .cut(after: #""refresh-2""#))
