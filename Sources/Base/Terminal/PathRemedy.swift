@@ -35,6 +35,27 @@ public enum ShellWord {
     /// The word in single quotes, unless it is plain.
     public static func quoted(_ word: String) -> String { isPlain(word) ? word : inQuotes(word) }
 
+    /// The same, also for a word that ends with a period, so that no reader takes it for the end of the sentence.
+    static func quotedInSentence(_ word: String) -> String { word.hasSuffix(".") ? inQuotes(word) : quoted(word) }
+
+    /// True if a shell is in single quotes after the text.
+    ///
+    /// - Parameter isQuoted: it was before.
+    static func isOpen(after text: String, quoted isQuoted: Bool) -> Bool {
+        var isQuoted = isQuoted
+        var isEscaped = false
+        for byte in text.utf8 {
+            if isEscaped {
+                isEscaped = false
+            } else if byte == UInt8(ascii: "'") {
+                isQuoted.toggle()
+            } else {
+                isEscaped = !isQuoted && byte == UInt8(ascii: "\\")
+            }
+        }
+        return isQuoted
+    }
+
     static func inQuotes(_ word: String) -> String {
         "'" + word.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
     }

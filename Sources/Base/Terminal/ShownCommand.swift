@@ -28,9 +28,9 @@ public struct ShownCommand: Sendable, Hashable, CustomStringConvertible, Express
     private static func quoted(_ word: String) -> String {
         guard word.hasPrefix("--"), let sign = word.firstIndex(of: "="),
             word[..<sign].dropFirst(2).utf8.allSatisfy({ (0x61...0x7A).contains($0) || $0 == UInt8(ascii: "-") })
-        else { return ShellWord.quoted(word) }
+        else { return ShellWord.quotedInSentence(word) }
         let value = word[sign...].dropFirst().split(separator: "=", omittingEmptySubsequences: false)
-        return word[...sign] + value.map { ShellWord.quoted(String($0)) }.joined(separator: "=")
+        return word[...sign] + value.map { ShellWord.quotedInSentence(String($0)) }.joined(separator: "=")
     }
 
     public init(stringLiteral text: String) {
@@ -68,7 +68,9 @@ public struct ShownCommand: Sendable, Hashable, CustomStringConvertible, Express
         public mutating func appendInterpolation(_ value: String) {
             let value = Sanitizer.line(value, limit: ShownCommand.limit)
             let isDashed = value.hasPrefix("-")
-            append(Word(text: isDashed ? ShellWord.inQuotes(value) : ShellWord.quoted(value), isDashed: isDashed))
+            append(
+                Word(text: isDashed ? ShellWord.inQuotes(value) : ShellWord.quotedInSentence(value), isDashed: isDashed)
+            )
         }
 
         public mutating func appendInterpolation(_ value: some BinaryInteger) { appendInterpolation("\(value)") }

@@ -24,7 +24,13 @@ public enum TextWrap {
     private static let narrowest = 20
     private static let usage = "usage: "
     /// What the commands that are printed begin with.
-    private static let programs: Set = ["ringback", "ringbackd", "systemctl", "loginctl", "ssh", "chmod", "sudo"]
+    private static let programs: Set = [
+        "ringback", "ringbackd", "systemctl", "loginctl", "ssh", "chmod", "chown", "sudo", "ss", "kill", "export",
+        "curl",
+        "flatpak", "timedatectl",
+    ]
+    /// Before a command of Ringback's that follows no colon.
+    private static let conjunctions: Set = ["run", "or", "and", "then"]
 
     private static func isUsage(_ line: some StringProtocol) -> Bool { line.lowercased().hasPrefix(usage) }
 
@@ -62,20 +68,32 @@ public enum TextWrap {
         return units
     }
 
+    /// A command ends at a bracket, and after a punctuation mark that is not in quotes.
     private static func sentenceUnits(_ line: String) -> [String] {
         var units: [String] = []
         var isCommand = false
+        var isQuoted = false
         for word in words(line) {
-            if isCommand, word.hasPrefix("(") { isCommand = false }
+            if isCommand, !isQuoted, word.hasPrefix("(") { isCommand = false }
             if isCommand, let last = units.popLast() {
                 units.append("\(last) \(word)")
             } else {
-                isCommand = units.last?.hasSuffix(":") == true && programs.contains(word)
+                isCommand = beginsCommand(word, after: units.last)
                 units.append(word)
             }
-            if let end = word.last, ";,.)".contains(end) { isCommand = false }
+            guard isCommand else { continue }
+            isQuoted = ShellWord.isOpen(after: word, quoted: isQuoted)
+            if !isQuoted, let end = word.last, ";,.)".contains(end) { isCommand = false }
         }
         return units
+    }
+
+    private static func beginsCommand(_ word: String, after last: String?) -> Bool {
+        guard let last else { return programs.contains(word) }
+        guard last.hasSuffix(":") else {
+            return conjunctions.contains(last.lowercased()) && word.hasPrefix("ringback") && programs.contains(word)
+        }
+        return last.lowercased() == "run:" || programs.contains(word)
     }
 
     private static func words(_ line: String) -> [String] {

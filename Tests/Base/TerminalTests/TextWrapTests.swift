@@ -33,6 +33,38 @@ import Testing
                 == "To add it:\nringback account add work --issuer URL")
     }
 
+    @Test(arguments: [
+        "plain", "a b", "a, b; c. d) (e", "it's a", "'", "' '", "a'  b", "$(touch /tmp/x) y", "-x y", "a\\ b", "a.",
+        "a:",
+        "a, ", "\"a b\"", "(a b)", "",
+    ]) func `leaves a command that is shown on one line, whatever is in it`(value: String) {
+        let commands: [ShownCommand] = [
+            "ringback login \(value) --scopes=\(value)", "ringback a \(value) b",
+            ShownCommand(words: ["curl", value, "x"]),
+            "flatpak override --user --env=A=\(value) app", "kill \(ShownCommand(words: ["1", value]))",
+        ]
+        for command in commands {
+            for text in [
+                "Run: \(shown: command)", "To do what is wanted: \(shown: command).",
+                "It is locked. Run: \(shown: command) (or wait for it to be unlocked)",
+                "Then: \(shown: command), and wait for what it says", "\(shown: command)",
+            ] {
+                for columns in 20..<70 {
+                    let lines = TextWrap.wrapped(text, columns: columns).split(separator: "\n")
+                    #expect(lines.contains { $0.contains(command.description) }, "\(columns): \(lines)")
+                }
+            }
+        }
+        let two: (ShownCommand, ShownCommand) = ("ringback unlock \(value)", "ringback vault rekey --to=\(value)")
+        for columns in 20..<70 {
+            let text = "To move it, run \(shown: two.0) and then \(shown: two.1), and set it back."
+            let lines = TextWrap.wrapped(text, columns: columns).split(separator: "\n")
+            for command in [two.0, two.1] {
+                #expect(lines.contains { $0.contains(command.description) }, "\(columns): \(lines)")
+            }
+        }
+    }
+
     @Test func `of usage is broken between options`() {
         let overview = "OVERVIEW: What is wider than this terminal stays\n\n"
         let text = overview + "USAGE: ringback exec [--scope <scope>] [--kind <kind>]\n"
