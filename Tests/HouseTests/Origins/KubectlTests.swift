@@ -116,7 +116,7 @@ import Testing
                     environment: info(server: server, settings: #","certificate-authority":"\#(path)""#))
                 #expect(unreadable.status != 0 && unreadable.out.isEmpty, "\(unreadable)")
             }
-            // Without an origin, what nobody could allow is refused; which cluster it is does not matter.
+            // Without an origin, only what opens the connection to others than the kubeconfig's author is refused.
             for (index, (setting, _)) in settings.enumerated() {
                 let named = try await stage.run(
                     "ringback", ["kubectl-credential", "--account", "work"],
