@@ -21,12 +21,17 @@ struct OAuthProvider: SignInProvider {
     }
 
     func begin(_ request: SignInRequest, in context: SignInContext) async throws(BrokerError) -> Beginning {
-        switch try request.readMethod(offering: OAuthMethod.allCases, of: account) {
-        case .browser: return .flow(try await authorization(request, in: context))
-        case .session: return try await takeOver(request, in: context)
-        case .device:
-            let device = try await provider.authorizeDevice(request)
-            return .flow(device, atMost: .seconds(device.authorization.expiresIn))
+        let method = try request.readMethod(offering: OAuthMethod.allCases, of: account)
+        do throws(BrokerError) {
+            switch method {
+            case .browser: return .flow(try await authorization(request, in: context))
+            case .session: return try await takeOver(request, in: context)
+            case .device:
+                let device = try await provider.authorizeDevice(request)
+                return .flow(device, atMost: .seconds(device.authorization.expiresIn))
+            }
+        } catch {
+            throw await provider.explaining(error)
         }
     }
 
@@ -54,11 +59,15 @@ struct OAuthProvider: SignInProvider {
         _ proof: Proof, of flow: Flow, in context: SignInContext
     ) async throws(RedemptionFailure) -> Redemption {
         try await RedemptionFailure.mapping { () throws(BrokerError) in
-            switch (proof, flow.awaited) {
-            case (.callback(let arrival), let awaited as AuthorizationFlow):
-                return try await redeem(arrival, of: awaited, flow, in: context)
-            case (.poll, let awaited as DeviceFlow): return try await ask(awaited, of: flow, in: context)
-            default: throw .conflict(.flow(.otherResponseAwaited))
+            do throws(BrokerError) {
+                switch (proof, flow.awaited) {
+                case (.callback(let arrival), let awaited as AuthorizationFlow):
+                    return try await redeem(arrival, of: awaited, flow, in: context)
+                case (.poll, let awaited as DeviceFlow): return try await ask(awaited, of: flow, in: context)
+                default: throw .conflict(.flow(.otherResponseAwaited))
+                }
+            } catch {
+                throw await provider.explaining(error)
             }
         }
     }
@@ -177,7 +186,8 @@ struct OAuthProvider: SignInProvider {
                     if let shown { await record.learn(shown) }
                     return renewed
                 }
-            }, meaning: { $0.meaning(forRefreshOf: key) })
+            }, meaning: { $0.meaning(forRefreshOf: key) }
+        ).explaining { [provider] in await provider.explaining($0, isRefresh: true) }
     }
 
     func revoke(_ session: Session, endingAll: Bool) async throws(BrokerError) -> Bool {

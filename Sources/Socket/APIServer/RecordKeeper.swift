@@ -177,7 +177,7 @@ public final class RecordKeeper: Sendable {
         case .provider(.refused(let code, _)), .provider(.failing(_, let code, _, _)), .serviceRefused(_, let code, _),
             .refreshRefused(_, _, .answered(let code, _)):
             return code
-        case .clientForgotten(_, _, let code, _), .refreshRefused(_, _, .client(let code, _)): return code
+        case .clientForgotten(_, _, let code, _, _), .refreshRefused(_, _, .client(let code, _)): return code
         default: return nil
         }
     }

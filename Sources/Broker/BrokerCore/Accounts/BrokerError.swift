@@ -19,8 +19,9 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     /// tried again; a sign-in replaces it.
     case refreshRefused(AccountName, host: String, RefreshRefusal)
     /// The provider does not know the client that was registered for the account. The next sign-in registers another
-    /// one. `code` and `message` are the provider's, checked.
-    case clientForgotten(AccountName, host: String, code: String?, message: String?)
+    /// one; with `terms` the user has to register it. `code` and `message` are the provider's, checked.
+    case clientForgotten(
+        AccountName, host: String, code: String?, message: String?, terms: RegistrationTerms? = nil)
     /// The user declined at the provider.
     case accessDenied(AccountName)
     /// The state of the account does not allow this. The reason says why.
@@ -107,6 +108,8 @@ public struct UnusableSetting: Sendable, Equatable {
     public var path: String?
     /// True for a client secret of the provider that has expired and was not replaced.
     public var hasExpired = false
+    /// If a new registration of the account's client helps.
+    public var terms: RegistrationTerms?
 
     public init(_ reason: Reason, setting: String, file: String? = nil, line: Int? = nil, credential: String? = nil) {
         self.reason = reason

@@ -88,6 +88,8 @@ public struct Finding: Sendable, Equatable {
     public var stated: String?
     /// Scopes that a sign-in has to request, separated by spaces.
     public var scope: String?
+    /// If a new registration of the account's client helps.
+    public var terms: RegistrationTerms?
 
     /// How an account reaches its provider.
     public struct Way: Sendable, Equatable {

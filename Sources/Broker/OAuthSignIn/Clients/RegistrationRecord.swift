@@ -1,4 +1,5 @@
 public import BrokerCore
+internal import HTTPMessages
 internal import OAuth
 internal import Secrets
 public import SessionVault
@@ -82,21 +83,19 @@ extension Account.SecretSource {
     public static func registered(
         for account: Account, in vault: any Vault, clock: BrokerClock = .system
     ) -> Account.SecretSource {
-        let name = account.name
+        let (sender, name) = (account, account.name)
         let slot = VaultSlot(account: name.rawValue, binding: account.binding.text, kind: .registration)
         var source = Account.SecretSource { () async throws(BrokerError) in
             let entry = try await BrokerError.mapping { () throws(VaultError) in try await vault.load(slot) }
             guard let record = entry.flatMap({ RegistrationRecord(decoding: $0.text) }), let secret = record.secret
             else {
-                throw .unusableSetting(
-                    UnusableSetting(.oauth(.noRegisteredSecret(name)), setting: RegistrationRecord.setting))
+                throw RegistrationRecord.unusable(.noRegisteredSecret(name), of: sender)
             }
             // Reported before the provider rejects the client with `invalid_client`, which does not say that the secret
             // expired.
-            guard !record.hasExpired(at: clock.wallInstant) else { throw RegistrationRecord.expiry(of: name) }
+            guard !record.hasExpired(at: clock.wallInstant) else { throw RegistrationRecord.expiry(of: sender) }
             return secret
         }
-        let sender = account
         source.renew = { http, directory throws(BrokerError) in
             let registrar = Registrar(vault: vault, http: http, directory: directory, clock: clock, record: { _ in })
             return try await registrar.renewSecret(slot, as: sender)
@@ -108,9 +107,56 @@ extension Account.SecretSource {
 extension RegistrationRecord {
     func hasExpired(at now: WallInstant) -> Bool { secretExpiresAt.map { $0 <= now } ?? false }
 
-    static func expiry(of name: AccountName) -> BrokerError {
-        var setting = UnusableSetting(.oauth(.secretExpired(name)), setting: RegistrationRecord.setting)
-        setting.hasExpired = true
+    static func expiry(of account: Account) -> BrokerError {
+        unusable(.secretExpired(account.name), of: account, hasExpired: true)
+    }
+
+    fileprivate static func unusable(
+        _ reason: OAuthReason, of account: Account, hasExpired: Bool = false
+    ) -> BrokerError {
+        var setting = UnusableSetting(.oauth(reason), setting: RegistrationRecord.setting)
+        setting.hasExpired = hasExpired
+        setting.terms = account.registrationTerms
         return .unusableSetting(setting)
+    }
+}
+
+extension Account {
+    /// Nil if the account names no issuer, or has a client of its own at each issuer.
+    fileprivate var registrationTerms: RegistrationTerms? {
+        guard let rules = kind as? OAuthAccount, rules.mcp == nil, case .issuer(let issuer) = rules.endpoints else {
+            return nil
+        }
+        return RegistrationTerms(
+            issuer: issuer, scopes: scopes, redirectURI: redirectURI,
+            authentication: rules.clientAuthentication == ClientAuthentication.none
+                ? nil : rules.clientAuthentication?.rawValue,
+            responseMode: rules.responseMode?.rawValue, certificateFile: certificateFile)
+    }
+}
+
+extension Provider {
+    /// What the account's client is registered with again; nil if it was not registered for this account.
+    func registrationTerms() async -> RegistrationTerms? {
+        guard let terms = account.registrationTerms else { return nil }
+        let slot = RegistrationRecord.slot(account.name, issuer: terms.issuer, clientID: account.clientID)
+        return (try? await vault.load(slot)) == nil ? nil : terms
+    }
+
+    /// The error of a request with the account's client. If the provider has registered the client and does not accept
+    /// it any more, the error says so: the client id is in the configuration, so only the user can replace it.
+    ///
+    /// - Parameter isRefresh: a refresh that is refused without a reason may mean the refresh token.
+    func explaining(_ error: BrokerError, isRefresh: Bool = false) async -> BrokerError {
+        guard error.disownsClient, let terms = await registrationTerms() else { return error }
+        let host = (try? WebURL(parsing: terms.issuer))?.place ?? terms.issuer
+        switch error {
+        case .provider(.refused(let code, let message)):
+            return .clientForgotten(account.name, host: host, code: code, message: message, terms: terms)
+        case .provider(.unexplained(_, _, let message)):
+            guard !isRefresh || message.map(OAuthError.saysClientIsUnknown) == true else { return error }
+            return .clientForgotten(account.name, host: host, code: nil, message: message, terms: terms)
+        default: return error
+        }
     }
 }

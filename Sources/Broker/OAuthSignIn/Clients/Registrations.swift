@@ -7,8 +7,10 @@ internal import Synchronization
 
 /// A request to register a client at a provider (RFC 7591).
 public struct RegistrationOrder: Sendable {
-    /// The account that it is for, which is not configured yet.
+    /// The account that it is for, which is not configured yet, unless ``replaces``.
     public var account: AccountName
+    /// The account may exist. It keeps its client until the configuration names another one.
+    public var replaces = false
     public var issuer: String
     public var scopes: [String]
     /// The redirect URI of the account; nil for the default path at a port of 127.0.0.1 that is free now. `{port}`: any
@@ -111,7 +113,7 @@ public struct Registrations: Sendable {
 
     /// Registers a client. If the caller disconnects, the registration goes on, and its result is stored.
     public func register(_ order: RegistrationOrder) async throws(BrokerError) -> RegistrationView {
-        guard (try? await account(order.account)) == nil else {
+        if !order.replaces, (try? await account(order.account)) != nil {
             throw .conflict(.oauth(.accountExists(order.account)))
         }
         try await broker.vaultSettled(atMost: Registrations.vaultWait)

@@ -27,19 +27,19 @@ extension Registrar {
     private func renewedSecret(_ slot: VaultSlot, as sender: Account) async throws(BrokerError) -> Secret? {
         let entry = try await BrokerError.mapping { () throws(VaultError) in try await vault.load(slot) }
         guard var kept = entry.flatMap({ RegistrationRecord(decoding: $0.text) }), let clientID = kept.clientID else {
-            throw RegistrationRecord.expiry(of: sender.name)
+            throw RegistrationRecord.expiry(of: sender)
         }
         // Another caller has renewed it meanwhile.
         if let secret = kept.secret, !kept.hasExpired(at: clock.wallInstant) { return secret }
-        guard let read = kept.managements.first?.reading() else { throw RegistrationRecord.expiry(of: sender.name) }
+        guard let read = kept.managements.first?.reading() else { throw RegistrationRecord.expiry(of: sender) }
         guard let found = try await send(read, &kept, in: slot, as: sender) else { return nil }
         if let secret = try await take(found, clientID, &kept, in: slot, host: read.host) { return secret }
         guard let update = kept.managements.first.flatMap({ found.update(with: $0) }) else {
-            throw RegistrationRecord.expiry(of: sender.name)
+            throw RegistrationRecord.expiry(of: sender)
         }
         guard let updated = try await send(update, &kept, in: slot, as: sender) else { return nil }
         guard let secret = try await take(updated, clientID, &kept, in: slot, host: update.host) else {
-            throw RegistrationRecord.expiry(of: sender.name)
+            throw RegistrationRecord.expiry(of: sender)
         }
         return secret
     }

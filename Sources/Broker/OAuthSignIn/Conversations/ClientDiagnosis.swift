@@ -65,9 +65,10 @@ struct ClientDiagnosis: Sendable {
 
     /// The finding; of a configured account's client also what the authorization endpoint says.
     func finding(of subject: DiagnosisSubject) async -> Finding? {
-        let atTokenEndpoint = await finding()
-        guard subject == .configured, atTokenEndpoint?.level != .wrong else { return atTokenEndpoint }
-        return await authorizationRejection() ?? atTokenEndpoint
+        var found = await finding()
+        if subject == .configured, found?.level != .wrong { found = await authorizationRejection() ?? found }
+        if found?.cause == .clientRefused { found?.terms = await provider.registrationTerms() }
+        return found
     }
 
     /// The finding; nil if the response tells nothing about the client.
@@ -250,6 +251,7 @@ extension Finding {
         case .misconfigured(let reason): self.init(check, .wrong, reason, .configuration)
         case .unusableSetting(let setting):
             self.init(check, .wrong, setting.reason, .configuration, setting: setting.setting)
+            terms = setting.terms
         default: return nil
         }
     }

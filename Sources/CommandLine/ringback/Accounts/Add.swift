@@ -191,7 +191,7 @@ struct AccountAdd: ParsableCommand {
         var draft = description
         draft.clientID = AccountRegistration.standIn
         try checkDraft(draft, file)
-        let registered = try registration.run(name, description, calls)
+        let registered = try registration.run(name, description, replacing: replace, calls)
         do throws(RingbackError) {
             var provider: JSON?
             return (try add(file, registered, &provider), registered)

@@ -181,8 +181,11 @@ struct AccountDescription: ParsableArguments {
     /// The scopes that give an ID token and a refresh token at an OpenID provider, unless others were named.
     var usualScopes: [String] {
         guard scopes.isEmpty, issuer != nil, mcp == nil else { return scopes }
-        return ["openid", "email"] + (leavesOutOfflineAccess ? [] : ["offline_access"])
+        return AccountDescription.scopesOfIssuer.filter { $0 != "offline_access" || !leavesOutOfflineAccess }
     }
+
+    /// The scopes of an account with an issuer, if the user names none.
+    static let scopesOfIssuer = ["openid", "email", "offline_access"]
 
     var absoluteCAFile: String? { caFile.map(AccountDescription.absolute) }
 

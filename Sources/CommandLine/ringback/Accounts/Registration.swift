@@ -70,12 +70,13 @@ struct AccountRegistration: ParsableArguments {
 
     /// Asks the daemon. It discovers the issuer, sends the registration, and seals the result.
     func run(
-        _ name: String, _ description: AccountDescription, _ calls: BrokerCalls
+        _ name: String, _ description: AccountDescription, replacing replaces: Bool, _ calls: BrokerCalls
     ) throws(RingbackError) -> RegisteredAccount {
         var body = JSONObject([
             .init("account", .string(name)), .init("issuer", .string(description.issuer ?? "")),
             .init("scopes", .string(description.usualScopes.joined(separator: " "))),
         ])
+        if replaces { body["replace"] = true }
         body["redirect_uri"] = description.redirectURI.map { .string($0) }
         body["token_endpoint_auth_method"] = description.clientAuthentication.map { .string($0) }
         body["ca_file"] = description.absoluteCAFile.map { .string($0) }
@@ -130,6 +131,27 @@ struct AccountRegistration: ParsableArguments {
             error.advice = "Then add the account with --client-id."
         }
         return error
+    }
+
+    /// The command that registers the client of an account again, with the account's present settings. Nil if that does
+    /// not help, or the daemon does not say it.
+    ///
+    /// - Parameter members: of a problem document or of a check.
+    static func repetition(of name: String, _ members: JSONObject) -> ShownCommand? {
+        guard RequestTarget.isAccountName(name), let terms = members["registration"],
+            let issuer = terms["issuer"]?.string
+        else { return nil }
+        let scopes = (terms["scopes"]?.array ?? []).compactMap(\.string)
+        var options: [(String, String?)] =
+            scopes == AccountDescription.scopesOfIssuer ? [] : scopes.map { ("--scope", $0) }
+        options += [
+            ("--redirect-uri", terms["redirect_uri"]?.string),
+            ("--client-authentication", terms["client_authentication"]?.string),
+            ("--response-mode", terms["response_mode"]?.string), ("--ca-file", terms["ca_file"]?.string),
+        ]
+        let words = options.compactMap { option in option.1.map { "\(option.0)=\($0)" } }
+        return ShownCommand(
+            "ringback account add \(name) --issuer \(issuer) --register --replace \(ShownCommand(words: words))")
     }
 
     /// Prints what was registered.

@@ -50,7 +50,8 @@ struct DoctorReport {
             Line(
                 check: check, subject: account.map { ("account", $0) },
                 level: json["level"]?.string.flatMap(Level.init) ?? .wrong, message: message,
-                command: json.object.flatMap(CauseAdvice.remedy)
+                command: json.object.flatMap { AccountRegistration.repetition(of: account ?? "", $0) }
+                    ?? json.object.flatMap(CauseAdvice.remedy)
                     ?? json.object?.cause.flatMap {
                         DoctorReport.command(
                             for: $0, account, check: check, setting: json["setting"]?.string,

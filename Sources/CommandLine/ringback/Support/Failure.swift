@@ -80,6 +80,11 @@ struct Failure {
         if !isElsewhere, let sentence = error.problem.flatMap({ CauseAdvice.sentence($0.extensions) }) {
             return sentence
         }
+        if !isElsewhere, let culprit, let members = error.problem?.extensions,
+            let command = AccountRegistration.repetition(of: culprit, members)
+        {
+            return "Run: \(shown: command)"
+        }
         // The error names a setting of the account.
         if error.kind == "provider_error", !isElsewhere, error.problem?.extensions["setting"] != nil, let culprit,
             RequestTarget.isAccountName(culprit)
@@ -110,9 +115,6 @@ struct Failure {
             case .assertionFile: return nil
             // The checked configuration is not in a file, so `config check` would find nothing.
             case _ where members["draft"] == true: return nil
-            case .registeredSecret:
-                return ShownCommand(
-                    "ringback account add \(culprit ?? "NAME") --issuer URL --register --replace")
             // A mistake in the files has its place; anything else was found when the account was used.
             default:
                 guard members["errors"] == nil, let culprit, RequestTarget.isAccountName(culprit) else {
@@ -131,10 +133,9 @@ struct Failure {
         return ShownCommand("ringback login \(name)")
     }
 
-    /// The settings for which a command of its own helps.
+    /// The settings that are in no file of the configuration.
     private enum AccountSetting: String {
         case assertionFile = "assertion_file"
-        case registeredSecret = "client_secret_registered"
     }
 
     /// A socket that was named may be forwarded from another machine.

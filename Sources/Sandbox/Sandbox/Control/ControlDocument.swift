@@ -7,6 +7,8 @@ struct ControlDocument {
     var settings: SandboxSettings
     var users: [SandboxUser] = []
     var clients: [SandboxClient] = []
+    /// The ids of clients that are removed.
+    var forgottenClients: [String] = []
     var perturbations: [(Perturbation, Int?)] = []
     var faults: [Fault] = []
     /// Seconds.
@@ -147,6 +149,7 @@ struct ControlDocument {
         case "users", "clear", "reset": break
         case "clients":
             clients = try member.each { item throws(Mistake) in try ControlDocument.client(item) }
+        case "forget_clients": forgottenClients = try member.each { id throws(Mistake) in try id.string() }
         case "supabase": supabase = try SupabaseChange(parsing: member)
         case "device": device = try DeviceDecision(parsing: member, users)
         case "advance_clock": clockAdvance = try member.integer()

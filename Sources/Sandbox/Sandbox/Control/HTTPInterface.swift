@@ -12,7 +12,8 @@ internal import StrictJSON
 ///   limits one to a grant, `path` to a path below the issuer's; with `processed` the request takes effect all the
 ///   same. `release` opens gates: `true`, an endpoint's name, or `{"endpoint": …, "count": …}`. `revoke_all` ends
 ///   sessions (a user's, or `true`), `rotate_keys` makes new keys (with `"keep"` the old ones stay published),
-///   `advance_clock` adds seconds, `users` and `clients` add some. `supabase` is for the project below the issuer, see
+///   `advance_clock` adds seconds, `users` and `clients` add some, `forget_clients` removes
+///   clients by id. `supabase` is for the project below the issuer, see
 ///   ``SupabaseChange``. `device` decides for the user whose device waits: `{"decision": "allow", "user": "bob"}`, see
 ///   ``DeviceDecision``; `device_answer` replaces members of the device authorization response.
 /// - `GET counters`, `GET log`: what happened.

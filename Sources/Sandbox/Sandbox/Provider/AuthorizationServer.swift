@@ -91,6 +91,7 @@ struct AuthorizationServer {
         issuer.settings = document.settings
         for user in document.users where issuer.user(named: user.name) == nil { issuer.users.append(user) }
         for client in document.clients { clients.add(client) }
+        for id in document.forgottenClients { clients.remove(id) }
         for (perturbation, count) in document.perturbations {
             issuer.perturbations.start(perturbation, count: count)
         }

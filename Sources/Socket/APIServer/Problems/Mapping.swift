@@ -42,7 +42,17 @@ extension Problem {
                 extensions: members)
         case .refreshRefused(let name, let host, let refusal):
             self.init(refused: name, by: host, refusal)
-        case .clientForgotten(let name, let host, let code, let message):
+        case .clientForgotten(let name, let host, let code, let message, let terms?):
+            var members = Problem.members(ofProvider: code, message)
+            members["account"] = .string(name.rawValue)
+            members["setting"] = "client_id"
+            members["registration"] = terms.json
+            self.init(
+                .providerError,
+                "\(host) does not accept the client that was registered for \(name)"
+                    + "\(Problem.quoting(code, message)). Register the client again.",
+                recovery: .fixConfiguration, extensions: members)
+        case .clientForgotten(let name, let host, let code, let message, nil):
             var members = Problem.members(ofProvider: code, message)
             members["account"] = .string(name.rawValue)
             self.init(
@@ -124,6 +134,7 @@ extension Problem {
         members["credential"] = setting.credential.map { .string($0) }
         members["cause"] = setting.trouble.map { .string($0.rawValue) }
         members["path"] = setting.path.map { .string($0) }
+        members["registration"] = setting.terms?.json
         return members
     }
 
@@ -272,6 +283,20 @@ extension Problem {
     }
 }
 
+extension RegistrationTerms {
+    /// For programs; the members are called as the settings are.
+    var json: JSON {
+        var members = JSONObject([
+            .init("issuer", .string(issuer)), .init("scopes", .array(scopes.map { .string($0) })),
+        ])
+        members["redirect_uri"] = redirectURI.map { .string($0) }
+        members["client_authentication"] = authentication.map { .string($0) }
+        members["response_mode"] = responseMode.map { .string($0) }
+        members["ca_file"] = certificateFile.map { .string($0) }
+        return .object(members)
+    }
+}
+
 extension ConflictCause {
     /// `cause`, and what it is about.
     fileprivate var members: JSONObject {
@@ -333,7 +358,7 @@ extension Component {
             .optional("setting", .string), .optional("file", .string), .optional("line", .integer),
             .optional("credential", .string), .optional("cause", .string), .optional("path", .string),
             .optional("field", .string), .optional("method", .string), .optional("key_source", .string),
-            .optional("other_key_source", .string),
+            .optional("other_key_source", .string), .optional("registration", .anyObject),
             .optional("exposed_socket", .string),
             .optional("notified", .boolean),
         ])
@@ -363,7 +388,7 @@ extension Problem {
         default: break
         }
         switch error {
-        case .vaultLocked, .vaultFailed, .vaultUnreachable, .misconfigured, .unusableSetting:
+        case .clientForgotten, .vaultLocked, .vaultFailed, .vaultUnreachable, .misconfigured, .unusableSetting:
             // Names of files and settings are for the machine that runs the daemon.
             for member in Problem.ofMachine { extensions[member] = nil }
         default: break
@@ -372,6 +397,7 @@ extension Problem {
 
     private static let ofMachine = [
         "setting", "file", "line", "credential", "cause", "path", "key_source", "other_key_source",
+        "registration",
     ]
 
     /// The same problem with the name of the socket, so that the client knows that commands have no effect on its

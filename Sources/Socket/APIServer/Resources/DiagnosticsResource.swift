@@ -215,6 +215,7 @@ struct DiagnosticsResource: Resource {
         object["ca_file"] = finding.way?.certificateFile.map { .string($0) }
         object["stated"] = finding.stated.map { .string($0) }
         object["scope"] = finding.scope.map { .string($0) }
+        object["registration"] = finding.terms?.json
         return .object(object)
     }
 
@@ -286,6 +287,7 @@ extension Component {
             .optional("host", .string), .optional("port", .integer), .optional("path", .string),
             .optional("proxy", .string), .optional("ca_file", .string), .optional("stated", .string),
             .optional("scope", .string),
+            .optional("registration", .anyObject),
             .required("level", .oneOf(Finding.Level.self)),
         ])
 }

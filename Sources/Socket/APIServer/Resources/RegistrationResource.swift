@@ -22,6 +22,7 @@ struct RegistrationResource: Resource {
                     "token_endpoint_auth_method", .words(RegistrationOrder.authentications),
                     "Without it, chosen from what the provider offers"),
                 .secret("initial_access_token"), .optional("ca_file", .string, "A path"),
+                .optional("replace", .boolean, "The account may exist: its client is to be replaced"),
             ]), statuses: [201], .json(.registration), errors: .ofRegistration, RegistrationResource.register),
         Route(
             .deleteRegistration, "Delete a registration, at the provider and in the vault",
@@ -79,6 +80,7 @@ struct RegistrationResource: Resource {
         }
         var order = RegistrationOrder(account: name, issuer: issuer)
         order.scopes = (try call.text("scopes") ?? "").split(separator: " ").map(String.init)
+        order.replaces = try call.truth("replace")
         order.redirectURI = try call.text("redirect_uri")
         order.authentication = try call.text("token_endpoint_auth_method")
         if let way = order.authentication, !RegistrationOrder.authentications.contains(way) {

@@ -112,7 +112,7 @@ private let refusals = [
         let (url, _) = try await house.begin()
         house.network.forget(["client-1"], saying: (status, body))
         let verdict = await house.broker.receive(try house.provider.consent(url))
-        guard case .failed(_, .clientForgotten(House.name, "id.example", _, _)) = verdict else {
+        guard case .failed(_, .clientForgotten(House.name, "id.example", _, _, nil)) = verdict else {
             Issue.record("\(verdict)")
             return
         }

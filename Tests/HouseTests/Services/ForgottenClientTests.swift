@@ -1,0 +1,97 @@
+import StrictJSON
+import Testing
+
+/// A provider that has registered the client of an account, and does not know it any more: some keep clients in memory.
+@Suite struct `A registered client that its provider forgot` {
+    private func clientID(_ stage: Stage) async throws -> String {
+        let requests = try await stage.sandbox.log().filter { $0["endpoint"]?.string == "authorize" }
+        return try #require(requests.last?["parameters"]?["client_id"]?.string)
+    }
+
+    private func forget(_ stage: Stage) async throws {
+        try await stage.sandbox.control(["forget_clients": [.string(try await clientID(stage))]])
+    }
+
+    @Test func `of an MCP account is replaced by the next sign-in`() async throws {
+        try await Stage.play("") { stage in
+            try stage.write(
+                #"{"issuers":["\#(stage.sandbox.origin)"],"scopes":["mcp:read"]}"#, to: "\(stage.directory)/mcp.json")
+            let program = try stage.start(
+                "/usr/bin/env", ["python3", "-B", "\(Document.root)/Tests/Programs/mcp_server.py", stage.directory])
+            let url = "http://127.0.0.1:\(try await program.line("the port of the MCP server"))/mcp"
+            #expect(try await stage.ringback("account", "add", "linear", "--mcp", url).status == 0)
+            try await stage.signIn("linear")
+            let first = try await clientID(stage)
+            try await forget(stage)
+            let doctor = try await stage.ringback("doctor", "linear")
+            #expect(doctor.out.contains("The next sign-in registers another one"), "\(doctor)")
+            let refused = try await stage.api("POST", "/v1/accounts/linear/refresh", ["force": true])
+            #expect(refused.code == "refresh_refused" && refused["recovery"] == "sign_in", "\(refused)")
+            try await stage.signIn("linear")
+            let second = try await clientID(stage)
+            #expect(second != first)
+            #expect(try await stage.api("POST", "/v1/accounts/linear/refresh", ["force": true]).status == 200)
+            #expect(try await stage.sandbox.counters()["registrations"] == 2)
+        }
+    }
+
+    /// Options of `account add --register`, and those of the command that is shown afterwards.
+    private struct Way: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var options: [String] = []
+        /// Before and after the redirect URI.
+        var scopes = "", more = ""
+        var authentication: String?
+
+        static let all = [
+            Way(testDescription: "public"),
+            Way(
+                testDescription: "with a secret", more: " --client-authentication=client_secret_basic",
+                authentication: "client_secret_basic"),
+            Way(
+                testDescription: "scopes of its own", options: ["--scope", "openid", "--scope", "offline_access"],
+                scopes: "--scope=openid --scope=offline_access "),
+        ]
+    }
+
+    @Test(arguments: Way.all)
+    private func `of the configuration is replaced with the command that the error and the doctor show`(
+        way: Way
+    ) async throws {
+        try await Stage.play { stage in
+            if let authentication = way.authentication {
+                try await stage.sandbox.control(["registered_authentication": .string(authentication)])
+            }
+            let add = ["account", "add", "play", "--issuer", stage.sandbox.origin, "--register"]
+            #expect(try await stage.run("ringback", add + way.options).status == 0)
+            let file = try #require(FileTree.text(of: "\(stage.dropIns)/play.toml"))
+            let redirectURI = try #require(file.firstMatch(of: #/redirect_uri = "([^"]+)"/#)?.1)
+            let command =
+                "ringback account add play --issuer \(stage.sandbox.origin) --register --replace \(way.scopes)"
+                + "--redirect-uri=\(redirectURI)\(way.more)"
+            try await stage.signIn("play")
+            let first = try await clientID(stage)
+            // It is forgotten between the page and the exchange of the code.
+            let flow = try await stage.begin("play", ["switch_subject": true])
+            let callback = try await Browser.signIn(at: flow.authorizationURL, as: "alice")
+            try await forget(stage)
+            _ = try await Browser.deliver(callback)
+            let ended = try await stage.ended(flow)
+            #expect(ended["error"]?["registration"]?["issuer"]?.string == stage.sandbox.origin, "\(ended.text)")
+            let refused = try await stage.ringback("refresh", "play", "--force")
+            #expect(refused.status != 0 && refused.err.contains("Register the client again."), "\(refused)")
+            #expect(refused.err.contains("Run: \(command)\n"), "\(command): \(refused)")
+            let doctor = try await stage.ringback("doctor", "play", "--json")
+            let checks = try JSON(parsing: doctor.out.utf8)["checks"]?.array ?? []
+            let client = checks.first { $0["check"] == "client" }
+            #expect(doctor.status == 1 && client?["command"]?.string == command, "\(doctor)")
+
+            let words = command.split(separator: " ").dropFirst().map(String.init)
+            let added = try await stage.run("ringback", words)
+            #expect(added.status == 0, "\(added)")
+            try await stage.signIn("play")
+            #expect(try await clientID(stage) != first)
+            #expect(try await stage.api("POST", "/v1/accounts/play/refresh", ["force": true]).status == 200)
+        }
+    }
+}
