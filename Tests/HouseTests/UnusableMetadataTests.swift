@@ -54,4 +54,31 @@ extension `A provider with habits of its own` {
             #expect(wrong.first?["command"] == "ringback account edit work", "\(doctor)")
         }
     }
+
+    @Test func `members of the metadata that cannot be used stop neither refreshes nor the sign-out after a restart`()
+        async throws
+    {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            try await stage.stopDaemon()
+            let before = try await stage.sandbox.counters()
+            try await stage.sandbox.control(["perturb": ["metadata_unusable_members", "metadata_no_s256"]])
+            try await stage.startDaemon()
+            let refreshed = try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true])
+            #expect(refreshed.status == 200, "\(refreshed)")
+            #expect(try await stage.sandbox.counters().requests("discovery") > before.requests("discovery"))
+            let doctor = try await stage.ringback("doctor", "work")
+            for member in [
+                "registration_endpoint", "end_session_endpoint", "userinfo_endpoint", "device_authorization_endpoint",
+                "pushed_authorization_request_endpoint", "scopes_supported",
+            ] {
+                #expect(doctor.out.contains(member), "\(member): \(doctor)")
+            }
+            let signedOut = try await stage.ringback("logout", "work")
+            #expect(signedOut.status == 0, "\(signedOut)")
+            let revocations = try await stage.sandbox.log().filter { $0["endpoint"] == "revocation" }
+            #expect(!revocations.isEmpty && revocations.allSatisfy { $0["status"]?.integer == 200 }, "\(revocations)")
+            #expect(try await stage.account()["state"] == "unauthenticated")
+        }
+    }
 }

@@ -15,6 +15,8 @@ enum Perturbation: String, CaseIterable, Sendable {
     case metadataNoAuthenticationMethods = "metadata_no_authentication_methods"
     case metadataNoResponseModes = "metadata_no_response_modes"
     case metadataNoOfflineAccess = "metadata_no_offline_access"
+    /// Members that are neither needed for a refresh nor for a revocation have values that no client can use.
+    case metadataUnusableMembers = "metadata_unusable_members"
 
     /// The response comes in the query, whatever response mode was requested.
     case authorizeIgnoresResponseMode = "authorize_ignores_response_mode"
@@ -111,6 +113,14 @@ struct Perturbations {
         if take(.metadataNoResponseModes) { metadata["response_modes_supported"] = nil }
         if take(.metadataNoOfflineAccess), let scopes = metadata["scopes_supported"]?.array {
             metadata["scopes_supported"] = .array(scopes.filter { $0 != "offline_access" })
+        }
+        if take(.metadataUnusableMembers) {
+            metadata["registration_endpoint"] = ""
+            metadata["end_session_endpoint"] = "/end-session"
+            metadata["userinfo_endpoint"] = 7
+            metadata["device_authorization_endpoint"] = "http://id.example.org/device"
+            metadata["pushed_authorization_request_endpoint"] = ["https://id.example.org/par"]
+            metadata["scopes_supported"] = "openid"
         }
     }
 
