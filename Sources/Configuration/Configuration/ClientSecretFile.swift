@@ -18,15 +18,23 @@ enum ClientSecretFile {
         return line
     }
 
-    /// Why the file's content is no client secret; nil if it is one. No provider issues a secret with a control character:
-    /// it was added when the file was written, and the provider would reject it.
+    /// Why the file's content is no client secret; nil if it is one.
     static func mistake(inSecret content: FileTrust.Content, of path: String) -> String? {
         let line = line(content.bytes)
         guard !line.isEmpty else { return "the file is empty" }
-        guard let index = line.firstIndex(where: { $0 < 0x20 || $0 == 0x7F }) else { return nil }
-        let byte = String(line[index], radix: 16, uppercase: true)
-        return "\(path) has more than one line or a control character: byte \(index) is "
-            + "0x\(byte.utf8.count == 1 ? "0" : "")\(byte). Write the secret alone into the file"
+        return controlCharacter(in: line).map {
+            "\(path) has more than one line or a control character: \($0). Write the secret alone into the file"
+        }
+    }
+
+    /// Where the first control character of a client secret is; nil if there is none. No provider issues a secret with
+    /// such a character: it was added when the secret was stored, and the provider would reject it.
+    static func controlCharacter(in secret: some Collection<UInt8>) -> String? {
+        guard let (index, value) = secret.enumerated().first(where: { $0.element < 0x20 || $0.element == 0x7F }) else {
+            return nil
+        }
+        let byte = String(value, radix: 16, uppercase: true)
+        return "byte \(index) is 0x\(byte.utf8.count == 1 ? "0" : "")\(byte)"
     }
 
     /// Why the file's key cannot be used for signing; nil if it can.
@@ -49,6 +57,25 @@ extension AccountConfiguration {
             throw mistake(
                 at: "client_key_file", "the credential \(clientKeyCredential ?? "") \(AccountReader.reason(error))")
         }
+    }
+
+    /// The client secret in what a command printed or the daemon was given, without line ends at its end.
+    ///
+    /// - Parameters:
+    ///   - place: what holds the secret, as the begin of a sentence.
+    ///   - key: the setting that names it.
+    /// - Throws: if it is empty, or has several lines or a control character.
+    public func clientSecret(
+        in content: Secret, of place: String, at key: String
+    ) throws(ConfigurationError) -> Secret {
+        let line = ClientSecretFile.line(content.revealedBytes())
+        guard !line.isEmpty else { throw mistake(at: key, "\(place) is empty") }
+        if let found = ClientSecretFile.controlCharacter(in: line) {
+            throw mistake(
+                at: key, "\(place) has more than one line or a control character: \(found). It must be the secret alone"
+            )
+        }
+        return Secret(bytes: line)
     }
 
     /// The client's private key; nil if the account has none. Read and checked like ``readClientSecret(user:)``.

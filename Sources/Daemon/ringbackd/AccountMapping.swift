@@ -126,12 +126,19 @@ extension Account.SecretSource {
         case .command:
             let name = account.name
             self.init { () async throws(BrokerError) in
+                let output: Secret
                 do throws(HelperError) {
-                    return try await helper.clientSecret(account: name)
+                    output = try await helper.clientSecret(account: name)
                 } catch {
                     throw error == .cancelled
                         ? .cancelled
                         : .misconfigured(.stated("The client secret of \(name) cannot be read: \(error)."))
+                }
+                do throws(ConfigurationError) {
+                    let key = "client_secret_command"
+                    return try account.clientSecret(in: output, of: "the output of \(key)", at: key)
+                } catch {
+                    throw BrokerError(error)
                 }
             }
         }

@@ -142,10 +142,17 @@ extension Account.SecretSource {
     /// A secret that was given to the daemon at its start.
     init(credential name: String, of account: AccountConfiguration, in credentials: Credentials) {
         self.init { () throws(BrokerError) in
+            let given: Secret
             do throws(CredentialError) {
-                return try credentials.secret(named: name)
+                given = try credentials.secret(named: name)
             } catch {
                 throw BrokerError(account.mistake(at: account.clientCredentialKey, error.reason), credential: name)
+            }
+            do throws(ConfigurationError) {
+                return try account.clientSecret(
+                    in: given, of: "the credential \(name)", at: account.clientCredentialKey)
+            } catch {
+                throw BrokerError(error)
             }
         }
     }

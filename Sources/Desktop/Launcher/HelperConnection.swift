@@ -59,7 +59,7 @@ public final class HelperConnection: Sendable {
     /// The helper's process id; nil after it has ended. For status pages and tests.
     public var processID: Int32? { state.withLock { $0.process?.id } }
 
-    /// The output of the account's `client_secret_command` without one newline at the end.
+    /// The output of the account's `client_secret_command` without line ends at its end.
     ///
     /// The command may take 60 s and is then killed. `timeout` limits this call. If the helper has ended since the last
     /// request, another one is started. Throws ``HelperError``.

@@ -104,6 +104,40 @@ private struct Way: Sendable, CustomTestStringConvertible {
         }
     }
 
+    @Test(arguments: [
+        ("client_secret_file", "\"{stage}/secret\""), ("client_secret_command", "[\"cat\", \"{stage}/secret\"]"),
+        ("client_secret_credential", "\"secret\""),
+    ]) func `loses the line ends at its end, and is refused with its place if it has others`(
+        key: String, value: String
+    ) async throws {
+        let client = ["--client", "web client:\(Way.secret)"]
+        try await Stage.play(configuration("\(key) = \(value)"), sandboxArguments: client, startsDaemon: false) {
+            stage in
+            let file = "\(stage.directory)/secret"
+            try stage.write(Way.secret + "\r\n", to: file)
+            try await stage.startDaemon(environment: ["CREDENTIALS_DIRECTORY": stage.directory])
+            try await stage.signIn()
+            for ends in ["\n\n", "\r\n\r\n", "\r", ""] {
+                try stage.write(Way.secret + ends, to: file)
+                let answer = try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true])
+                #expect(answer.status == 200, "\(ends.debugDescription): \(answer)")
+            }
+            let asked = try await stage.sandbox.counters().requests("token")
+            for (text, byte) in [
+                ("\n\(Way.secret)", "byte 0 is 0x0A"), ("s3cret\r\nurl: https://x\n", "byte 6 is 0x0D"),
+                ("s3\u{1}cret", "byte 2 is 0x01"),
+            ] {
+                try stage.write(text, to: file)
+                let answer = try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true])
+                #expect(answer.status == 400 && answer.code == "invalid_configuration", "\(answer)")
+                #expect(answer["setting"]?.string == key, "\(answer)")
+                #expect(answer["detail"]?.string?.contains(byte) == true, "\(answer)")
+                #expect(!answer.text.contains("s3"), "\(answer)")
+            }
+            #expect(try await stage.sandbox.counters().requests("token") == asked)
+        }
+    }
+
     @Test func `in a file that is not the user's alone is said with what to do`() async throws {
         try await play("client_secret_file = \"{stage}/secret\"") { stage in
             let file = "\(stage.directory)/secret"

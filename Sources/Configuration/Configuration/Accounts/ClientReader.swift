@@ -96,6 +96,9 @@ struct ClientReader {
                         "this file can be read by others", .unsafe(UnsafePath(account.check.file, .readableByOthers))))
             }
             if secret.isEmpty { account.refuse("client_secret", "is empty") }
+            if let found = ClientSecretFile.controlCharacter(in: secret.utf8) {
+                account.refuse("client_secret", "has a line end or another control character: \(found)")
+            }
             return .inline(Secret(secret))
         }
         if let written = table.string("client_secret_file") {
@@ -150,7 +153,9 @@ struct ClientReader {
     private mutating func checkCredential(_ name: String, _ key: String) {
         if !CredentialFile.isName(name) {
             account.refuse(key, "is the name of a credential: letters, digits and ._-")
-        } else if let reason = account.place.credentials?.mistake(of: name, user: account.place.user) {
+        } else if let reason = account.place.credentials?.mistake(
+            of: name, user: account.place.user, isSecret: key != "client_key_file")
+        {
             account.refuse(key, reason)
         }
     }

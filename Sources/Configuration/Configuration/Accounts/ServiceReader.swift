@@ -214,11 +214,18 @@ public struct GivenCredentials: Sendable, Equatable {
     }
 
     /// Why a credential would not be available; nil if it would.
-    func mistake(of name: String, user: UInt32) -> Mistake? {
+    ///
+    /// - Parameter isSecret: it is a client secret, and not a key.
+    func mistake(of name: String, user: UInt32, isSecret: Bool) -> Mistake? {
         guard !names.contains(name) else { return nil }
         do throws(ConfigurationError) {
-            let isEmpty = try CredentialFile.read(name, in: directory, user: user).isEmpty
-            return isEmpty ? Mistake("the credential \(FileTrust.quoted(name)) is empty") : nil
+            let content = try CredentialFile.read(name, in: directory, user: user)
+            let place = "the credential \(FileTrust.quoted(name))"
+            guard !content.isEmpty else { return Mistake("\(place) is empty") }
+            guard isSecret, let found = ClientSecretFile.controlCharacter(in: content.revealedBytes()) else {
+                return nil
+            }
+            return Mistake("\(place) has more than one line or a control character: \(found)")
         } catch {
             return Mistake(error.message, error.cause)
         }
