@@ -287,4 +287,21 @@ import Testing
             #expect(daemon.status == 1 && daemon.err.contains("--state DIRECTORY"), "\(daemon)")
         }
     }
+
+    @Test(.enabled(if: Stranger.isPossible, Stranger.reason))
+    func `a user without a passwd entry has a daemon and a command line as others have`() async throws {
+        guard try await Stranger.canRunTheDaemon() else {
+            try Test.cancel("other users cannot run \(Programs.path("ringbackd")) on this machine")
+        }
+        let uid = Stranger.namedUID
+        try #require(unsafe getpwuid(uid) == nil)
+        try await Stage.play(startsDaemon: false) { stage in
+            let ordinary = try await stage.startOrdinaryDaemon(environment: [:], asUser: uid)
+            for verb in ["accounts", "status"] {
+                let output = try await stage.run(
+                    asUser: uid, [Programs.path("ringback"), verb], environment: ["RINGBACK_SOCK": ordinary.socket])
+                #expect(output.status == 0 && !output.out.isEmpty, "\(output)")
+            }
+        }
+    }
 }

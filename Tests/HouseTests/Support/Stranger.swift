@@ -46,8 +46,8 @@ extension Stage {
         try await run(asUser: uid, ["/bin/bash", "-c", script, "stranger"] + words)
     }
 
-    /// A daemon of the user who is not root: of nobody if we are root, else of ourselves. With it, what reads as that
-    /// same user.
+    /// A daemon of the user who is not root: of nobody, or another one, if we are root, else of ourselves. With it, what
+    /// reads as that same user.
     struct Ordinary: Sendable {
         let daemon: Program
         let socket: String
@@ -56,7 +56,9 @@ extension Stage {
     }
 
     /// Starts a daemon of an ordinary user, with two accounts and more variables. It is ended with the stage.
-    func startOrdinaryDaemon(environment added: [String: String]) async throws -> Ordinary {
+    func startOrdinaryDaemon(
+        environment added: [String: String], asUser uid: UInt32 = Stranger.uid
+    ) async throws -> Ordinary {
         guard Stranger.isPossible else {
             let environment = added.merging(["NOTIFY_SOCKET": notices.path]) { first, _ in first }
             let count = notices.count
@@ -68,7 +70,7 @@ extension Stage {
         for path in [theirs, "\(theirs)/run", "\(theirs)/state"] { FileTree.makeDirectory(path) }
         try write(FileTree.text(of: configuration) ?? "", to: "\(theirs)/config.toml")
         for path in ["", "/run", "/state", "/config.toml"] {
-            unsafe chown(theirs + path, Stranger.uid, Stranger.uid)
+            unsafe chown(theirs + path, uid, uid)
         }
         // They must get to what is theirs, and to the socket that their daemon reports to.
         FileTree.setMode(0o711, of: directory)
@@ -80,14 +82,14 @@ extension Stage {
         environment["RINGBACK_STATE"] = "\(theirs)/state"
         let count = notices.count
         let daemon = try start(
-            Stranger.setpriv, Stranger.becoming(Stranger.uid) + [Programs.path("ringbackd")], environment: environment)
+            Stranger.setpriv, Stranger.becoming(uid) + [Programs.path("ringbackd")], environment: environment)
         do {
             try await notices.wait(for: "READY=1", after: count)
         } catch {
-            throw Late(what: "readiness of nobody's ringbackd: \(daemon.errors.value.text)")
+            throw Late(what: "readiness of another user's ringbackd: \(daemon.errors.value.text)")
         }
         return Ordinary(
             daemon: daemon, socket: "\(theirs)/run/ringback.sock",
-            prefix: [Stranger.setpriv] + Stranger.becoming(Stranger.uid))
+            prefix: [Stranger.setpriv] + Stranger.becoming(uid))
     }
 }

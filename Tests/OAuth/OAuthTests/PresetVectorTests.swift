@@ -12,7 +12,7 @@ private struct Recorded: Sendable, CustomTestStringConvertible {
     let vector: VectorFile
     var testDescription: String { "\(preset)/\(vector.name)" }
 
-    static let all = (ProviderPreset.names + ["apple"]).flatMap { preset in
+    static let all = (ProviderPreset.names + ["apple", "others"]).flatMap { preset in
         VectorFile.all(in: "presets/\(preset)").map { Recorded(preset: preset, vector: $0) }
     }
 
@@ -64,7 +64,9 @@ private struct Recorded: Sendable, CustomTestStringConvertible {
         #expect(metadata.supportsIssuerInResponse == (vector["promises_iss"] == "true"))
         #expect((metadata.codeChallengeMethods == nil) == (vector["s256"] == "unsaid"))
         #expect(!metadata.requiresPushedAuthorization)
-        #expect(metadata.allowedIDTokenAlgorithms.map(\.rawValue) == [vector["algorithms"]])
+        let algorithms = vector["algorithms"]?.split(separator: " ").map(String.init) ?? []
+        #expect(Set(metadata.allowedIDTokenAlgorithms.map(\.rawValue)) == Set(algorithms))
+        #expect(metadata.unusableMembers.isEmpty)
         try metadata.checkIDTokens()
     }
 

@@ -25,7 +25,7 @@ import Testing
             .status(400, #"{"error":"invalid_client","error":"invalid_grant"}"#), .status(200, #"{"access_token":""}"#),
             .status(200, #"{"access_token":"a","token_type":"DPoP"}"#),
         ]
-        + [408, 425, 429, 500, 502, 503, 504, 520, 599].flatMap { status -> [FakeProvider.Turn] in
+        + [408, 425, 429, 500, 502, 503, 504, 511, 520, 599].flatMap { status -> [FakeProvider.Turn] in
             [.status(status), .status(status, #"{"error":"invalid_grant"}"#)]
         }
 

@@ -182,7 +182,7 @@ private func isInvalid(_ body: () throws(OAuthError) -> ProviderMetadata) -> Boo
         #expect(isInvalid { () throws(OAuthError) in try ProviderMetadata(parsing: response, issuer: issuer) })
     }
 
-    @Test(arguments: [408, 425, 429, 500, 502, 503]) func `a status that means later says when`(status: Int) {
+    @Test(arguments: [408, 425, 429, 500, 502, 503, 511]) func `a status that means later says when`(status: Int) {
         let response = HTTPResponse(status: status, fields: HTTPFields([("retry-after", "12")]))
         #expect(throws: OAuthError.unavailable(.metadata, status: status, retryAfter: 12)) {
             try ProviderMetadata(parsing: response, issuer: issuer)

@@ -110,7 +110,8 @@ private func answer(_ json: String, status: Int = 200) -> HTTPResponse {
         #expect(throws: OAuthError.self) { try answer.tokenSet() }
     }
 
-    @Test(arguments: [408, 425, 429, 500, 501, 502, 503, 504, 599], [#"{"error":"invalid_grant"}"#, "", "<html>"])
+    @Test(
+        arguments: [408, 425, 429, 500, 501, 502, 503, 504, 511, 599], [#"{"error":"invalid_grant"}"#, "", "<html>"])
     func `RT-03: a status that means later is never a no`(status: Int, body: String) {
         // A provider that fails may say why: that is no proof of anything, and shown.
         let saysWhy = status >= 500 && body.hasPrefix("{")
