@@ -1,137 +1,60 @@
 // What else of the configuration names an account that is removed.
 
 import Glibc
-import StrictJSON
 import Testing
 
 @Suite struct `What names an account that is removed` {
     private static let more = """
-        # The first comment stays.
-        [[expose]]
-        name = "ci" # this too
-        accounts = [
-            "home", # and this
-            # work has a line of its own
-            "work",
-            "play",
-        ]
-        ttl = "8h"
+        [[origin]]
+        url = "https://git.example.org"
+        account = "work"
+        match_username = "ada"
 
-        [[file]]
-        path = "{stage}/home-token"
-        account = "home"
-
-        # Of the account that goes.
         [[file]]
         path = "{stage}/work-token"
         account = "work"
 
         [[expose]]
-        name = "box"
-        account = "work"
-
-        [[expose]]
-        name = "last"
-        accounts = ["play", "work"] # both
-
-        # The end stays.
+        name = "ci"
+        accounts = ["home", "work"]
 
         """
 
-    private static let left = """
-        # The first comment stays.
-        [[expose]]
-        name = "ci" # this too
-        accounts = [
-            "home", # and this
-            # work has a line of its own
-            "play",
-        ]
-        ttl = "8h"
-
-        [[file]]
-        path = "{stage}/home-token"
-        account = "home"
-
-        # Of the account that goes.
-
-        [[expose]]
-        name = "last"
-        accounts = ["play"] # both
-
-        # The end stays.
-
-        """
-
-    private static func text(_ text: String, _ stage: Stage) -> String {
-        text.replacing("{stage}", with: stage.directory)
-    }
-
-    /// Three accounts with files of their own; a person is signed in to `work`.
-    private static func play(_ configuration: String, _ test: (Stage) async throws -> Void) async throws {
+    @Test func `an account that an origin, a kept file or a restricted socket names stays, with commands to remove it`()
+        async throws
+    {
         try await Stage.play("", startsDaemon: false) { stage in
             #expect(unsafe mkdir(stage.dropIns, 0o700) == 0)
-            for name in ["work", "home", "play"] {
+            for name in ["work", "home"] {
                 let account = "issuer = \"\(stage.sandbox.origin)\"\nclient_id = \"ringback-demo\"\n"
                 try stage.write("[accounts.\(name)]\n\(account)", to: "\(stage.dropIns)/\(name).toml")
             }
-            try stage.write(configuration: configuration)
+            try stage.write(configuration: Self.more)
+            let text = FileTree.text(of: stage.configuration)
             try await stage.startDaemon()
             try await stage.signIn()
-            try await test(stage)
-        }
-    }
-
-    @Test func `goes with it, is shown before it is asked for, and everything else stays byte for byte`() async throws {
-        try await Self.play(Self.more) { stage in
-            #expect(FileTree.text(of: stage.configuration) == Self.text(Self.more, stage))
-            let asked = try stage.terminal("account", "remove", "work")
-            try await asked.shows("The file \(stage.directory)/work-token is not kept any more.")
-            try await asked.shows("The restricted socket ci no longer serves this account. It still serves home, play.")
-            try await asked.shows("The restricted socket box is removed: it has no other account.")
-            try await asked.shows("Sign out of work and remove the account")
-            asked.type("n")
-            #expect(try await asked.end().status == 4)
-            #expect(FileTree.text(of: stage.configuration) == Self.text(Self.more, stage))
-            #expect(try await stage.token() != nil)
-
-            let removed = try await stage.ringback("account", "remove", "work", "--yes", "--json")
-            #expect(removed.status == 0, "\(removed)")
-            let document = try JSON(parsing: removed.out.utf8)
-            #expect(document["files"] == [.string("\(stage.directory)/work-token")], "\(removed)")
-            #expect(
-                document["expose_tables"] == [
-                    ["name": "ci", "removed": false, "accounts": ["home", "play"]],
-                    ["name": "box", "removed": true, "accounts": []],
-                    ["name": "last", "removed": false, "accounts": ["play"]],
-                ], "\(removed)")
-            #expect(FileTree.text(of: stage.configuration) == Self.text(Self.left, stage))
-            #expect(try await stage.ringback("config", "check").status == 0)
-            let sockets = try await stage.ringback("expose", "list")
-            #expect(sockets.out.contains("ci") && !sockets.out.contains("box"), "\(sockets)")
-            #expect(FileTree.text(of: "\(stage.directory)/work-token") == nil)
-        }
-    }
-
-    @Test func `is said where nobody was asked, and the session may be kept`() async throws {
-        try await Self.play("[[expose]]\nname = \"ci\"\naccounts = ['work', 'home']\n") { stage in
-            let removed = try await stage.ringback("account", "remove", "work", "--yes", "--keep-session")
-            #expect(removed.status == 0, "\(removed)")
-            #expect(
-                removed.out.contains("The restricted socket ci no longer serves this account. It still serves home."),
-                "\(removed)")
-            #expect(FileTree.text(of: stage.configuration) == "[[expose]]\nname = \"ci\"\naccounts = ['home']\n")
-        }
-    }
-
-    @Test func `keeps the account and its session where it is in a form that no command changes`() async throws {
-        let text = "expose = [{ name = \"ci\", accounts = [\"work\", \"home\"] }]\n"
-        try await Self.play(text) { stage in
+            #expect(unsafe symlink(Programs.path("ringback"), "\(stage.directory)/bin/ringback") == 0)
+            let origin = "ringback origin remove 'https://git.example.org/*' --match-username=ada"
+            let rest = "${EDITOR:-vi} \(stage.configuration); ringback account remove work"
             let refused = try await stage.ringback("account", "remove", "work", "--yes")
-            #expect(refused.status == 1 && refused.err.contains("Nothing was removed"), "\(refused)")
-            #expect(refused.err.contains("config.toml, line 1"), "\(refused)")
+            #expect(refused.status == 78 && refused.out.isEmpty, "\(refused)")
+            #expect(refused.err.contains("\(origin); \(rest)"), "\(refused)")
+            for line in [1, 6, 10] { #expect(refused.err.contains("config.toml:\(line): "), "\(refused)") }
             #expect(FileTree.text(of: stage.configuration) == text)
             #expect(try await stage.token() != nil)
+
+            // What was printed is done.
+            let removed = try await stage.run("/bin/sh", ["-c", origin])
+            #expect(removed.status == 0, "\(removed)")
+            let less = try await stage.ringback("account", "remove", "work", "--yes")
+            #expect(less.status == 78 && !less.err.contains("origin remove") && less.err.contains(rest), "\(less)")
+            try stage.write("#!/bin/sh\n: >\"$1\"\n", to: "\(stage.directory)/bin/empty", mode: 0o700)
+            let edited = try await stage.run(
+                "/bin/sh", ["-c", "${EDITOR:-vi} \(stage.configuration)"], environment: ["EDITOR": "empty"])
+            #expect(edited.status == 0, "\(edited)")
+            let done = try await stage.ringback("account", "remove", "work", "--yes")
+            #expect(done.status == 0 && done.out.contains("Removed the account work"), "\(done)")
+            #expect(try await stage.ringback("config", "check").status == 0)
         }
     }
 }

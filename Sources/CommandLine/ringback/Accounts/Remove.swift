@@ -12,12 +12,12 @@ struct AccountRemove: ParsableCommand {
         discussion: """
             Signs out, with revocation at the provider, then removes the file that "ringback account add" wrote and lets a \
             running daemon read the configuration. An account that is defined in another file is not removed; the message \
-            names that file. The [[origin]] and [[file]] tables that have tokens of the account are removed with it, and it \
-            is taken out of the [[expose]] tables; one that then names no account is removed. The restricted \
-            sockets that "ringback expose" made for it are revoked, and a client that "--register" registered is deleted \
-            at the provider. The account stays if something else of the configuration needs it, if the sign-out fails, or if \
-            the provider cannot be told of it. Of an account that is not configured any more, the sessions that the \
-            vault still holds are revoked where that is possible, and removed.
+            names that file. The restricted sockets that "ringback expose" made for it are revoked, and a client that \
+            "--register" registered is deleted at the provider. The account stays if something else of the configuration \
+            needs it, such as an [[origin]], [[file]] or [[expose]] table or the default account: the message has the \
+            commands that remove that. It stays, too, if the sign-out fails, or if the provider cannot be told of it. Of an \
+            account that is not configured any more, the sessions that the vault still holds are revoked where that is \
+            possible, and removed.
             """)
 
     @Argument(help: "The account's name.", completion: Completions.accounts)
@@ -54,27 +54,23 @@ struct AccountRemove: ParsableCommand {
             let file = try AccountFile(name: name, configuration: config)
             let calls = try daemon.calls()
             guard try isDefined(file) else { return try removeSealed(calls) }
-            let dependents = try AccountDependents(of: file, config: config)
-            let origins = dependents.origins.map(\.rule.pattern.text)
+            try AccountDependents.refuse(file, config: config)
             let holdings = AccountHoldings(name: name, calls: calls)
             if !yes {
                 let sockets = try holdings.sockets(needsDaemon: false)
                 let ends = sockets.map { "The restricted socket \(Sanitizer.line($0)) is revoked." }
-                try confirm(file, origins, dependents.consequences + ends)
+                try confirm(file, ends)
             }
             let isOwed = keepSession ? false : try signOut(calls)
             let sockets = try holdings.revokeSockets(needsDaemon: !keepSession)
             let registration = keepSession || keepRegistration ? nil : try holdings.deleteRegistration()
-            try dependents.remove()
             try file.remove()
             try calls.reloadIfRunning()
             if isOwed { try holdings.forgetSignOut() }
             guard !json.isWanted else {
                 var object = JSONObject([
                     .init("account", .string(name)), .init("file", .string(file.path)),
-                    .init("signed_out", .bool(!keepSession)), .init("origins", .array(origins.map { .string($0) })),
-                    .init("files", .array(dependents.files.map { .string($0) })),
-                    .init("expose_tables", .array(dependents.sockets.map(\.json))),
+                    .init("signed_out", .bool(!keepSession)),
                     .init("exposed_sockets", .array(sockets.map { .string($0) })),
                 ])
                 if !keepSession { object["provider_told"] = .bool(!isOwed) }
@@ -82,8 +78,6 @@ struct AccountRemove: ParsableCommand {
                 return Output.json(.object(object))
             }
             Output.line("Removed the account \(name): \(file.path)")
-            for origin in origins { Output.line("Removed its origin: \(Sanitizer.line(origin))") }
-            for sentence in dependents.consequences { Output.line(sentence) }
             for socket in sockets { Output.line("Revoked its restricted socket: \(Sanitizer.line(socket))") }
             if let registration { Output.line(registration.text) }
             if isOwed {
@@ -91,7 +85,6 @@ struct AccountRemove: ParsableCommand {
                     "Its provider was not told that the session has ended. Its tokens stay valid until they expire, unless you "
                         + "end the session at the provider.")
             }
-            if dependents.isDefault { Output.note("It was the default account; there is none now.") }
             if keepSession {
                 Output.note(
                     "Its session, if there is one, stays sealed in the vault. To remove it: "
@@ -177,12 +170,9 @@ struct AccountRemove: ParsableCommand {
         }
     }
 
-    private func confirm(
-        _ file: AccountFile, _ origins: [String], _ consequences: [String]
-    ) throws(RingbackError) {
+    private func confirm(_ file: AccountFile, _ consequences: [String]) throws(RingbackError) {
         let what = keepSession ? "Remove the account \(name)" : "Sign out of \(name) and remove the account"
-        let more = origins.isEmpty ? "" : " and its origins \(Sanitizer.line(origins.joined(separator: ", ")))"
-        try confirm("\(what) (\(file.path))\(more)?", consequences)
+        try confirm("\(what) (\(file.path))?", consequences)
     }
 
     private func confirm(_ question: String, _ consequences: [String] = []) throws(RingbackError) {

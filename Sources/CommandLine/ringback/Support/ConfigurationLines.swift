@@ -41,23 +41,6 @@ struct ConfigurationLines {
         return true
     }
 
-    /// Takes a name out of the array `accounts` of the table whose header is in a line, counted from 1. Comments stay.
-    ///
-    /// - Returns: false, and nothing is changed, if this header is not in that line, or the array does not have the name.
-    mutating func removeAccount(_ name: String, fromTable header: String, atLine number: Int) -> Bool {
-        guard hasHeader(header, atLine: number) else { return false }
-        let end = lines[number...].firstIndex { Self.isHeader($0) } ?? lines.count
-        guard let first = lines[number..<end].firstIndex(where: { Self.value(of: "accounts", in: $0) != nil }),
-            let value = Self.value(of: "accounts", in: lines[first])
-        else { return false }
-        let text = Array(lines[first..<end].joined(separator: [UInt8(ascii: "\n")]))
-        guard let changed = TOMLStringArray(in: text, from: value.startIndex)?.removing(name) else { return false }
-        lines.replaceSubrange(
-            first..<end,
-            with: changed.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map(Array.init))
-        return true
-    }
-
     /// Sets a key of the table whose header is in a line, counted from 1: in its own line if it has one, else after the
     /// table's last key.
     ///
@@ -83,14 +66,6 @@ struct ConfigurationLines {
 
     // MARK: The key `default`
 
-    /// The account that the line `default = "NAME"` names; nil without such a line, or if its value is no plain string.
-    var defaultAccount: String? {
-        guard let value = defaultLine.flatMap({ Self.defaultValue(lines[$0]) }), let quote = value.first,
-            Self.quotes.contains(quote)
-        else { return nil }
-        return String(decoding: value.dropFirst().prefix { $0 != quote }, as: UTF8.self)
-    }
-
     /// Makes this account the default. A comment behind the former value stays.
     mutating func setDefault(_ name: String) {
         let statement = Array("default = \(AccountText.quoted(name))".utf8)
@@ -106,13 +81,6 @@ struct ConfigurationLines {
         let end = lineEnd
         lines.insert(contentsOf: [statement + end] + (isFollowed ? [end] : []), at: place)
         if lines.count == 1 { lines.append([]) }
-    }
-
-    /// Removes the line `default = …`. False if there is none.
-    mutating func removeDefault() -> Bool {
-        guard let index = defaultLine else { return false }
-        remove(index..<index + 1)
-        return true
     }
 
     // MARK: Lines
