@@ -151,13 +151,11 @@ test-ssh: ## a restricted socket over ssh -R and a sign-in over ssh -L, with a r
 test-tools: ## git, kubectl, docker, podman, skopeo, mail programs, rclone and curl get their tokens from Ringback; SHORT=1 for a part
 	@Scripts/needs tools
 	@Scripts/needs images
-	@Scripts/needs grid
 	@Scripts/needs mail
 	@Scripts/needs notices
 	@Scripts/release >/dev/null
 	@Campaigns/tools.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 	@Campaigns/tools_at_once.py --bin "$(RELEASE)" $(if $(SHORT),--short)
-	@Campaigns/tools_grid.py --bin "$(RELEASE)"
 	@Campaigns/mail.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 
 test-desktop: ## hand links to ringback by xdg-open, gio and headless Chromium, in a clean home; Chromium as root only
