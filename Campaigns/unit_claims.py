@@ -22,7 +22,7 @@ ALLOWED_FAMILIES = {"AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"}
 class Claims:
     def __init__(self, report, manager):
         self.report, self.manager = report, manager
-        with open(os.path.join(manager.home, ".config/systemd/user/ringback.service")) as unit:
+        with open(os.path.join(manager.home, ".local/share/systemd/user/ringback.service")) as unit:
             lines = unit.read().split("[Service]\n")[1].split("[Install]")[0].splitlines()
         self.directives = [tuple(line.split("=", 1)) for line in lines if line and not line.startswith("#")]
 

@@ -130,16 +130,16 @@ enum QRDisplay {
 /// Own colours are used wherever colour is allowed, because a terminal's background cannot be determined reliably.
 enum QRInk {
     /// Independent of the terminal's colours; needs 256 colours.
-    case whiteOnBlack
+    case blackOnWhite
     /// Without colours, for a terminal with light text on a dark background.
     case lightText
     /// Without colours, for a terminal with dark text on a light background.
     case darkText
 
-    /// White on black where colour may be used; otherwise by `COLORFGBG`, in which several terminals describe their
+    /// Black on white where colour may be used; otherwise by `COLORFGBG`, in which several terminals describe their
     /// colours; light text if it is not set.
     static func suiting(_ stream: Console.Stream) -> QRInk {
-        if stream.hasColor { return .whiteOnBlack }
+        if stream.hasColor { return .blackOnWhite }
         // The numbers of the text's and the background's colour, in some terminals with another value in between. 7 and
         // 15 are the two whites.
         let background = SocketPlace.variable("COLORFGBG")?.split(separator: ";").last ?? ""
@@ -155,12 +155,12 @@ enum QRInk {
     /// ASCII needs twice the width and twice the height.
     var format: String {
         switch self {
-        case .whiteOnBlack, .lightText: Console.isUTF8 ? "UTF8" : "ASCIIi"
-        case .darkText: Console.isUTF8 ? "UTF8i" : "ASCII"
+        case .lightText: Console.isUTF8 ? "UTF8" : "ASCIIi"
+        case .blackOnWhite, .darkText: Console.isUTF8 ? "UTF8i" : "ASCII"
         }
     }
 
     func apply(_ line: Substring) -> String {
-        self == .whiteOnBlack ? "\u{1B}[38;5;231;48;5;16m\(line)\u{1B}[0m" : String(line)
+        self == .blackOnWhite ? "\u{1B}[38;5;16;48;5;231m\(line)\u{1B}[0m" : String(line)
     }
 }
