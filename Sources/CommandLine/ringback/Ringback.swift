@@ -13,7 +13,8 @@ struct Ringback: ParsableCommand {
         commandName: "ringback",
         abstract: "Signs in once for every app of yours, and issues short-lived access tokens.",
         discussion: """
-            Without a subcommand, on a terminal: how things stand, and the next command.
+            Without a subcommand, on a terminal: how things stand, and the next command. `ringback --help` names what \
+            people type most, `ringback --help-all` prints this.
 
             Results go to standard output, everything else to standard error.
 

@@ -11,12 +11,11 @@ private let exceptions: [String: String] = [
     "ringback mcp": "the application that the relay asks for",
 ]
 private let places: [String: String] = [
-    "RowDatabase/Schema/Schema.swift": "SQL: the schema has this name",
-    "Terminal/PathRemedy.swift": "the commands that ringback and StartAdvice print",
-    "ringbackd/StartAdvice.swift": "standard error of a start that failed",
-    "ringbackd/Options.swift": "the usage of ringbackd",
-    "ringback-relay/Main.swift": "the usage of ringback-relay",
-    "DesktopNotices/NoticeWords.swift": "notices are shown as they are: no program adds to them",
+    "Hosts/RowDatabase/Schema/Schema.swift": "SQL: the schema has this name",
+    "Base/Terminal/PathRemedy.swift": "the commands that ringback and StartAdvice print",
+    "Daemon/ringbackd/Options.swift": "the usage of ringbackd, and standard error of a start that failed",
+    "Tools/ringback-relay/Main.swift": "the usage of ringback-relay",
+    "Desktop/DesktopNotices/NoticeWords.swift": "notices are shown as they are: no program adds to them",
 ]
 private let programs: Set = [
     "ringback", "ringbackd", "systemctl", "journalctl", "loginctl", "machinectl", "timedatectl", "chmod", "chown",

@@ -92,7 +92,8 @@ import Testing
     }
 
     private func help(_ path: [String]) async throws -> String {
-        let program = try Program("ringback", path + ["--help"], environment: ["COLUMNS": "200"])
+        let program = try Program(
+            "ringback", (path.isEmpty ? ["--help-all"] : path + ["--help"]), environment: ["COLUMNS": "200"])
         let ended = try await program.end()
         #expect(ended.status == 0, "\(path): \(ended)")
         return ended.out

@@ -58,7 +58,8 @@ extension Provider {
         _ build: (ClientRegistration) -> HTTPRequest
     ) async throws(BrokerError) -> HTTPResponse {
         let response = try await account.send(build(registration), under: attempt, toProvider: http)
-        guard let inForm = withSecretInForm(registration, metadata), OAuthError.rejectsClient(in: response) else {
+        guard let inForm = registration.withSecretInForm(by: rules, metadata), OAuthError.rejectsClient(in: response)
+        else {
             return response
         }
         let second = try await account.send(build(inForm), under: attempt, toProvider: http)
@@ -70,21 +71,11 @@ extension Provider {
     /// The registration with the authentication method that worked in earlier requests, without fetching the secret
     /// again.
     func adapted(_ registration: ClientRegistration, to metadata: ProviderMetadata) async -> ClientRegistration {
-        guard let inForm = withSecretInForm(registration, metadata), await habits(metadata).takesSecretInForm else {
+        guard let inForm = registration.withSecretInForm(by: rules, metadata), await habits(metadata).takesSecretInForm
+        else {
             return registration
         }
         return inForm
-    }
-
-    /// The registration with `client_secret_post`; nil if the configuration or the metadata name the method.
-    private func withSecretInForm(
-        _ registration: ClientRegistration, _ metadata: ProviderMetadata
-    ) -> ClientRegistration? {
-        guard registration.authentication == .clientSecretBasic, rules.clientAuthentication == nil,
-            metadata.tokenEndpointAuthenticationMethods == nil
-        else { return nil }
-        return ClientRegistration(
-            clientID: registration.clientID, authentication: .clientSecretPost, secret: registration.secret)
     }
 
     func habits(_ metadata: ProviderMetadata) async -> ProviderHabits {
@@ -106,6 +97,16 @@ extension Provider {
             await directory.doubt(account, issuer: issuer, isRequested: isRequested)
         default: break
         }
+    }
+}
+
+extension ClientRegistration {
+    /// The registration with `client_secret_post`; nil if the configuration or the metadata name the method.
+    fileprivate func withSecretInForm(by rules: OAuthAccount, _ metadata: ProviderMetadata) -> ClientRegistration? {
+        guard authentication == .clientSecretBasic, rules.clientAuthentication == nil,
+            metadata.tokenEndpointAuthenticationMethods == nil
+        else { return nil }
+        return ClientRegistration(clientID: clientID, authentication: .clientSecretPost, secret: secret)
     }
 }
 

@@ -50,23 +50,18 @@ struct KubectlSetup: ToolSetup {
     }
 
     /// The error for a kubectl without the options of a plugin that is told the cluster (before 1.29, such as Debian 12's
-    /// 1.20). The lines are in the version of the protocol that such a kubectl knows.
+    /// 1.20). The line is in the version of the protocol that such a kubectl knows.
     private static func cannotWrite(_ name: String, _ plugin: [String]) -> RingbackError {
         let quoted = { (text: String) in "'" + text.replacing("'", with: "''") + "'" }
         var error = RingbackError(
             "setup_failed",
             "This kubectl has no option --exec-provide-cluster-info, so it cannot write the plugin. Nothing was changed."
         )
-        error.advice = """
-            Add this to the kubeconfig by hand, in the list below “users:”:
-              - name: \(name)
-                user:
-                  exec:
-                    apiVersion: client.authentication.k8s.io/v1beta1
-                    command: \(quoted(plugin[0]))
-                    args: [\(plugin.dropFirst().map(quoted).joined(separator: ", "))]
-                    provideClusterInfo: true
-            """
+        let arguments = plugin.dropFirst().map(quoted).joined(separator: ", ")
+        error.advice =
+            "Add this line to the kubeconfig by hand, below “users:”: - {name: \(name), user: {exec: {apiVersion: "
+            + "client.authentication.k8s.io/v1beta1, command: \(quoted(plugin[0])), args: [\(arguments)], "
+            + "provideClusterInfo: true}}}"
         return error
     }
 

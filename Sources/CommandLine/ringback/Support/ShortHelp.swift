@@ -38,8 +38,8 @@ enum ShortHelp {
 
             \(rows.joined(separator: "\n"))
 
-            Also: \(others.prefix(10).joined(separator: ", ")),
-            \(others.dropFirst(10).joined(separator: ", ")).
+            Also: \(others.prefix(9).joined(separator: ", ")),
+            \(others.dropFirst(9).joined(separator: ", ")).
 
             ringback VERB --help explains a verb; ringback --help-all lists all verbs.
             """
