@@ -27,6 +27,7 @@ class Problem(TypedDict, total=False):
     host: str
     port: int
     setting: str
+    registration: dict[str, Any]
     file: str
     line: int
     credential: str
