@@ -42,31 +42,6 @@ import Testing
         }
     }
 
-    /// An entry that names an account that does not exist would keep the daemon from starting again.
-    @Test func `an account's origins are removed with it, and the daemon starts again`() async throws {
-        try await Stage.playReader { stage in
-            for name in ["work", "home"] {
-                let add = "account add \(name) --issuer \(stage.sandbox.origin) --client-id ringback"
-                #expect(try await Self.run(stage, add).status == 0)
-            }
-            #expect(try await Self.run(stage, "login work").status == 0)
-            for (letter, name) in [("a", "work"), ("b", "home"), ("c", "work")] {
-                let added = try await Self.run(stage, "origin add https://\(letter).example --account \(name)")
-                #expect(added.status == 0, "\(added)")
-            }
-            let removed = try await Self.run(stage, "account remove work --yes --json")
-            #expect(removed.status == 0, "\(removed)")
-            #expect(
-                try JSON(parsing: removed.out.utf8)["origins"] == ["https://a.example/*", "https://c.example/*"],
-                "\(removed)")
-            let left = try await Self.run(stage, "origin list --json")
-            let urls = try JSON(parsing: left.out.utf8)["origins"]?.array?.map { $0["url"]?.string }
-            #expect(urls == ["https://b.example/*"], "\(left)")
-            let check = try await Self.run(stage, "config check")
-            #expect(check.status == 0, "\(check)")
-        }
-    }
-
     @Test func `a session is kept on request, and is back with the account`() async throws {
         try await Stage.playReader { stage in
             let add = "account add work --issuer \(stage.sandbox.origin) --client-id ringback"

@@ -78,9 +78,7 @@ extension Provider {
         return inForm
     }
 
-    func habits(_ metadata: ProviderMetadata) async -> ProviderHabits {
-        await directory.habits(of: habitKey(metadata))
-    }
+    func habits(_ metadata: ProviderMetadata) async -> ProviderHabits { await directory.habits(of: habitKey(metadata)) }
 
     func habitKey(_ metadata: ProviderMetadata) -> ProviderHabits.Key {
         ProviderHabits.Key(tokenEndpoint: metadata.tokenEndpoint, clientID: account.clientID)
