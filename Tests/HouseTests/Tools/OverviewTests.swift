@@ -52,7 +52,7 @@ private let activator = "/usr/bin/systemd-socket-activate"
     @Test func `elsewhere than on a terminal prints the usage`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let output = try await stage.ringback()
-            #expect(output.status == 0 && output.err.isEmpty && output.out.contains("USAGE: ringback"), "\(output)")
+            #expect(output.status == 0 && output.err.isEmpty && output.out.contains("Usage: ringback"), "\(output)")
         }
     }
 

@@ -267,11 +267,12 @@ enum SupabaseTOTP {
     }
 
     /// Takes the place of the QR code, which the real server draws as an SVG of some 300 kB: no code, but a document that
-    /// a page can show.
+    /// a page can show, and as long, since a client has to take it.
     static let picture =
         "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n"
         + "<svg width=\"5\" height=\"5\" xmlns=\"http://www.w3.org/2000/svg\">\n"
-        + "<rect x=\"0\" y=\"0\" width=\"5\" height=\"5\" style=\"fill:black\"/>\n</svg>\n"
+        + "<rect x=\"0\" y=\"0\" width=\"5\" height=\"5\" style=\"fill:black\"/>\n"
+        + String(repeating: " ", count: 300_000) + "\n</svg>\n"
 
     /// RFC 2104.
     private static func hmac(_ message: [UInt8], key: [UInt8]) -> [UInt8] {
