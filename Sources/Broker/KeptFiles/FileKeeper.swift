@@ -48,7 +48,7 @@ public final class FileKeeper: Sendable {
 
     // MARK: What happens
 
-    /// Takes a fact of the broker. Called in the turn of the change that it tells of.
+    /// Takes a fact of the broker. The broker calls this in the turn of the change.
     @Sendable public func note(_ fact: BrokerFact) {
         switch fact {
         case .sessionClosed(let account, _), .sessionEnded(let account, _, _, _):

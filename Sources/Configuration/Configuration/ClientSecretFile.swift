@@ -116,7 +116,7 @@ extension AccountConfiguration {
     }
 }
 
-/// Reads a `ca_file`. Whoever can change this file can impersonate the provider, so the rules of ``FileTrust`` apply.
+/// Reads a `ca_file`. A user who can change this file can impersonate the provider, so the rules of ``FileTrust`` apply.
 struct CertificateFile {
     /// The maximum size in bytes, five times that of a system's bundle.
     private static let maxSize = 1 << 20

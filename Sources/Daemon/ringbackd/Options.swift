@@ -152,7 +152,7 @@ func complain(_ text: String) {
     _ = unsafe write(STDERR_FILENO, bytes, bytes.count)
 }
 
-/// What to type after a start that failed. It is printed on standard error, where whoever started the daemon reads it.
+/// What to type after a start that failed. It is printed on standard error.
 /// This is the only place in the daemon with commands: what the socket serves has none.
 enum StartAdvice {
     static func text(_ error: PlaceError) -> String {

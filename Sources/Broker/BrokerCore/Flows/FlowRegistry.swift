@@ -169,15 +169,15 @@ actor FlowRegistry {
             case .pending, .completed, .cancelled: break
             }
         }
-        if case .expired = status {
+        let isExpired = if case .expired = status { true } else { false }
+        if isExpired {
             // The provider may be asked about the client, which takes time. The ports are free before that.
             await closeEntrances(of: entry)
             await onExpiry(entry.flow)
         }
         entry.ended.fulfil(())
         entry.news.fulfil(())
-        if case .expired = status { return }
-        await closeEntrances(of: entry)
+        if !isExpired { await closeEntrances(of: entry) }
     }
 
     private func closeEntrances(of entry: Entry) async {

@@ -92,8 +92,8 @@ struct TokenChoice: Sendable {
 
     private var held: AccessToken? { query.token(in: session) }
 
-    /// The token that is held, if it is valid long enough. Nil if a refresh comes first. Throws if no refresh can bring
-    /// what is asked for.
+    /// The held token, if it is valid long enough. Nil if a refresh comes first. Throws if no refresh can bring the
+    /// requested token.
     func beforeRefresh() throws(BrokerError) -> IssuedToken? {
         if let held, held.satisfies(minValid: query.minValid ?? SessionManager.defaultMinValid, at: now) {
             return issued(held)

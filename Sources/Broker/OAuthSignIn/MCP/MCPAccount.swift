@@ -144,7 +144,7 @@ extension Account {
     /// Sends a request to a host that a document of an MCP server, or of its issuer, names. A server that was not on this
     /// machine at the sign-in is not here later: its own host must not resolve to this machine either.
     func send(
-        _ request: HTTPRequest, under attempt: RefreshAttempt? = nil, at connection: MCPConnection,
+        _ request: HTTPRequest, under attempt: RefreshAttempt?, at connection: MCPConnection,
         over http: any HTTPClient
     ) async throws(BrokerError) -> HTTPResponse {
         let isStrange = connection.isStrange(request.url) && connection.peer != .inside

@@ -87,10 +87,10 @@ struct MCPDiagnosis: Sendable {
         let host = server.url.place
         guard
             let response = try? await account.send(
-                server.initialization(accessToken: token.value), at: connection, over: tools.http)
+                server.initialization(accessToken: token.value), under: nil, at: connection, over: tools.http)
         else { return nil }
         if let end = server.ending(response, accessToken: token.value) {
-            _ = try? await account.send(end, at: connection, over: tools.http)
+            _ = try? await account.send(end, under: nil, at: connection, over: tools.http)
         }
         if response.status == 401 {
             return Finding(

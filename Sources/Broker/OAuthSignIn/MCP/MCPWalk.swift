@@ -77,7 +77,7 @@ struct MCPWalk: Sendable {
         }
         let unknown = MCPConnection(server: server, issuer: "", resource: nil, peer: peer)
         for request in requests {
-            let response = try await account.send(request, at: unknown, over: tools.http)
+            let response = try await account.send(request, under: nil, at: unknown, over: tools.http)
             if response.isAbsent, challenge?.resourceMetadata == nil { continue }
             do throws(OAuthError) {
                 return try ProtectedResource(parsing: response, of: server)

@@ -155,7 +155,7 @@ struct AccountAdd: ParsableCommand {
                 }
                 usual.leaveOutOfflineAccess(found)
                 usual.leaveOutSignIn(found)
-                if usual.leavesOutOfflineAccess || usual.needsNoSignIn {
+                if usual.text(for: name) != description.text(for: name) {
                     file.discard()
                     try file.writeCandidate(usual.text(for: name))
                 }

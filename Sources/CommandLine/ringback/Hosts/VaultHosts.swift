@@ -53,7 +53,7 @@ struct VaultInvite: ParsableCommand {
         commandName: "invite", abstract: "Invite one more host to share the vault.",
         discussion: """
             Prints what the configuration of that host is to have, and the invitation's password, which is not shown again. \
-            Whoever has it can join once, but gets nothing of any session before ringback vault share.
+            A host that has it can join once. It gets no session before ringback vault share.
             """)
 
     @Option(help: ArgumentHelp("How long it can be accepted: a minute to seven days.", valueName: "span"))
@@ -205,7 +205,7 @@ struct VaultShare: ParsableCommand {
         commandName: "share", abstract: "Give the hosts' key to the host that has shown a code.",
         discussion: """
             The code is what ringback vault join has shown on that host. It is asked for, or is a line of standard input: \
-            other users can read the arguments of a command. Type what you see there yourself: whoever gets the key can \
+            other users can read the arguments of a command. Type what you see there yourself: the host that gets the key can \
             read every session of the vault. A code that has failed is not accepted again.
             """)
 
