@@ -61,7 +61,7 @@ final class Wire {
             var isMoved = false
             if outgoing.isEmpty, let bytes = Wire.read(inner) { outgoing = bytes[...] }
             if !outgoing.isEmpty, let count = Wire.write(outgoing, to: server) {
-                if count == 0 { end() }
+                // A server that takes no more may have said why.
                 outgoing = count == 0 ? [] : outgoing.dropFirst(count)
                 isMoved = count > 0
             }

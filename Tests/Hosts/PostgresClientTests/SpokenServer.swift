@@ -35,7 +35,11 @@ final class SpokenServer: Sendable {
         startThread { [listener, weak self] in
             while true {
                 let connection = accept(listener, nil, nil)
-                guard connection >= 0 else { return }
+                // The thread closes what it listens on: closed elsewhere, the number could be another server's by now.
+                guard connection >= 0 else {
+                    close(listener)
+                    return
+                }
                 for line in lines {
                     guard let bytes = SpokenServer.receive(connection) else { break }
                     self?.heard.withLock { $0 += bytes }
@@ -52,7 +56,6 @@ final class SpokenServer: Sendable {
 
     deinit {
         shutdown(listener, Int32(SHUT_RDWR))
-        close(listener)
         if let directory {
             _ = unsafe unlink("\(directory)/.s.PGSQL.5432")
             _ = unsafe rmdir(directory)
