@@ -13,9 +13,7 @@ let strict: [SwiftSetting] = [
 
 /// The wings: the folders of `Sources`, each with its targets. `Tests` has the same.
 let wings: [String: [String]] = [
-    "Base": [
-        "Secrets", "StrictJSON", "Encodings", "FilePaths", "HTTPMessages", "Terminal", "CLinux", "CErasedHeap",
-    ],
+    "Base": ["RingbackBase", "Terminal", "CLinux", "CErasedHeap"],
     "Cryptography": ["Cryptography", "COpenSSL"],
     "Network": ["CurlTransport", "CCurl", "LocalHTTP", "CallbackListener", "SignInPage"],
     "OAuth": ["OAuth", "SupabaseAuth"],
@@ -110,95 +108,79 @@ let package = Package(
         wrapper("CErasedHeap"),
         wrapper("CSystemd"),
         wrapper("CPostgres"),
-        library("Secrets"),
-        library("StrictJSON"),
-        library("Encodings"),
-        library("FilePaths"),
-        library("HTTPMessages", ["Encodings", "Secrets"]),
-        library("RingbackAPI", ["StrictJSON"]),
+        library("RingbackBase"),
+        library("RingbackAPI", ["RingbackBase"]),
         // Level 1
-        library("Cryptography", ["COpenSSL", "Encodings", "Secrets"]),
-        library("CurlTransport", ["CCurl", "HTTPMessages", "Secrets"]),
-        library("LocalHTTP", ["CLinux", "HTTPMessages", lifecycle]),
-        library("RingbackClient", ["RingbackAPI", "Encodings", "StrictJSON", "CLinux"]),
-        library("DesktopBus", ["CSystemd", "COpenSSL", "Cryptography", "Encodings", "Secrets"]),
-        library("PostgresClient", ["CPostgres", "CLinux", "Secrets"]),
-        library("Launcher", ["CLinux", "DesktopBus", "Secrets", "StrictJSON"]),
+        library("Cryptography", ["COpenSSL", "RingbackBase"]),
+        library("CurlTransport", ["CCurl", "RingbackBase"]),
+        library("LocalHTTP", ["CLinux", "RingbackBase", lifecycle]),
+        library("RingbackClient", ["RingbackAPI", "RingbackBase", "CLinux"]),
+        library("DesktopBus", ["CSystemd", "COpenSSL", "Cryptography", "RingbackBase"]),
+        library("PostgresClient", ["CPostgres", "CLinux", "RingbackBase"]),
+        library("Launcher", ["CLinux", "DesktopBus", "RingbackBase"]),
         library("Terminal"),
-        library("SchemeRegistration", ["HTTPMessages"]),
-        library("Records", ["CLinux", "Encodings", "StrictJSON"]),
+        library("SchemeRegistration", ["RingbackBase"]),
+        library("Records", ["CLinux", "RingbackBase"]),
         library("NetworkWatch", ["CLinux"]),
-        library("Adapters", ["Encodings", "HTTPMessages", "StrictJSON"]),
+        library("Adapters", ["RingbackBase"]),
         // Level 2
-        library("MCPBridge", ["RingbackClient", "HTTPMessages", "Encodings", "StrictJSON", "Terminal"]),
-        library("OAuth", ["Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
-        library("SignInPage", ["Cryptography", "Encodings", "HTTPMessages", "Secrets"]),
+        library("MCPBridge", ["RingbackClient", "RingbackBase", "Terminal"]),
+        library("OAuth", ["Cryptography", "RingbackBase"]),
+        library("SignInPage", ["Cryptography", "RingbackBase"]),
         library(
             "CallbackListener",
-            ["SignInPage", "LocalHTTP", "HTTPMessages", "Cryptography", "Secrets", "CLinux", lifecycle]
+            ["SignInPage", "LocalHTTP", "RingbackBase", "Cryptography", "CLinux", lifecycle]
         ),
         library(
             "Sandbox",
-            ["LocalHTTP", "HTTPMessages", "Cryptography", "Encodings", "Secrets", "StrictJSON"]
+            ["LocalHTTP", "RingbackBase", "Cryptography"]
         ),
-        library("SessionVault", ["Cryptography", "Encodings", "FilePaths", "Secrets", "StrictJSON"]),
+        library("SessionVault", ["Cryptography", "RingbackBase"]),
         // Level 3
-        library("SupabaseAuth", ["OAuth", "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
-        library("SharedVault", ["SessionVault", "Cryptography", "Secrets", "StrictJSON"]),
+        library("SupabaseAuth", ["OAuth", "Cryptography", "RingbackBase"]),
+        library("SharedVault", ["SessionVault", "Cryptography", "RingbackBase"]),
         // Level 4
-        library("RowDatabase", ["SharedVault", "PostgresClient", "SessionVault", "Secrets"]),
+        library("RowDatabase", ["SharedVault", "PostgresClient", "SessionVault", "RingbackBase"]),
         library(
             "Configuration",
-            [
-                "MCPBridge", "OAuth", "SupabaseAuth", "PostgresClient", "Encodings", "FilePaths", "HTTPMessages",
-                "Secrets", "StrictJSON",
-            ]
+            ["MCPBridge", "OAuth", "SupabaseAuth", "PostgresClient", "RingbackBase"]
         ),
         library(
             "BrokerCore",
-            ["SessionVault", "Cryptography", "FilePaths", "HTTPMessages", "Secrets", "StrictJSON", log]
+            ["SessionVault", "Cryptography", "RingbackBase", log]
         ),
         // Level 5: what stands on the broker beside its API.
-        library("DeepLinks", ["BrokerCore", "HTTPMessages", "Secrets", "StrictJSON"]),
-        library("DesktopNotices", ["BrokerCore", "DesktopBus", "HTTPMessages", "StrictJSON", "Terminal"]),
+        library("DeepLinks", ["BrokerCore", "RingbackBase"]),
+        library("DesktopNotices", ["BrokerCore", "DesktopBus", "RingbackBase", "Terminal"]),
         library(
             "KeptFiles",
-            [
-                "BrokerCore", "SessionVault", "Adapters", "CLinux", "Cryptography", "Encodings", "Secrets",
-                "StrictJSON",
-            ]
+            ["BrokerCore", "SessionVault", "Adapters", "CLinux", "Cryptography", "RingbackBase"]
         ),
         library(
             "OAuthSignIn",
-            ["BrokerCore", "OAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]
+            ["BrokerCore", "OAuth", "SessionVault", "Cryptography", "RingbackBase"]
         ),
         library(
             "SupabaseSignIn",
-            [
-                "BrokerCore", "SignInPage", "SupabaseAuth", "OAuth", "SessionVault", "Cryptography", "Encodings",
-                "HTTPMessages", "Secrets", "StrictJSON",
-            ]
+            ["BrokerCore", "SignInPage", "SupabaseAuth", "OAuth", "SessionVault", "Cryptography", "RingbackBase"]
         ),
         // Level 6
         library(
             "APIServer",
             [
-                "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "KeptFiles",
-                "MCPBridge", "SupabaseAuth", "Records", "RingbackAPI", "LocalHTTP", "SessionVault", "SharedVault",
-                "Encodings", "FilePaths", "HTTPMessages", "Secrets", "StrictJSON",
+                "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "KeptFiles", "MCPBridge", "SupabaseAuth",
+                "Records", "RingbackAPI", "LocalHTTP", "SessionVault", "SharedVault", "RingbackBase",
             ]
         ),
         // Level 7: the executables, the only places where parts are joined.
         .executableTarget(
             name: "ringbackd",
             dependencies: [
-                "Adapters", "APIServer", "BrokerCore", "CallbackListener", "CErasedHeap", "CLinux",
-                "Configuration",
-                "CurlTransport", "DeepLinks", "DesktopBus", "DesktopNotices", "FilePaths", "KeptFiles", "Launcher",
+                "Adapters", "APIServer", "BrokerCore", "CallbackListener", "CErasedHeap", "CLinux", "Configuration",
+                "CurlTransport", "DeepLinks", "DesktopBus", "DesktopNotices", "RingbackBase", "KeptFiles", "Launcher",
                 "OAuthSignIn", "SupabaseSignIn", "Cryptography", "PostgresClient", "RowDatabase", "SharedVault",
                 "LocalHTTP", "MCPBridge", "NetworkWatch", "OAuth", "Records", "RingbackClient", "SessionVault",
-                "StrictJSON", "Secrets", "HTTPMessages", "Terminal",
-                log, lifecycle, signals,
+                "Terminal", log, lifecycle, signals,
             ],
             path: folder("Sources", of: "ringbackd"),
             swiftSettings: strict,
@@ -207,8 +189,8 @@ let package = Package(
         .executableTarget(
             name: "ringback",
             dependencies: [
-                "Adapters", "MCPBridge", "RingbackClient", "RingbackAPI", "SchemeRegistration", "Encodings",
-                "FilePaths", "HTTPMessages", "Secrets", "StrictJSON", "Terminal", "CErasedHeap", "CLinux", arguments,
+                "Adapters", "MCPBridge", "RingbackClient", "RingbackAPI", "SchemeRegistration", "RingbackBase",
+                "Terminal", "CErasedHeap", "CLinux", arguments,
             ],
             path: folder("Sources", of: "ringback"),
             swiftSettings: strict + staticExecutable.swift,
@@ -219,7 +201,7 @@ let package = Package(
             name: "ringback-relay",
             dependencies: [
                 "MCPBridge", "CurlTransport", "LocalHTTP", "RingbackClient", "RingbackAPI", "OAuth", "Cryptography",
-                "HTTPMessages", "Secrets", "StrictJSON", "CErasedHeap", "CLinux",
+                "RingbackBase", "CErasedHeap", "CLinux",
             ],
             path: folder("Sources", of: "ringback-relay"),
             swiftSettings: strict,
@@ -227,116 +209,104 @@ let package = Package(
         ),
         .executableTarget(
             name: "ringback-sandbox",
-            dependencies: ["Sandbox", "LocalHTTP", "Secrets", arguments, lifecycle, signals, log],
+            dependencies: ["Sandbox", "LocalHTTP", "RingbackBase", arguments, lifecycle, signals, log],
             path: folder("Sources", of: "ringback-sandbox"),
             swiftSettings: strict,
             linkerSettings: hardened
         ),
         // For `make bench` alone.
         .executableTarget(
-            name: "engine-server", dependencies: ["LocalHTTP", "HTTPMessages"], path: "Benchmarks/engine",
+            name: "engine-server", dependencies: ["LocalHTTP", "RingbackBase"], path: "Benchmarks/engine",
             swiftSettings: strict),
         // What several test targets use.
-        .target(name: "TestSupport", dependencies: ["StrictJSON"], path: "Tests/TestSupport", swiftSettings: strict),
+        .target(name: "TestSupport", dependencies: ["RingbackBase"], path: "Tests/TestSupport", swiftSettings: strict),
         tests("CErasedHeapTests", ["CErasedHeap"]),
-        tests("SecretsTests", ["Secrets"]),
-        tests("StrictJSONTests", ["StrictJSON"]),
-        tests("EncodingsTests", ["Encodings"]),
-        tests("HTTPMessagesTests", ["HTTPMessages", "Secrets"]),
-        tests("RingbackAPITests", ["RingbackAPI", "StrictJSON"]),
-        tests("CryptographyTests", ["TestSupport", "Cryptography", "Encodings", "Secrets"]),
-        tests("CurlTransportTests", ["TestSupport", "CurlTransport", "Encodings", "HTTPMessages", "Secrets"]),
+        tests("RingbackBaseTests", ["RingbackBase"]),
+        tests("RingbackAPITests", ["RingbackAPI", "RingbackBase"]),
+        tests("CryptographyTests", ["TestSupport", "Cryptography", "RingbackBase"]),
+        tests("CurlTransportTests", ["TestSupport", "CurlTransport", "RingbackBase"]),
         tests(
             "LocalHTTPTests",
-            ["TestSupport", "LocalHTTP", "HTTPMessages", "CLinux", lifecycle, log] + pinned
+            ["TestSupport", "LocalHTTP", "RingbackBase", "CLinux", lifecycle, log] + pinned
         ),
-        tests("RingbackClientTests", ["RingbackClient", "RingbackAPI", "StrictJSON"]),
-        tests("DesktopBusTests", ["DesktopBus", "Secrets"]),
-        tests("PostgresClientTests", ["TestSupport", "PostgresClient", "Secrets"]),
+        tests("RingbackClientTests", ["RingbackClient", "RingbackAPI", "RingbackBase"]),
+        tests("DesktopBusTests", ["DesktopBus", "RingbackBase"]),
+        tests("PostgresClientTests", ["TestSupport", "PostgresClient", "RingbackBase"]),
         tests(
             "RowDatabaseTests",
-            ["TestSupport", "RowDatabase", "SharedVault", "PostgresClient", "SessionVault", "Cryptography", "Secrets"]
-        ),
-        tests("LauncherTests", ["Launcher", "DesktopBus", "Secrets", "StrictJSON", "CLinux"]),
-        tests("AdaptersTests", ["Adapters", "HTTPMessages", "Secrets", "StrictJSON"]),
-        tests("TerminalTests", ["Terminal"]),
-        tests("MCPBridgeTests", ["MCPBridge", "HTTPMessages", "StrictJSON", "Terminal"]),
-        tests("SchemeRegistrationTests", ["SchemeRegistration", "HTTPMessages"]),
-        tests(
-            "DeepLinksTests",
             [
-                "BrokerTestSupport", "DeepLinks", "BrokerCore", "OAuthSignIn", "OAuth", "SessionVault", "HTTPMessages",
-                "Secrets", "StrictJSON",
+                "TestSupport", "RowDatabase", "SharedVault", "PostgresClient", "SessionVault", "Cryptography",
+                "RingbackBase",
             ]
         ),
-        tests("DesktopNoticesTests", ["DesktopNotices", "BrokerCore", "OAuthSignIn", "DesktopBus", "HTTPMessages"]),
-        tests("RecordsTests", ["Records", "StrictJSON", "CLinux"]),
+        tests("LauncherTests", ["Launcher", "DesktopBus", "RingbackBase", "CLinux"]),
+        tests("AdaptersTests", ["Adapters", "RingbackBase"]),
+        tests("TerminalTests", ["Terminal"]),
+        tests("MCPBridgeTests", ["MCPBridge", "RingbackBase", "Terminal"]),
+        tests("SchemeRegistrationTests", ["SchemeRegistration", "RingbackBase"]),
+        tests(
+            "DeepLinksTests",
+            ["BrokerTestSupport", "DeepLinks", "BrokerCore", "OAuthSignIn", "OAuth", "SessionVault", "RingbackBase"]
+        ),
+        tests("DesktopNoticesTests", ["DesktopNotices", "BrokerCore", "OAuthSignIn", "DesktopBus", "RingbackBase"]),
+        tests("RecordsTests", ["Records", "RingbackBase", "CLinux"]),
         tests("NetworkWatchTests", ["NetworkWatch", "CLinux"]),
         tests(
             "OAuthTests",
-            ["TestSupport", "OAuth", "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]
+            ["TestSupport", "OAuth", "Cryptography", "RingbackBase"]
         ),
         tests(
             "SupabaseAuthTests",
-            ["SupabaseAuth", "OAuth", "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]
+            ["SupabaseAuth", "OAuth", "Cryptography", "RingbackBase"]
         ),
         tests(
             "CallbackListenerTests",
             [
-                "TestSupport", "CallbackListener", "SignInPage", "LocalHTTP", "HTTPMessages", "Cryptography",
-                "Encodings", "CLinux",
+                "TestSupport", "CallbackListener", "SignInPage", "LocalHTTP", "RingbackBase", "Cryptography", "CLinux",
                 lifecycle,
             ]
         ),
-        tests("SignInPageTests", ["SignInPage", "HTTPMessages", "Secrets"]),
+        tests("SignInPageTests", ["SignInPage", "RingbackBase"]),
         tests(
             "SandboxTests",
-            ["Sandbox", "LocalHTTP", "HTTPMessages", "Cryptography", "Encodings", "Secrets", "StrictJSON"]
+            ["Sandbox", "LocalHTTP", "RingbackBase", "Cryptography"]
         ),
         tests(
             "SharedVaultTests",
             [
                 "TestSupport", "BrokerTestSupport", "SharedVault", "SessionVault", "BrokerCore", "OAuthSignIn",
-                "Cryptography", "HTTPMessages", "Secrets", "StrictJSON",
+                "Cryptography", "RingbackBase",
             ]
         ),
-        tests("SessionVaultTests", ["SessionVault", "Cryptography", "Secrets", "StrictJSON", "CLinux"]),
+        tests("SessionVaultTests", ["SessionVault", "Cryptography", "RingbackBase", "CLinux"]),
         tests(
             "ConfigurationTests",
-            [
-                "TestSupport", "Configuration", "MCPBridge", "SupabaseAuth", "FilePaths", "HTTPMessages", "OAuth",
-                "Secrets",
-                "StrictJSON",
-            ]
+            ["TestSupport", "Configuration", "MCPBridge", "SupabaseAuth", "RingbackBase", "OAuth"]
         ),
         // A broker with a fake provider, vault and clock, for the tests of what stands on it. It has no tests.
         tests(
             "BrokerTestSupport",
-            [
-                "TestSupport", "BrokerCore", "OAuthSignIn", "OAuth", "SessionVault", "Cryptography", "Encodings",
-                "HTTPMessages", "Secrets", "StrictJSON",
-            ]
+            ["TestSupport", "BrokerCore", "OAuthSignIn", "OAuth", "SessionVault", "Cryptography", "RingbackBase"]
         ),
         tests(
             "BrokerCoreTests",
             [
                 "TestSupport", "BrokerTestSupport", "BrokerCore", "OAuthSignIn", "OAuth", "SessionVault",
-                "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON",
+                "Cryptography", "RingbackBase",
             ]
         ),
         tests(
             "OAuthSignInTests",
             [
                 "TestSupport", "BrokerTestSupport", "OAuthSignIn", "BrokerCore", "OAuth", "SessionVault",
-                "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON",
+                "Cryptography", "RingbackBase",
             ]
         ),
         tests(
             "SupabaseSignInTests",
             [
                 "TestSupport", "SupabaseSignIn", "OAuthSignIn", "BrokerCore", "BrokerTestSupport", "OAuth",
-                "SupabaseAuth", "SessionVault", "Cryptography", "Encodings", "HTTPMessages", "Secrets",
-                "StrictJSON",
+                "SupabaseAuth", "SessionVault", "Cryptography", "RingbackBase",
             ]
         ),
         tests(
@@ -344,8 +314,7 @@ let package = Package(
             [
                 "TestSupport", "BrokerTestSupport", "APIServer", "BrokerCore", "OAuthSignIn", "SupabaseSignIn",
                 "KeptFiles", "DeepLinks", "Records", "RingbackAPI", "LocalHTTP", "OAuth", "SupabaseAuth",
-                "SessionVault", "SharedVault",
-                "Cryptography", "Encodings", "HTTPMessages", "Secrets", "StrictJSON", "CLinux",
+                "SessionVault", "SharedVault", "Cryptography", "RingbackBase", "CLinux",
             ]
         ),
         // The laws of the fuzz targets, over their corpora.
@@ -354,8 +323,7 @@ let package = Package(
             [
                 "LocalHTTP", "RingbackClient", "Records", "OAuth", "SupabaseAuth", "SessionVault", "Configuration",
                 "Adapters", "MCPBridge", "BrokerCore", "DeepLinks", "KeptFiles", "SchemeRegistration", "SignInPage",
-                "HTTPMessages", "Secrets", "StrictJSON", "Cryptography", "Encodings", "PostgresClient", "RowDatabase",
-                "SharedVault", "Terminal",
+                "RingbackBase", "Cryptography", "PostgresClient", "RowDatabase", "SharedVault", "Terminal",
             ]
         ),
         // The real executables over real sockets.
@@ -363,8 +331,7 @@ let package = Package(
             "HouseTests",
             [
                 "TestSupport", "ringbackd", "ringback", "ringback-relay", "ringback-sandbox", "RingbackClient",
-                "RingbackAPI",
-                "StrictJSON", "CLinux", "Cryptography", "Encodings",
+                "RingbackAPI", "RingbackBase", "CLinux", "Cryptography",
             ]
         ),
     ],

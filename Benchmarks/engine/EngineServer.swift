@@ -1,6 +1,6 @@
 import Glibc
-import HTTPMessages
 import LocalHTTP
+import RingbackBase
 
 /// The server of the local sockets with a handler that returns the same response each time: what the engine alone costs,
 /// without the API. For `make bench`; it is not installed.

@@ -1,4 +1,4 @@
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// What `ringback accounts` shows under PROBLEM, and when it goes.

@@ -1,4 +1,4 @@
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// Providers as they are: what their metadata leave out, and what they do otherwise than the standards say.

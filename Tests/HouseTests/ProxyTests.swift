@@ -1,7 +1,7 @@
 // Providers behind a proxy, as a person configures it and sees it fail.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `An HTTP proxy` {

@@ -1,4 +1,4 @@
-import StrictJSON
+import RingbackBase
 import Testing
 
 extension `A provider with habits of its own` {

@@ -1,4 +1,4 @@
-public import StrictJSON
+public import RingbackBase
 
 /// The part of JSON Schema that the daemon's OpenAPI document uses, as a checker of bodies.
 public struct JSONSchema: Sendable {

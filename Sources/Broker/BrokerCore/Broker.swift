@@ -1,4 +1,4 @@
-public import HTTPMessages
+public import RingbackBase
 public import SessionVault
 
 /// The broker: sign-ins become sessions, sessions become tokens. A value that joins the parts; it holds nothing itself.

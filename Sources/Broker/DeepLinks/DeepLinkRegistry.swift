@@ -1,6 +1,5 @@
 public import BrokerCore
-internal import HTTPMessages
-public import Secrets
+public import RingbackBase
 internal import Synchronization
 
 /// Receives URLs of configured custom schemes that are not callbacks and delivers them to the app that listens. A URL

@@ -1,5 +1,5 @@
 public import BrokerCore
-public import Secrets
+public import RingbackBase
 internal import Synchronization
 
 /// An app that listens to a scheme's links. The registry keeps the links: those that were delivered but not

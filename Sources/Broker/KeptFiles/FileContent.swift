@@ -1,7 +1,6 @@
 internal import Adapters
 internal import BrokerCore
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 
 extension KeptFile {
     /// What the file contains with this token.

@@ -1,7 +1,6 @@
 public import BrokerCore
-internal import HTTPMessages
 public import OAuth
-public import Secrets
+public import RingbackBase
 
 /// The configuration of an account at an OAuth or OpenID Connect provider.
 public struct OAuthAccount: Sendable {

@@ -1,9 +1,7 @@
 internal import BrokerCore
 internal import Cryptography
-internal import HTTPMessages
 internal import OAuth
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 
 /// The provider of an account that uses OAuth or OpenID Connect.
 struct OAuthProvider: SignInProvider {

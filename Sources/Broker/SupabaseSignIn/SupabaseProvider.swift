@@ -1,8 +1,6 @@
 internal import BrokerCore
-internal import HTTPMessages
 internal import OAuth
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 internal import SupabaseAuth
 
 /// The requests to a Supabase project. Each method is one exchange with a time limit. The value has no state of its

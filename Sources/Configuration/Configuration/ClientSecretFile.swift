@@ -1,7 +1,6 @@
 internal import Glibc
-public import HTTPMessages
 public import OAuth
-public import Secrets
+public import RingbackBase
 
 /// A file with a client secret in one line. It is read each time the secret is needed, so a replaced secret is used at
 /// once and none is kept in memory.

@@ -1,5 +1,5 @@
-public import FilePaths
 internal import Glibc
+public import RingbackBase
 
 /// An error in the configuration: where it is, what is wrong and what is allowed.
 ///

@@ -1,8 +1,6 @@
-internal import FilePaths
-internal import HTTPMessages
 public import MCPBridge
 internal import OAuth
-public import StrictJSON
+public import RingbackBase
 
 /// The result of `ringbackd --check-config`.
 public struct ConfigurationReport: Sendable, Equatable {

@@ -1,7 +1,6 @@
-internal import HTTPMessages
 public import MCPBridge
 internal import OAuth
-internal import StrictJSON
+internal import RingbackBase
 
 /// `[[expose]]`: a restricted socket for some accounts. It exists as long as the table is in the configuration.
 public struct ExposeConfiguration: Sendable, Equatable {

@@ -1,5 +1,5 @@
-internal import FilePaths
 internal import Glibc
+internal import RingbackBase
 
 /// Decides which files may be used as configuration: those that only the user and root can have written.
 ///

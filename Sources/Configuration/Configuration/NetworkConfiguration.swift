@@ -1,5 +1,4 @@
-public import HTTPMessages
-internal import Secrets
+public import RingbackBase
 
 /// `[network]`: how providers are reached. The proxy variables of the environment are ignored.
 public struct NetworkConfiguration: Sendable, Equatable {

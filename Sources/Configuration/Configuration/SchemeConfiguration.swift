@@ -1,5 +1,5 @@
 internal import Glibc
-internal import HTTPMessages
+internal import RingbackBase
 
 /// `[schemes.NAME]`: a custom URL scheme of an app. A link that belongs to no sign-in is delivered to the app that
 /// listens for it. If no app listens, the command is started. Only this file names the program; a link is only ever an

@@ -1,5 +1,5 @@
 public import PostgresClient
-public import Secrets
+public import RingbackBase
 
 /// `[vault]`: how sessions are stored on disk.
 public struct VaultConfiguration: Sendable, Equatable {

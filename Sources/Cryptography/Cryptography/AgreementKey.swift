@@ -1,5 +1,5 @@
 internal import COpenSSL
-public import Secrets
+public import RingbackBase
 
 /// An X25519 key (RFC 7748). Whoever knows its public part can seal a text that only the holder of the key can open.
 public struct AgreementKey: Sendable {

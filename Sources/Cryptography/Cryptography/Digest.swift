@@ -1,7 +1,6 @@
 internal import COpenSSL
-internal import Encodings
 internal import Glibc
-public import Secrets
+public import RingbackBase
 
 /// The SHA-2 family (FIPS 180-4).
 public enum Digest {

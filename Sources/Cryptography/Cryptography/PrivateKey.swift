@@ -1,6 +1,5 @@
 internal import COpenSSL
-internal import Encodings
-public import Secrets
+public import RingbackBase
 
 /// A private key for signing. Its private part cannot be read, and libcrypto erases it when the last copy is released.
 public struct PrivateKey: Sendable {

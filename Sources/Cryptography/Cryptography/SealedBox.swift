@@ -1,5 +1,5 @@
 internal import COpenSSL
-public import Secrets
+public import RingbackBase
 
 /// AES-256-GCM (NIST SP 800-38D) with a new random nonce for each message. The result is nonce, ciphertext and tag,
 /// concatenated.

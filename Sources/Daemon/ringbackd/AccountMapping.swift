@@ -2,11 +2,10 @@ import APIServer
 import BrokerCore
 import Configuration
 import Glibc
-import HTTPMessages
 import Launcher
 import OAuth
 import OAuthSignIn
-import Secrets
+import RingbackBase
 import SessionVault
 import SupabaseAuth
 import SupabaseSignIn

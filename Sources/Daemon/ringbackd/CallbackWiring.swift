@@ -4,12 +4,11 @@ import CallbackListener
 import Configuration
 import DeepLinks
 import Glibc
-import HTTPMessages
 import Launcher
 import Logging
 import OAuthSignIn
 import Records
-import Secrets
+import RingbackBase
 import SessionVault
 
 extension CallbackReceiver {

@@ -4,9 +4,9 @@ import Configuration
 import KeptFiles
 import Logging
 import Records
+import RingbackBase
 import ServiceLifecycle
 import SessionVault
-import StrictJSON
 
 /// Connects the kept files with the broker, whose facts they follow and which must exist before them.
 final class KeptFiles: Service, Sendable {

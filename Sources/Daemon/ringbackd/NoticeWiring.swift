@@ -3,9 +3,9 @@ import Configuration
 import DesktopBus
 import DesktopNotices
 import Glibc
-import HTTPMessages
 import Launcher
 import Logging
+import RingbackBase
 import ServiceLifecycle
 import SessionVault
 

@@ -1,7 +1,7 @@
 import APIServer
 import Configuration
-import FilePaths
 import Glibc
+import RingbackBase
 import SessionVault
 import Terminal
 

@@ -2,10 +2,9 @@ import APIServer
 import CLinux
 import Configuration
 import Dispatch
-import FilePaths
 import Glibc
 import LocalHTTP
-import Secrets
+import RingbackBase
 import SessionVault
 import Terminal
 

@@ -5,7 +5,7 @@ import Glibc
 import LocalHTTP
 import OAuth
 import OAuthSignIn
-import Secrets
+import RingbackBase
 import ServiceLifecycle
 import Terminal
 

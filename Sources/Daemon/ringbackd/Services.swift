@@ -5,12 +5,12 @@ import CurlTransport
 import DeepLinks
 import Dispatch
 import Glibc
-import HTTPMessages
 import Launcher
 import LocalHTTP
 import Logging
 import OAuth
 import Records
+import RingbackBase
 import ServiceLifecycle
 import SessionVault
 import Synchronization

@@ -6,7 +6,7 @@ import Glibc
 import Launcher
 import Logging
 import NetworkWatch
-import Secrets
+import RingbackBase
 import ServiceLifecycle
 import SessionVault
 

@@ -1,6 +1,6 @@
 internal import Dispatch
-internal import Encodings
 internal import Glibc
+internal import RingbackBase
 internal import Synchronization
 
 /// The desktop's notification server (`org.freedesktop.Notifications`, Desktop Notifications Specification 1.2 and

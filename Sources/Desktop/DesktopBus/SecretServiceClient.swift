@@ -1,6 +1,6 @@
 internal import COpenSSL
 internal import Cryptography
-public import Secrets
+public import RingbackBase
 
 /// The state of the Secret Service.
 public enum SecretServiceStatus: Sendable, Equatable {

@@ -1,7 +1,6 @@
 internal import Cryptography
-internal import Encodings
 internal import Glibc
-internal import Secrets
+internal import RingbackBase
 
 /// One sequence of calls to the Secret Service: its steps may prompt the user, and secrets are transferred in one
 /// session.

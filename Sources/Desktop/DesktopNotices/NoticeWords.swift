@@ -1,7 +1,7 @@
 public import BrokerCore
 internal import DesktopBus
 internal import Glibc
-public import HTTPMessages
+public import RingbackBase
 internal import Terminal
 
 /// The subject of a notification.

@@ -1,6 +1,6 @@
 public import BrokerCore
 public import DesktopBus
-internal import StrictJSON
+internal import RingbackBase
 
 /// The functions of the desktop that notifications need.
 public struct Desktop: Sendable {

@@ -1,7 +1,7 @@
 internal import CLinux
 internal import DesktopBus
 internal import Glibc
-internal import Secrets
+internal import RingbackBase
 
 /// A program that the user is to see: the app of a configured scheme, or the desktop's opener of web pages. It is
 /// started as a transient service of the user's service manager, so that it neither inherits the daemon's restrictions

@@ -1,8 +1,7 @@
 internal import DesktopBus
 internal import Dispatch
 internal import Glibc
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 internal import Synchronization
 
 /// The helper's requests to the user's D-Bus buses. A request may wait long for a service or for the user, so each has

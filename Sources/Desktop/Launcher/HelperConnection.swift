@@ -1,7 +1,6 @@
 public import DesktopBus
 internal import Dispatch
-public import Secrets
-internal import StrictJSON
+public import RingbackBase
 internal import Synchronization
 
 /// The daemon's side of the helper process.

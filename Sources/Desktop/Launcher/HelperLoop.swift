@@ -1,7 +1,6 @@
 internal import DesktopBus
 internal import Glibc
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 
 /// The helper's main loop. It receives requests, runs the configured command of each or passes it to ``BusRequests``,
 /// and sends the responses, all with one `poll`. When the daemon's end of the socket closes, all running commands are

@@ -2,8 +2,7 @@ internal import CLinux
 public import DesktopBus
 internal import Dispatch
 internal import Glibc
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 
 /// A response of the helper: the members of its line, and the secret that followed it.
 struct HelperResponse: Sendable {

@@ -1,5 +1,5 @@
 public import DesktopBus
-internal import StrictJSON
+internal import RingbackBase
 
 // The encoding of notifications and their events between daemon and helper, the same for both directions.
 

@@ -1,6 +1,5 @@
 internal import Glibc
-public import Secrets
-internal import StrictJSON
+public import RingbackBase
 
 /// A running `client_secret_command` and its result: its output, or an error text that contains none of the output.
 struct RunningCommand {

@@ -1,6 +1,5 @@
 public import DesktopBus
-public import Secrets
-internal import StrictJSON
+public import RingbackBase
 
 // The encoding of the Secret Service's results between helper and daemon, the same for both directions.
 

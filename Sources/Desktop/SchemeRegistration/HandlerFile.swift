@@ -1,4 +1,4 @@
-public import HTTPMessages
+public import RingbackBase
 
 /// The `.desktop` file that makes this program a scheme's handler. The URL is passed as one argument, unchanged: `%u`
 /// is not quoted, the program's path is absolute, and no shell is involved.

@@ -1,4 +1,4 @@
-public import HTTPMessages
+public import RingbackBase
 
 /// A `mimeapps.list` (Association between MIME types and applications 1.0): the default handlers of each type. A change
 /// touches only the one line; everything else stays byte for byte as the user wrote it.

@@ -1,5 +1,5 @@
 internal import Glibc
-public import HTTPMessages
+public import RingbackBase
 
 /// Registers and removes scheme handlers of this user, and lists them. The former handler stays in the list after ours,
 /// so it has priority again after `unregister`.

@@ -1,6 +1,6 @@
 internal import CLinux
 internal import Glibc
-internal import Secrets
+internal import RingbackBase
 internal import Synchronization
 
 /// Makes connections: asks for the password each time, since it may have been changed.

@@ -2,7 +2,7 @@
 // the thread is doing: a timer of the caller's own gives the reply otherwise.
 
 internal import Dispatch
-public import Secrets
+public import RingbackBase
 internal import Synchronization
 
 /// Runs statements at one database, on a few connections, each with a thread of its own. A connection is made when it is

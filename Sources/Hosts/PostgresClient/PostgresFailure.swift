@@ -1,4 +1,4 @@
-public import Secrets
+public import RingbackBase
 
 /// Why a statement has no result.
 public enum PostgresFailure: Error, Sendable, Equatable {

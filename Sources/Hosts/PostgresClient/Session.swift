@@ -1,6 +1,6 @@
 internal import CPostgres
 internal import Glibc
-internal import Secrets
+internal import RingbackBase
 
 // One connection. Every wait has a deadline, after which the connection is not used again: what the server may still
 // send for a statement that nobody waits for would be taken for the next one's result.

@@ -1,5 +1,5 @@
 public import PostgresClient
-public import Secrets
+public import RingbackBase
 public import SharedVault
 internal import Synchronization
 

@@ -1,5 +1,5 @@
 public import PostgresClient
-internal import Secrets
+internal import RingbackBase
 internal import SessionVault
 public import SharedVault
 

@@ -1,5 +1,5 @@
 internal import Cryptography
-public import Secrets
+public import RingbackBase
 public import SessionVault
 
 /// Taking a row for a request to a provider.

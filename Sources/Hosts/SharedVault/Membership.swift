@@ -1,7 +1,6 @@
 internal import Cryptography
-public import Secrets
+public import RingbackBase
 public import SessionVault
-internal import StrictJSON
 internal import Synchronization
 
 /// What a host must have to use the rows of its owner. It is kept in the local vault.

@@ -1,7 +1,6 @@
 internal import Cryptography
-internal import Secrets
+internal import RingbackBase
 internal import SessionVault
-internal import StrictJSON
 
 /// What a row holds, before it is sealed.
 ///

@@ -1,6 +1,5 @@
-internal import Secrets
+internal import RingbackBase
 internal import SessionVault
-internal import StrictJSON
 
 /// What the local vault has of a shared slot: the content, and what the database knows of it.
 struct SpoolEntry: Sendable, Equatable {

@@ -1,4 +1,4 @@
-public import Secrets
+public import RingbackBase
 public import SessionVault
 
 /// Changes of a slot.

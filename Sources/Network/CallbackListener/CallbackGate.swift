@@ -1,8 +1,8 @@
 internal import CLinux
 internal import Cryptography
 internal import Glibc
-internal import HTTPMessages
 public import LocalHTTP
+internal import RingbackBase
 
 // The checks of a request, in order. They reject: other users of the machine; a web page whose name was rebound to this
 // address (DNS rebinding); a page that loads the address as an image or a frame; a browser that prefetches. The

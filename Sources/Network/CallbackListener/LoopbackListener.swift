@@ -1,7 +1,6 @@
 internal import Glibc
-public import HTTPMessages
 public import LocalHTTP
-internal import Secrets
+public import RingbackBase
 public import ServiceLifecycle
 internal import SignInPage
 internal import Synchronization

@@ -5,7 +5,7 @@
 // Attack: a small body that decodes to a huge one. A piece is decoded only when there is room for it.
 
 internal import CCurl
-internal import HTTPMessages
+internal import RingbackBase
 
 /// Decodes a body that comes in pieces.
 struct ContentDecoder {

@@ -1,6 +1,6 @@
 internal import CCurl
 internal import Glibc
-public import HTTPMessages
+public import RingbackBase
 internal import Synchronization
 
 // The only code that connects to providers. It limits the time and size of each response. Neither the environment nor a

@@ -1,6 +1,6 @@
 internal import CCurl
 internal import Glibc
-internal import HTTPMessages
+internal import RingbackBase
 internal import Synchronization
 
 // A multi handle belongs to one thread. Other threads pass their requests through the mailbox. The only libcurl

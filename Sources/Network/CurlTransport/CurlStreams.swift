@@ -1,5 +1,5 @@
 internal import CCurl
-public import HTTPMessages
+public import RingbackBase
 
 /// Transfers whose bodies flow in both directions, many at the same time, on the thread of who waits for them together
 /// with its own descriptors. Connections are kept and used again; HTTP/2 where the server has it. Redirects are returned.

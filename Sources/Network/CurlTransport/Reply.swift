@@ -1,4 +1,4 @@
-internal import HTTPMessages
+internal import RingbackBase
 internal import Synchronization
 
 // The outcome of a transfer is set once: the first one that is given counts, from the transfer or from a cancellation.

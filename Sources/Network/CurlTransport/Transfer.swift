@@ -1,7 +1,6 @@
 internal import CCurl
 internal import Glibc
-internal import HTTPMessages
-internal import Secrets
+internal import RingbackBase
 
 // Sets the libcurl options of one request. If one of them cannot be set, nothing is sent.
 

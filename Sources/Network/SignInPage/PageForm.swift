@@ -1,6 +1,5 @@
 internal import Cryptography
-public import HTTPMessages
-public import Secrets
+public import RingbackBase
 
 /// A form of the sign-in page, as it was sent.
 public struct PageForm: Sendable {

@@ -1,4 +1,4 @@
-public import HTTPMessages
+public import RingbackBase
 
 /// A language of the pages, by its tag (RFC 5646).
 public enum PageLanguage: String, Sendable, CaseIterable {

@@ -1,6 +1,4 @@
-public import HTTPMessages
-public import Secrets
-public import StrictJSON
+public import RingbackBase
 
 /// The kinds of second factors that Ringback knows. A server may have newer ones.
 public enum FactorKind: String, Sendable, CaseIterable {

@@ -1,7 +1,4 @@
-internal import Encodings
-public import HTTPMessages
-internal import Secrets
-public import StrictJSON
+public import RingbackBase
 
 /// The response to ``SupabaseProject/authorization(_:)``: the URL of the provider's page.
 public struct ProviderRedirect: Sendable, Equatable {

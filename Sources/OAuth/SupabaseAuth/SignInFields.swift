@@ -1,4 +1,4 @@
-public import Secrets
+public import RingbackBase
 
 /// An error in a field of a request, found before anything is sent. The rules are those of the server, so that no input
 /// is rejected that the server accepts.

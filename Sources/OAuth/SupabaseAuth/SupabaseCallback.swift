@@ -1,6 +1,5 @@
-public import HTTPMessages
 internal import OAuth
-public import Secrets
+public import RingbackBase
 
 /// A callback of Supabase Auth. A success is a code in the query. An error is in the query and also in the fragment; if
 /// the server finds no PKCE flow, only in the fragment. The query has priority.

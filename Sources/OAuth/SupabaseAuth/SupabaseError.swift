@@ -1,8 +1,5 @@
-internal import Encodings
-internal import HTTPMessages
 internal import OAuth
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 
 /// Why a project's response cannot be used. Contains statuses, checked codes and checked messages, never a body, URL or
 /// token.

@@ -1,6 +1,4 @@
-public import HTTPMessages
-public import Secrets
-internal import StrictJSON
+public import RingbackBase
 
 /// A Supabase project and the requests to its Auth server, one method for each request.
 ///

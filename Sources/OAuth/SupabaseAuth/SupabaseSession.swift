@@ -1,9 +1,6 @@
 public import Cryptography
-internal import Encodings
-public import HTTPMessages
 public import OAuth
-public import Secrets
-public import StrictJSON
+public import RingbackBase
 
 /// A checked session of the Auth server: its tokens are usable and belong to one user.
 public struct SupabaseSession: Sendable, Equatable {

@@ -1,7 +1,4 @@
-internal import Encodings
-public import HTTPMessages
-public import Secrets
-public import StrictJSON
+public import RingbackBase
 
 /// A user of a project. Only its id is required; unknown members are kept.
 public struct SupabaseUser: Sendable, Equatable {

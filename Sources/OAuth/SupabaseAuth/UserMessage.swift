@@ -1,4 +1,4 @@
-public import HTTPMessages
+public import RingbackBase
 
 /// Messages for users, in English and Russian. Raw values are stable names.
 public enum UserMessage: String, Sendable, CaseIterable {

@@ -1,6 +1,5 @@
 public import Cryptography
-internal import HTTPMessages
-public import Secrets
+public import RingbackBase
 
 /// A client the sandbox knows, and where its authorization responses may go.
 ///

@@ -1,6 +1,6 @@
 internal import Glibc
-internal import HTTPMessages
 public import LocalHTTP
+internal import RingbackBase
 internal import Synchronization
 
 /// One issuer: its state behind a lock, and the waiting for latency, gates and hangs.

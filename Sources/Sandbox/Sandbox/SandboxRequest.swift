@@ -1,6 +1,5 @@
-internal import HTTPMessages
 internal import LocalHTTP
-internal import StrictJSON
+internal import RingbackBase
 
 /// A request as the endpoints read it. Malformed escapes are detected here, once.
 struct SandboxRequest: Sendable {

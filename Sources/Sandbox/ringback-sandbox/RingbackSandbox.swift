@@ -2,8 +2,8 @@ public import ArgumentParser
 import Glibc
 import LocalHTTP
 import Logging
+import RingbackBase
 import Sandbox
-import Secrets
 import ServiceLifecycle
 import UnixSignals
 

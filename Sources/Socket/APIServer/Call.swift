@@ -1,11 +1,8 @@
 internal import BrokerCore
-internal import Encodings
-internal import HTTPMessages
 internal import LocalHTTP
 internal import Records
 internal import RingbackAPI
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 
 /// A request that has found its route. Its parameters are read strictly: a name given twice, or a value of another type
 /// than the documented one, is reported as the caller's mistake.

@@ -1,10 +1,8 @@
 internal import BrokerCore
-internal import HTTPMessages
 internal import LocalHTTP
 internal import Records
 internal import RingbackAPI
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 internal import SupabaseAuth
 internal import SupabaseSignIn
 internal import Synchronization

@@ -1,9 +1,8 @@
 public import BrokerCore
-internal import HTTPMessages
 public import Records
 internal import RingbackAPI
+internal import RingbackBase
 internal import SessionVault
-internal import StrictJSON
 internal import Synchronization
 
 /// Turns the broker's facts into entries of the audit log and into metrics. Only here a fact gets its wording. It is

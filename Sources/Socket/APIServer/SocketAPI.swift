@@ -1,11 +1,10 @@
 public import BrokerCore
 public import DeepLinks
 internal import Glibc
-public import HTTPMessages
 public import KeptFiles
 public import LocalHTTP
 internal import RingbackAPI
-public import StrictJSON
+public import RingbackBase
 
 /// The socket API: requests become calls of the broker, and its results become JSON.
 public struct SocketAPI: Sendable {

@@ -1,7 +1,6 @@
 internal import BrokerCore
-internal import HTTPMessages
 internal import LocalHTTP
-internal import StrictJSON
+internal import RingbackBase
 internal import Synchronization
 
 /// How users sign in to an app, as short lines without names. Nothing is stored or sent anywhere; only listeners get

@@ -1,6 +1,5 @@
-internal import Encodings
 internal import Glibc
-internal import StrictJSON
+internal import RingbackBase
 internal import Synchronization
 
 /// The members of an audit entry, in the order of its line.

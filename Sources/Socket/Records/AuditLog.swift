@@ -1,5 +1,5 @@
 internal import Dispatch
-public import StrictJSON
+public import RingbackBase
 internal import Synchronization
 
 /// Records which program received which token, and changes of sessions and keys, as JSON lines in a file that only the

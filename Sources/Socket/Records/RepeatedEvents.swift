@@ -1,4 +1,4 @@
-internal import StrictJSON
+internal import RingbackBase
 internal import Synchronization
 
 // Attack: a program at a restricted socket sends what is denied again and again, and fills the log. So equal events are

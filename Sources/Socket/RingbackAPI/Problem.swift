@@ -1,4 +1,4 @@
-public import StrictJSON
+public import RingbackBase
 
 /// A problem document (RFC 9457), as the socket API sends it and as a client reads it.
 public struct Problem: Error, Sendable, Equatable {

@@ -1,4 +1,4 @@
-import StrictJSON
+import RingbackBase
 
 /// What happened to an account. Open, since the daemon may be newer than the app.
 public struct AuthEvent: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {

@@ -1,5 +1,5 @@
 package import RingbackAPI
-package import StrictJSON
+package import RingbackBase
 
 /// The socket API as blocking calls: a connection for each call, a time limit for every wait. The command line uses it
 /// directly; ``BrokerClient`` runs it outside the threads that tasks share.

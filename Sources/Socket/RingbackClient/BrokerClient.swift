@@ -1,5 +1,5 @@
 internal import RingbackAPI
-import StrictJSON
+import RingbackBase
 
 /// Ringback for apps: sessions, sign-ins and their events, over the daemon's Unix socket.
 ///

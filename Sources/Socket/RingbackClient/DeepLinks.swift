@@ -1,5 +1,5 @@
 internal import RingbackAPI
-package import StrictJSON
+package import RingbackBase
 
 /// A link of the app's URL scheme that the user followed and that did not finish a sign-in.
 public struct DeepLink: Sendable, Hashable, Identifiable {

@@ -1,4 +1,4 @@
-package import StrictJSON
+package import RingbackBase
 import Synchronization
 
 /// Tells of the refused callbacks of a pending flow, each reason once. The flow goes on.

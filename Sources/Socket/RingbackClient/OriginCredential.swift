@@ -1,5 +1,5 @@
 package import RingbackAPI
-package import StrictJSON
+package import RingbackBase
 
 /// What a tool sends to a server, by the table of origins in Ringback's configuration.
 ///

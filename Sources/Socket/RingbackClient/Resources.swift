@@ -1,6 +1,5 @@
-internal import Encodings
 import Glibc
-package import StrictJSON
+package import RingbackBase
 
 /// The user of a session, as far as the provider tells.
 public struct User: Sendable, Equatable {

@@ -1,6 +1,6 @@
 import Glibc
 package import RingbackAPI
-package import StrictJSON
+package import RingbackBase
 
 /// Why a call failed. Its description is for the user: ``userMessage`` where there is one, otherwise ``detail``.
 ///

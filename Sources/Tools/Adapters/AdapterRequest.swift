@@ -1,4 +1,4 @@
-public import HTTPMessages
+public import RingbackBase
 
 /// What an adapter asks the daemon: the token for a place, or that it notes a refused one.
 public struct AdapterRequest: Sendable, Equatable {

@@ -1,6 +1,4 @@
-internal import Encodings
-internal import HTTPMessages
-internal import StrictJSON
+internal import RingbackBase
 
 /// The protocol of credential helpers that Bazel and other build tools run (the credential-helper-spec of EngFlow): the
 /// word `get`, a URI as JSON on standard input, header fields as JSON. An error is a text on standard error and a status.

@@ -1,5 +1,4 @@
-public import HTTPMessages
-internal import StrictJSON
+public import RingbackBase
 
 /// The protocol of Docker's credential helpers, which docker, podman and skopeo run: an action as the program's argument,
 /// a server's URL on standard input, JSON as the answer. An error is a text on standard output and status 1.

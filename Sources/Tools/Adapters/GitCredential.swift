@@ -1,4 +1,4 @@
-internal import HTTPMessages
+internal import RingbackBase
 
 /// git's protocol for credential helpers (git-credential(1), gitcredentials(7)): `key=value` lines, and an action as the
 /// program's last argument.

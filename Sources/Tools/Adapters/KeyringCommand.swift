@@ -1,4 +1,4 @@
-internal import StrictJSON
+internal import RingbackBase
 
 /// The command line of the Python package `keyring`, as far as pip and uv run it: `get SERVICE USERNAME`, with
 /// `--mode creds` for a user name and a password, and `--output json`.

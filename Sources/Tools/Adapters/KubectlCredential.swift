@@ -1,6 +1,4 @@
-internal import Encodings
-internal import HTTPMessages
-internal import StrictJSON
+internal import RingbackBase
 
 /// kubectl's protocol for credential plugins (`client.authentication.k8s.io`, versions v1 and v1beta1): kubectl describes
 /// itself and the cluster in a variable as JSON, and reads the token as JSON.

@@ -1,4 +1,4 @@
-internal import StrictJSON
+internal import RingbackBase
 
 /// The command line of oidc-agent's `oidc-token`, as that program reads it (argp): short options may stand together,
 /// long ones may be abbreviated, and options may follow the account.

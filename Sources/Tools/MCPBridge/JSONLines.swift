@@ -1,4 +1,4 @@
-internal import Encodings
+internal import RingbackBase
 
 // The messages of a stdio client: one JSON text a line, without line breaks in it.
 

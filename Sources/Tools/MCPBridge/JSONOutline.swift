@@ -1,5 +1,4 @@
-internal import Encodings
-internal import StrictJSON
+internal import RingbackBase
 
 // A message may have 16 MiB, and the bridge needs a few members of it. So the text is not parsed into values: its
 // members are found by skipping what is between them. Whoever the message is for parses it.

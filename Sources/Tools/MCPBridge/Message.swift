@@ -1,5 +1,4 @@
-internal import Encodings
-internal import StrictJSON
+internal import RingbackBase
 internal import Terminal
 
 /// A JSON-RPC message and what a bridge has to know of it. Its bytes are passed on as they are.

@@ -1,5 +1,4 @@
-internal import Encodings
-public import HTTPMessages
+public import RingbackBase
 internal import RingbackClient
 
 /// One request to the MCP server, over all its attempts.

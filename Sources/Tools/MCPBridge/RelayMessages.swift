@@ -1,4 +1,4 @@
-internal import StrictJSON
+internal import RingbackBase
 
 // What a bridge and the relay say to each other: a connection for each request. First a line of JSON, then the body. The
 // relay answers with lines of JSON and, after the head of a response, with pieces of its body, each behind its length.

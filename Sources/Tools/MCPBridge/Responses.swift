@@ -1,5 +1,5 @@
+internal import RingbackBase
 internal import RingbackClient
-internal import StrictJSON
 internal import Terminal
 
 // What comes back from the server.

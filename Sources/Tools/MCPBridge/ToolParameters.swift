@@ -1,5 +1,4 @@
-internal import HTTPMessages
-internal import StrictJSON
+internal import RingbackBase
 
 // A server of 2026-07-28 may want parameters of its tools in header fields too, so that what stands before it can choose
 // by them (Streamable HTTP, Custom Headers from Tool Parameters). A client on standard input sends no fields: the bridge

@@ -1,9 +1,8 @@
 import CurlTransport
 import Glibc
-import HTTPMessages
 import MCPBridge
 import OAuth
-import Secrets
+import RingbackBase
 
 /// A bridge's connection: requests and their responses, one after another.
 final class Conversation {

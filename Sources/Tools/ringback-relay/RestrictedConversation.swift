@@ -1,8 +1,7 @@
 import CurlTransport
 import Glibc
-import HTTPMessages
 import MCPBridge
-import Secrets
+import RingbackBase
 
 /// A connection of an exposed socket's program: one request and its response. The whole message is there before anything is
 /// sent, and only what was judged is.

@@ -2,11 +2,10 @@ import CLinux
 import Cryptography
 import CurlTransport
 import Glibc
-import HTTPMessages
 import LocalHTTP
 import MCPBridge
 import OAuth
-import StrictJSON
+import RingbackBase
 
 /// The relay of one exposed socket, with one thread for all its connections. It ends when the daemon closes descriptor 3.
 final class RestrictedServer {

@@ -1,11 +1,9 @@
 import Cryptography
 import CurlTransport
-import HTTPMessages
 import MCPBridge
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import Secrets
-import StrictJSON
 import Synchronization
 
 /// Asks the daemon where an account's server is and for a token, on a thread for each question: for what may take long, or

@@ -1,4 +1,4 @@
-public import Secrets
+public import RingbackBase
 
 /// Keeps sessions in memory only, until the process ends.
 public actor MemoryVault: Vault {

@@ -13,8 +13,7 @@
 // from "damaged" after decryption has failed, and is not trusted otherwise.
 
 internal import Cryptography
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 
 /// A key and the check value by which its files are recognized.
 struct SealingKey: Sendable {

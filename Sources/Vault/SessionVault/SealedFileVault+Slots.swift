@@ -1,7 +1,6 @@
 internal import Cryptography
 internal import Glibc
-public import Secrets
-internal import StrictJSON
+public import RingbackBase
 
 extension SealedFileVault {
     /// The minimum size in bytes that is reserved for a coming store.

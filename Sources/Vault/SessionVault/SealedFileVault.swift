@@ -1,8 +1,7 @@
 internal import Cryptography
 internal import Dispatch
 internal import Glibc
-public import Secrets
-internal import StrictJSON
+public import RingbackBase
 internal import Synchronization
 
 // The sealed-file vault. Its guarantees depend on the order of system calls, and hold if the process is killed at any

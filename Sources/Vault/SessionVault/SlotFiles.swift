@@ -13,7 +13,7 @@
 // The endings `.next`, `.tmp` and `.damaged-N` are also used with the endings of the other kinds.
 
 internal import Cryptography
-internal import StrictJSON
+internal import RingbackBase
 
 /// The file names and the header of one slot.
 struct SlotFiles: Equatable {

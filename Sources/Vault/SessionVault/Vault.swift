@@ -1,4 +1,4 @@
-public import Secrets
+public import RingbackBase
 
 /// Stores sessions. A vault keeps one secret text for each slot and does not interpret it. When a changing method of a
 /// durable vault returns, a crash does not undo the change. When it throws, the previous content is kept.

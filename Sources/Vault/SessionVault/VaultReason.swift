@@ -1,4 +1,4 @@
-public import Secrets
+public import RingbackBase
 
 /// Why a vault cannot be used, or why it does not support an operation. The message is made where it is shown, and no
 /// code depends on its wording. The values are paths, account names and numbers, never a key or a sealed text.

@@ -1,9 +1,6 @@
 import BrokerCore
 import Cryptography
-import Encodings
-import HTTPMessages
-import Secrets
-import StrictJSON
+import RingbackBase
 import Synchronization
 
 @testable import OAuthSignIn

@@ -1,6 +1,4 @@
-import HTTPMessages
-import Secrets
-import StrictJSON
+import RingbackBase
 
 /// A request as a Supabase project reads it.
 struct SupabaseRequest: Sendable {

@@ -1,6 +1,5 @@
 import Cryptography
-import Encodings
-import StrictJSON
+import RingbackBase
 
 /// Signs ID tokens with a real key.
 struct TokenMint: Sendable {

@@ -1,6 +1,6 @@
 import BrokerCore
 import DeepLinks
-import Secrets
+import RingbackBase
 import Testing
 
 @testable import BrokerTestSupport

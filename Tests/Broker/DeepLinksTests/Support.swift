@@ -1,9 +1,8 @@
 import BrokerCore
 import DeepLinks
-import HTTPMessages
 import OAuth
 import OAuthSignIn
-import Secrets
+import RingbackBase
 import SessionVault
 import Synchronization
 import Testing

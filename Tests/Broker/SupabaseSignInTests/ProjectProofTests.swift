@@ -1,7 +1,5 @@
 import Cryptography
-import HTTPMessages
-import Secrets
-import StrictJSON
+import RingbackBase
 import SupabaseAuth
 import Testing
 

@@ -1,7 +1,5 @@
-import HTTPMessages
-import Secrets
+import RingbackBase
 import SessionVault
-import StrictJSON
 import SupabaseAuth
 import Testing
 

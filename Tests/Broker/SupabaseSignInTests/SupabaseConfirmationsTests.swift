@@ -1,6 +1,5 @@
-import Secrets
+import RingbackBase
 import SessionVault
-import StrictJSON
 import SupabaseAuth
 import Testing
 

@@ -1,5 +1,5 @@
 import Configuration
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `The report on the configuration` {

@@ -1,6 +1,6 @@
 import Configuration
 import Glibc
-import Secrets
+import RingbackBase
 import Synchronization
 import TestSupport
 import Testing

@@ -1,8 +1,7 @@
 import Configuration
 import Glibc
-import HTTPMessages
 import OAuth
-import Secrets
+import RingbackBase
 import Testing
 
 @Suite struct `The configuration` {

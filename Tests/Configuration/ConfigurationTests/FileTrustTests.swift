@@ -1,6 +1,5 @@
-import FilePaths
 import Glibc
-import Secrets
+import RingbackBase
 import Testing
 
 @testable import Configuration

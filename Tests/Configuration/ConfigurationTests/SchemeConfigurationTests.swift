@@ -1,5 +1,5 @@
 import Configuration
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `Schemes of apps in the configuration` {

@@ -1,5 +1,5 @@
 import Cryptography
-import Encodings
+import RingbackBase
 import Testing
 
 @Suite struct `A signature as authenticators write it` {

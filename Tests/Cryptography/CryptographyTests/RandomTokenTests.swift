@@ -1,6 +1,5 @@
 import Cryptography
-import Encodings
-import Secrets
+import RingbackBase
 import Testing
 
 @Suite struct `Random token` {

@@ -1,5 +1,5 @@
 import Cryptography
-import Encodings
+import RingbackBase
 import Testing
 
 /// Signatures made by other implementations: the examples of RFC 7515 and RFC 8037, and some of another library for

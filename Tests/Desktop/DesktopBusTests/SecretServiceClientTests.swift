@@ -1,5 +1,5 @@
 import Foundation
-import Secrets
+import RingbackBase
 import Testing
 
 @testable import DesktopBus

@@ -1,7 +1,7 @@
 import BrokerCore
 import DesktopBus
 import Glibc
-import HTTPMessages
+import RingbackBase
 import Testing
 
 @testable import DesktopNotices

@@ -1,6 +1,6 @@
 import BrokerCore
 import DesktopBus
-import HTTPMessages
+import RingbackBase
 import Synchronization
 import Testing
 

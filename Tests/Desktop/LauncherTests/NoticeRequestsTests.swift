@@ -1,7 +1,6 @@
 import DesktopBus
 import Glibc
-import Secrets
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import Launcher

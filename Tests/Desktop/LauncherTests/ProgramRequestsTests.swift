@@ -1,6 +1,6 @@
 import FoundationEssentials
 import Glibc
-import Secrets
+import RingbackBase
 import Testing
 
 @testable import Launcher

@@ -1,6 +1,6 @@
 import DesktopBus
 import Glibc
-import Secrets
+import RingbackBase
 import Testing
 
 @testable import Launcher

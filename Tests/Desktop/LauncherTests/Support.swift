@@ -1,6 +1,6 @@
 import Dispatch
 import Glibc
-import Secrets
+import RingbackBase
 
 @testable import Launcher
 

@@ -1,5 +1,5 @@
 import Adapters
-import StrictJSON
+import RingbackBase
 
 /// An AI tool's list of MCP servers with one added and removed. The first line names the tool, the rest is the file.
 enum AIToolListLaw {

@@ -1,4 +1,4 @@
-import HTTPMessages
+import RingbackBase
 
 /// The field `Accept-Language`: which of the languages of a page a browser gets.
 enum AcceptLanguageLaw {

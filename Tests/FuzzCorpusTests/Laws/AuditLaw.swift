@@ -1,4 +1,4 @@
-import StrictJSON
+import RingbackBase
 
 @testable import Records
 

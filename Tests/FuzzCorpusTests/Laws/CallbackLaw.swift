@@ -1,7 +1,6 @@
 import Cryptography
-import HTTPMessages
 import OAuth
-import Secrets
+import RingbackBase
 
 /// Callback URLs: the parts are the text's own, and a response is one state with one of a code and an error.
 enum CallbackLaw {

@@ -1,6 +1,5 @@
 import Cryptography
-import Secrets
-import StrictJSON
+import RingbackBase
 
 @testable import OAuth
 

@@ -1,6 +1,6 @@
 import DeepLinks
-import HTTPMessages
 import OAuth
+import RingbackBase
 import SupabaseAuth
 
 /// URLs from outside: what may be of a sign-in is never an app's link, and no way of writing it makes it one.

@@ -1,4 +1,4 @@
-import HTTPMessages
+import RingbackBase
 import SchemeRegistration
 
 /// Files of desktops, which other programs and people write: what we put into one is read back as it was, and nothing else

@@ -1,7 +1,5 @@
-import HTTPMessages
 import OAuth
-import Secrets
-import StrictJSON
+import RingbackBase
 
 /// Answers to a device's requests. The first line of an input is the status, and `here` for a provider on this machine;
 /// the rest is read as the codes and as the answer to a question. What a person is shown can be typed and opened, and

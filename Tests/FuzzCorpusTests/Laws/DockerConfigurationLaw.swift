@@ -1,5 +1,5 @@
 import Adapters
-import StrictJSON
+import RingbackBase
 
 /// docker's `config.json` with an entry added and removed. The first line is the registry, the rest the file.
 enum DockerConfigurationLaw {

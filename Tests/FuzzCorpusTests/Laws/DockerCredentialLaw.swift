@@ -1,6 +1,5 @@
 import Adapters
-import HTTPMessages
-import StrictJSON
+import RingbackBase
 
 /// What docker, podman and skopeo write to a credential helper's `get`. The first line is the user name of the answer, the
 /// rest the tool's input.

@@ -1,4 +1,4 @@
-import HTTPMessages
+import RingbackBase
 
 /// Forms and queries: decoded once, encoded again, they say the same.
 enum FormLaw {

@@ -1,5 +1,5 @@
 import Adapters
-import HTTPMessages
+import RingbackBase
 
 /// What git writes to a credential helper. The first line is the action, the rest git's input.
 enum GitCredentialLaw {

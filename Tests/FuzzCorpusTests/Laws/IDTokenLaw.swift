@@ -1,8 +1,6 @@
 import Cryptography
-import Encodings
 import OAuth
-import Secrets
-import StrictJSON
+import RingbackBase
 
 /// ID tokens with a signature that holds. The first line of an input is the header, the rest are the claims: an issuer
 /// of our own signs both, so that every check behind the signature is reached.

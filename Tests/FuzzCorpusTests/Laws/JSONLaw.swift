@@ -1,4 +1,4 @@
-import StrictJSON
+import RingbackBase
 
 /// JSON from anywhere: what was read can be written and read again, and no reader of the same bytes sees another thing.
 enum JSONLaw {

@@ -1,5 +1,5 @@
 import Cryptography
-import Secrets
+import RingbackBase
 
 @testable import SharedVault
 

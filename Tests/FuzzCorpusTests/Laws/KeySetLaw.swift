@@ -1,8 +1,5 @@
-import Encodings
-import HTTPMessages
 import OAuth
-import Secrets
-import StrictJSON
+import RingbackBase
 
 @testable import Cryptography
 

@@ -1,6 +1,5 @@
 import Adapters
-import HTTPMessages
-import StrictJSON
+import RingbackBase
 
 /// What kubectl writes to the variable of a credential plugin. The first line is the token of the answer, the rest the
 /// variable.

@@ -1,5 +1,5 @@
 import MCPBridge
-import StrictJSON
+import RingbackBase
 
 /// What an MCP client writes: how the bytes are cut changes nothing, no byte of a message does, and what the outline finds
 /// is what a parser of the whole text finds.

@@ -1,5 +1,5 @@
 import MCPBridge
-import StrictJSON
+import RingbackBase
 
 /// An exposed socket's filter. What is let through to the server parses to an allowed method and an allowed tool, whatever
 /// the input, and is let through again as the same bytes. What is let through of the server has no token in it and names no

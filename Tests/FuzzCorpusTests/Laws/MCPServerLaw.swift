@@ -1,6 +1,5 @@
-import HTTPMessages
 import OAuth
-import Secrets
+import RingbackBase
 
 /// What an MCP server says of its authorization. The first line of an input is the server's URL, the second one its
 /// challenge, the rest its metadata: they lead to no place of this machine, unless the server is there.

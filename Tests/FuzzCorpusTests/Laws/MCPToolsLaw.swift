@@ -1,5 +1,5 @@
 import MCPBridge
-import StrictJSON
+import RingbackBase
 import Terminal
 
 /// A list of tools, and calls of one with what is in the rest of the input: the fields that a bridge makes of them are ones

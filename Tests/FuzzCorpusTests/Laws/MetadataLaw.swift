@@ -1,7 +1,5 @@
-import HTTPMessages
 import OAuth
-import Secrets
-import StrictJSON
+import RingbackBase
 
 /// Metadata documents. The first line of an input is the configured issuer, the rest the document: it speaks for that
 /// issuer alone, and names no place that secrets must not go to.

@@ -1,4 +1,4 @@
-import HTTPMessages
+import RingbackBase
 
 /// Patterns of origins and the URLs that tools look up. The first line is the pattern, the rest the URL.
 enum OriginLaw {

@@ -1,5 +1,4 @@
-import HTTPMessages
-import Secrets
+import RingbackBase
 import SignInPage
 
 /// Forms of the sign-in page: only the fields of their own action, each once.

@@ -1,5 +1,5 @@
 import Glibc
-import HTTPMessages
+import RingbackBase
 
 @testable import LocalHTTP
 

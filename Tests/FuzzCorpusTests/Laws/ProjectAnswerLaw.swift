@@ -1,7 +1,5 @@
-import HTTPMessages
 import OAuth
-import Secrets
-import StrictJSON
+import RingbackBase
 import SupabaseAuth
 
 /// Answers of a Supabase project that may bring a session. The first line of an input is the status, then words: `new`

@@ -1,5 +1,4 @@
-import HTTPMessages
-import Secrets
+import RingbackBase
 import SupabaseAuth
 
 /// Callback URLs of a Supabase project: one code, one no or one message; tokens are refused wherever they stand; the

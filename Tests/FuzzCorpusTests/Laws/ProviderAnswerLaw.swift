@@ -1,7 +1,5 @@
-import HTTPMessages
 import OAuth
-import Secrets
-import StrictJSON
+import RingbackBase
 
 /// Answers of a provider that carry no tokens: pushed requests and revocations. The first line of an input is the status,
 /// and after a space the `Retry-After`; the rest is the body.

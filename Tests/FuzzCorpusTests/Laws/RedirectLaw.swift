@@ -1,4 +1,4 @@
-import HTTPMessages
+import RingbackBase
 import RingbackClient
 
 @testable import Configuration

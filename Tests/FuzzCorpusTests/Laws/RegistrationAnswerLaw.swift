@@ -1,7 +1,5 @@
-import HTTPMessages
 import OAuth
-import Secrets
-import StrictJSON
+import RingbackBase
 
 /// Answers to a registration. The first line of an input is the status, and `public` for a client that asked to be one.
 /// What manages the registration is found in broken answers too, and is sent to the provider alone.

@@ -1,4 +1,4 @@
-import HTTPMessages
+import RingbackBase
 
 @testable import LocalHTTP
 

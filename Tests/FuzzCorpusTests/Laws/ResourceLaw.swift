@@ -1,6 +1,6 @@
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 
 /// What apps make of the daemon's JSON: nothing of it traps, a problem says the same when it is written again, and no
 /// description shows a token.

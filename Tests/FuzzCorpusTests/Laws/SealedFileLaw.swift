@@ -1,5 +1,4 @@
-import Secrets
-import StrictJSON
+import RingbackBase
 
 @testable import SessionVault
 

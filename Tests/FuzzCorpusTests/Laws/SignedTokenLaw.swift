@@ -1,8 +1,6 @@
 import Cryptography
-import Encodings
 import OAuth
-import Secrets
-import StrictJSON
+import RingbackBase
 
 /// Signed tokens as text: one spelling each, and none is believed without a key.
 enum SignedTokenLaw {

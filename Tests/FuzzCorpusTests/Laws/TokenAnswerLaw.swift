@@ -1,7 +1,5 @@
-import HTTPMessages
 import OAuth
-import Secrets
-import StrictJSON
+import RingbackBase
 
 /// Token answers. The first line of an input is the answer's status with words for its kind (`form`, `html`, `cut`); the
 /// rest is the body. What is saved from a broken answer is what the whole one says, or nothing.

@@ -1,6 +1,5 @@
 import Adapters
-import HTTPMessages
-import StrictJSON
+import RingbackBase
 
 /// What cargo, go, Bazel, Terraform, pnpm, pip and uv, and Google's libraries give the programs that they ask for tokens. The
 /// first line is the tool's name, the second the user name or the argument, the rest the tool's input; for `google` it is the

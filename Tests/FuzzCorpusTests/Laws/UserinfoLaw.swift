@@ -1,8 +1,6 @@
 import Cryptography
-import HTTPMessages
 import OAuth
-import Secrets
-import StrictJSON
+import RingbackBase
 
 /// A person's claims. The first line of an input is the answer's status, with the word `signed` where an issuer of our
 /// own signs the rest; the rest are the claims. They are the person's of the ID token or nobody's.

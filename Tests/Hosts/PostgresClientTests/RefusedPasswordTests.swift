@@ -1,4 +1,4 @@
-import Secrets
+import RingbackBase
 import Testing
 
 @testable import PostgresClient

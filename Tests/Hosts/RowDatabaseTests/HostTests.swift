@@ -1,5 +1,5 @@
 import PostgresClient
-import Secrets
+import RingbackBase
 import SessionVault
 import SharedVault
 import TestSupport

@@ -1,6 +1,6 @@
 import Cryptography
 import PostgresClient
-import Secrets
+import RingbackBase
 import SessionVault
 import SharedVault
 import Synchronization

@@ -1,6 +1,6 @@
 import Glibc
 import PostgresClient
-import Secrets
+import RingbackBase
 import SessionVault
 import SharedVault
 import TestSupport

@@ -1,7 +1,7 @@
 // The daemon where the system gives a process few descriptors.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import TestSupport
 import Testing
 

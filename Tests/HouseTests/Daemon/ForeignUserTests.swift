@@ -1,5 +1,5 @@
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// What another user of the machine can do. Only root can become one: elsewhere these tests are skipped.

@@ -1,5 +1,5 @@
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// Variables that would change how a program that uses TLS, proxies and shared libraries behaves.

@@ -1,7 +1,7 @@
 // What a project, or a daemon at the far end of a connection, calls a thing becomes part of a line that a person types
 // next: there it is one word, whatever is in it.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `A line to type next` {

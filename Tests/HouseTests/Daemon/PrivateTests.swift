@@ -1,7 +1,7 @@
 // A daemon that an app brings along.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import TestSupport
 import Testing
 

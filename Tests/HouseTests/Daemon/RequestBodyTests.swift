@@ -1,7 +1,7 @@
 // A member of a request's body that no one knows is the caller's mistake: taken in silence, a misspelt field would be
 // one that was never said.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `A member of a body that its route does not have` {

@@ -1,5 +1,5 @@
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// Collects everything that could be read by somebody who must not know a secret, with a name for each place.

@@ -1,7 +1,7 @@
 // Who is at the other end of the socket, and what that end cannot do.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 // The units as they are installed: systemd has no complaint, and nothing in them promises what a user's manager ignores.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 private let analyzer = "/usr/bin/systemd-analyze"

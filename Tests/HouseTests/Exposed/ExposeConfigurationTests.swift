@@ -1,7 +1,7 @@
 // Restricted sockets that stand in the configuration, beside those that were made by hand, through the real executables.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 import Glibc
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import TestSupport
 import Testing
 

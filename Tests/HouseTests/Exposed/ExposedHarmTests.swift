@@ -2,7 +2,7 @@
 // nothing to what the owner's tools have told of a refused token.
 
 import Cryptography
-import StrictJSON
+import RingbackBase
 import TestSupport
 import Testing
 

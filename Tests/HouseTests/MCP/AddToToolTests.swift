@@ -1,5 +1,5 @@
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// `ringback mcp add-to`, with files as the tools' users have them.

@@ -1,5 +1,5 @@
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// `ringback mcp` and `ringback-relay` with a played client and a server of the tests (Tests/Programs/mcp_server.py).

@@ -1,4 +1,4 @@
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// Accounts at MCP servers (Tests/Programs/mcp_server.py), whose authorization server is the sandbox.

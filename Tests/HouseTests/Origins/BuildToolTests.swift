@@ -1,6 +1,6 @@
 // The verbs for cargo, go, Bazel, Terraform, pnpm, pip, uv and Google's libraries, as these run them.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `build tools` {

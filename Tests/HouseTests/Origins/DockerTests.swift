@@ -1,6 +1,6 @@
 // `ringback docker-credential`, by hand and as skopeo's credential helper.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `docker` {

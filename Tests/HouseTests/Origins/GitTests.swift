@@ -1,7 +1,7 @@
 // git as it is installed, with `git-credential-ringback` as its credential helper.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `git` {

@@ -1,7 +1,7 @@
 // Files in which the daemon keeps tokens (`[[file]]`), by the real programs.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 // `ringback kubectl-credential`, by hand and as kubectl's credential plugin.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `kubectl` {

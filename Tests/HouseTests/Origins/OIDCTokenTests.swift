@@ -1,6 +1,6 @@
 // `oidc-token`, for scripts that run oidc-agent's program of that name.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `oidc-token` {

@@ -1,6 +1,6 @@
 // The keys of `[[origin]]`, through the programs that tools run.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `The keys of an origin` {

@@ -1,6 +1,6 @@
 // `ringback token --origin`, and the formats for netrc files and variables.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `ringback token --origin` {

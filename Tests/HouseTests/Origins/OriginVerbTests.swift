@@ -1,7 +1,7 @@
 // `ringback origin`: the table of origins, written and read by the command line.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `ringback origin` {

@@ -1,7 +1,7 @@
 // `ringback setup` with the real tools, in a home of its own.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `ringback setup` {

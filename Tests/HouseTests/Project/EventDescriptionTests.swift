@@ -1,6 +1,6 @@
 // The events of a real daemon, each held to its OpenAPI document as it is read, and which ones there were.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `The description of events` {

@@ -2,7 +2,7 @@
 
 import Glibc
 import RingbackAPI
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `The manual` {

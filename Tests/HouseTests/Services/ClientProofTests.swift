@@ -1,6 +1,6 @@
 // Clients that sign for themselves (private_key_jwt), and requests that go to the provider before the browser does (PAR).
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// Keys for tests and for nothing else: everybody has them.

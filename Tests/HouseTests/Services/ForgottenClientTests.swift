@@ -1,4 +1,4 @@
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// A provider that has registered the client of an account, and does not know it any more: some keep clients in memory.

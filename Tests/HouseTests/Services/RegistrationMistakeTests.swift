@@ -1,5 +1,5 @@
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 extension `account add --register` {

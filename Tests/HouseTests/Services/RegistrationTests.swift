@@ -1,5 +1,5 @@
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// Clients that the provider registers (RFC 7591), from the command line to the vault.

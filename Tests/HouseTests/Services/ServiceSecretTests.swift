@@ -1,8 +1,8 @@
 // Where a service's secrets come from, on machines that nobody logs in to.
 
 import Glibc
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 // Accounts without a person, through the real executables: client credentials, assertions, exchanges.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// What the sandbox, as a platform, gives a workload.

@@ -1,4 +1,4 @@
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// What a request for a token with fewer scopes may do to the session at providers that do not keep RFC 6749 section 6.

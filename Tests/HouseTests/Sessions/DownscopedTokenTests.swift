@@ -1,4 +1,4 @@
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// Downscoped tokens (RFC 8707, RFC 6749 section 6) and ID tokens, as `ringback token` gets them.

@@ -1,4 +1,4 @@
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// What a provider does wrong between the callback and the session.

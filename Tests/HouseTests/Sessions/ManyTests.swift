@@ -1,7 +1,7 @@
 // Many logins at once: however many callers come, there is one flow and one notice an account, and a bound on both.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // What the audit log says of refreshes that fail.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `The audit log of refreshes that fail` {

@@ -1,5 +1,5 @@
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// Holds every refresh until the sandbox is cleared.

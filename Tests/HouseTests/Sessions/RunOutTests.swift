@@ -1,6 +1,6 @@
 // Sessions that cannot be renewed: by the provider's habit, or because it wants the person first.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `A session that cannot be renewed` {

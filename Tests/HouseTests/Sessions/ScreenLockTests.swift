@@ -1,4 +1,4 @@
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `The lock of the screen` {

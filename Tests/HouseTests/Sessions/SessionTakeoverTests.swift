@@ -1,6 +1,6 @@
 // Sessions that another program has: `ringback login --method session` takes them over by their refresh token.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `A session of another program` {

@@ -1,6 +1,6 @@
 // `ringback login` of an account that is signed in.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `ringback login of an account that is signed in` {

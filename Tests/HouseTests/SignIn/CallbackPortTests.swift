@@ -1,4 +1,4 @@
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// A request that is not a visit of a person with a genuine callback, though it carries one.

@@ -1,7 +1,7 @@
 // When a code for another device is the way, when it is not, and what a person is told.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `Choosing another device` {

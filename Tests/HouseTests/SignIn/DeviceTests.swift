@@ -1,7 +1,7 @@
 // Signing in with a code that is entered on another device (RFC 8628), through the real programs.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `Signing in on another device` {

@@ -1,4 +1,4 @@
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// Ending the person's session at the provider too, in their browser (OpenID Connect RP-Initiated Logout).

@@ -1,6 +1,6 @@
 // The provider's answer as a form that the browser posts (OAuth 2.0 Form Post Response Mode).
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// A page with a form that submits itself.

@@ -1,5 +1,5 @@
 import Glibc
-import StrictJSON
+import RingbackBase
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // A Supabase project of which no callback carries a flow's key: the scheme alone leads to the flow.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `A callback without a flow's key` {

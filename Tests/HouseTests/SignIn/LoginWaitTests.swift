@@ -1,7 +1,7 @@
 // What `ringback login` does while it waits: before there is a flow, beside another's flow, and when it is told to end.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `The wait of ringback login` {

@@ -1,7 +1,7 @@
 // A callback that a person carries by hand, on the terminal where the sign-in was begun or on another one.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `A pasted callback` {

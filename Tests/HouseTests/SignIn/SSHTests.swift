@@ -1,7 +1,7 @@
 // A sign-in over SSH: the browser is elsewhere, and a forwarded port brings its callback here.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `Signing in over SSH` {

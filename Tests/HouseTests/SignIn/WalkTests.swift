@@ -1,4 +1,4 @@
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// How a callback gets to the daemon.

@@ -1,4 +1,4 @@
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// What the page does with a forgotten password, and with what is typed into a form that no step takes any more.

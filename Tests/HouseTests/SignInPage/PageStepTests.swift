@@ -1,4 +1,4 @@
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// What the sign-in page does beside the plain ways in: its time, its address, other users, other browsers.

@@ -1,4 +1,4 @@
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// What a user does on Ringback's own page for a Supabase project.

@@ -1,7 +1,7 @@
 // What a refused sign-in says to run: the line as it stands leads on.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `What to run after a project has refused a sign-in` {

@@ -1,7 +1,7 @@
 // What makes the same person reachable in another way at a Supabase project, by the command line: another address or
 // number, a way in for somebody who had none, a name that is told once, the account of another provider.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `A person of a Supabase project` {

@@ -1,6 +1,6 @@
 // The OAuth clients that a user has allowed at a project's own OAuth server, by the command line.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `ringback supabase consents` {

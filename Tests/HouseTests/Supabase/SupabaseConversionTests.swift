@@ -1,8 +1,7 @@
 // Somebody who was nobody becomes a person, step by step and by the command line alone: the subject stays, and the
 // session, the account and the token say so at every step.
 
-import Encodings
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `An anonymous person` {

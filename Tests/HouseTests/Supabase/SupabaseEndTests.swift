@@ -1,7 +1,7 @@
 // Sessions of a Supabase project at their edges: one that is handed in late, one whose person is gone, one that was
 // refused here. By the command line, with what the project sees of it.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `A session of a Supabase project` {

@@ -1,7 +1,7 @@
 // What is told of a sign-in that a project refuses: to the caller, to who listens, and in the account. And what is not
 // told: a caller's own mistake, or a change of a person who stays signed in.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `A sign-in that a project refuses` {

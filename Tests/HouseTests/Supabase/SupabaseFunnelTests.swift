@@ -2,7 +2,7 @@
 // linked, and that somebody came back by a forgotten password.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `An app at a project` {

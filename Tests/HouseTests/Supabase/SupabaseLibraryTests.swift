@@ -1,7 +1,7 @@
 // The client library at the real daemon: what an app sees of its errors and times.
 
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Testing
 
 @Suite struct `RingbackClient at a Supabase project` {

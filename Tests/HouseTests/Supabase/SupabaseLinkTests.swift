@@ -2,7 +2,7 @@
 // confirmed address has the provider's account linked, in silence. The audit log knows.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `What a project links in silence` {

@@ -1,7 +1,7 @@
 // Every way in at a Supabase project, by the command line: as a script uses it, and as a person at a terminal does.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `ringback login at a Supabase project` {

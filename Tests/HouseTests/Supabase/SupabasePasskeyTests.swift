@@ -1,7 +1,7 @@
 // Passkeys at a Supabase project: an app holds the ceremony, with a key of its own here, and the project checks every
 // byte of it.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `A passkey` {

@@ -1,7 +1,7 @@
 // The app's own row at a project: asked for without being asked after a sign-in, a start and a change of the person,
 // and told as it is: there, missing, switched off.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `The app's own row at a project` {

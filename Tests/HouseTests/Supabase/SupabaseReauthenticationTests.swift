@@ -1,7 +1,7 @@
 // A new password where the project wants to know that it is still the same person: with a code, once the session is
 // older than a day.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `A new password of an old session` {

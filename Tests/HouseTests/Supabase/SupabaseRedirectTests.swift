@@ -1,7 +1,7 @@
 // What is to be registered at a project: `account add`, `config check` and the project itself agree. A loopback address
 // needs nothing; whatever is printed for another one is enough, and nothing less is.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `The redirect URLs of a project` {

@@ -1,7 +1,7 @@
 // Responses to a refresh that prove the session dead: the refresh's answer, the account, the events and what is kept, each with
 // the project's own word for why.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// A row: what happens at the project, and the word that the next refresh is answered with.

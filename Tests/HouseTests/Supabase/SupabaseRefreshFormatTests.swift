@@ -1,8 +1,7 @@
 // What a project's refresh tokens look like, and what becomes of one that looks otherwise, or changes its looks.
 
 import Cryptography
-import Encodings
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `A project's refresh tokens, by their form` {

@@ -1,7 +1,7 @@
 // When the daemon refreshes a project's session, and what a failure, another account or a sign-out does to it, where
 // Supabase's own libraries differ from one another.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `A project's session, refreshed in time` {

@@ -1,6 +1,6 @@
 // What goes wrong where refreshes, proofs of second factors and other programs meet, and where an answer is lost.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `A project's refresh among other changes` {

@@ -1,7 +1,7 @@
 // Failures of a refresh at a project that do not prove the session dead: the session is kept and served, the account says
 // what is wrong, and the next refresh works once the failure is over.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// A row: what goes wrong at the project, and what callers are told.

@@ -1,7 +1,7 @@
 // What a project does with a refresh token, row by row, for both kinds of them, and what the daemon makes of that.
 // Rows whose session ends stand in SupabaseRefreshEndTests, rows without an answer in SupabaseRefreshOutageTests.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `A project's refresh tokens` {

@@ -1,7 +1,7 @@
 // The requests of Supabase's own libraries for what users do about themselves, made by the command line where there is a
 // verb: what the project gets.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `What a project is asked by who is signed in` {

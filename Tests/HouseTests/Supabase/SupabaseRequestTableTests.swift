@@ -1,7 +1,7 @@
 // The requests of Supabase's own libraries for each sign-in method, made by the command line: what the project gets, to the
 // last parameter and header field.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `What a project is asked for a way in` {

@@ -1,7 +1,7 @@
 // A message is sent again when the project's minute is over, for each kind of message, by the request that its kind
 // wants. The minute is the daemon's own: it is waited for once, by a question that is held for as long.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `A message that did not come` {

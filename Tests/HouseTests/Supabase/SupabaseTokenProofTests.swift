@@ -1,7 +1,7 @@
 // Whose an access token is: told by the keys that the project publishes, or by the project itself where it signs with a
 // secret of its own; and never taken at its word.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `An access token that is handed in` {

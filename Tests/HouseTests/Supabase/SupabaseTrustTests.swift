@@ -1,7 +1,7 @@
 // What a project says is believed as far as it can be proved; what it holds of us is ended when it is replaced; and one
 // sign-in that waits does not keep another one out.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `At a Supabase project` {

@@ -1,6 +1,6 @@
 // What a person does about themselves at a Supabase project, by the command line.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `ringback supabase` {

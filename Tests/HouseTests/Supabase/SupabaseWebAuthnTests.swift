@@ -1,8 +1,7 @@
 // Security keys and passkeys as second factors at a Supabase project: an app holds the ceremony, with a key of its own
 // here, and the project checks every byte of it.
 
-import Encodings
-import StrictJSON
+import RingbackBase
 import Testing
 
 extension Stage {

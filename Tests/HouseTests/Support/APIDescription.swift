@@ -1,6 +1,6 @@
 // The daemon's own description of its socket API, as somebody reads it who writes a client from it.
 
-import StrictJSON
+import RingbackBase
 import TestSupport
 
 struct APIDescription: Sendable {

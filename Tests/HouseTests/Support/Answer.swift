@@ -1,6 +1,6 @@
 // An HTTP answer, taken apart, for tests that look at every part of it.
 
-import StrictJSON
+import RingbackBase
 
 struct Answer: Sendable, CustomStringConvertible {
     /// 0 if nothing came before the connection was closed.

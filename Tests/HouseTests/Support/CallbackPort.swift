@@ -1,8 +1,7 @@
 // The listener of a pending flow, as somebody sees it who has come to break in.
 
 import Cryptography
-import Encodings
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// A flow that waits, its genuine callback, and what must stay true until that one is delivered.

@@ -1,6 +1,6 @@
 // The streams of the socket API, read event by event.
 
-import StrictJSON
+import RingbackBase
 import TestSupport
 import Testing
 

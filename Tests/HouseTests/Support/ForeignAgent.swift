@@ -1,7 +1,7 @@
 // oidc-agent with an account at the sandbox, for the tests that compare with it and take its account over.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 struct ForeignAgent {

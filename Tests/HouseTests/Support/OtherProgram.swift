@@ -1,7 +1,7 @@
 // Another program with the same session at a project: it signed in by itself, handed its session in, and goes on with
 // the refresh token that it had.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 struct OtherProgram {

@@ -1,6 +1,6 @@
 // A browser on Ringback's own sign-in page: one cookie, one page, one request at a time.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 struct PageBrowser: Sendable {

@@ -1,7 +1,7 @@
 // A message bus of the stage's own, and who is on it. Nobody's real bus or keyring is touched.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // The real ringback-sandbox, with its switches, counters and log.
 
-import StrictJSON
+import RingbackBase
 import TestSupport
 
 final class SandboxServer: Sendable {

@@ -2,8 +2,7 @@
 // level 3), with a key that is made here.
 
 import Cryptography
-import Encodings
-import StrictJSON
+import RingbackBase
 import Testing
 
 final class SecurityKey {

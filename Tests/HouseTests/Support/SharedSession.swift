@@ -1,7 +1,7 @@
 // A session at a project that the daemon shares with another program: what is done to it, and what everybody is told.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 extension Stage {

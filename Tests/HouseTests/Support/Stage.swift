@@ -2,7 +2,7 @@
 // is ended: processes first, by their own pids, then the directory.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Synchronization
 import TestSupport
 import Testing

@@ -1,6 +1,6 @@
 // What tests ask of the daemon: plain HTTP over its socket, and whole sign-ins.
 
-import StrictJSON
+import RingbackBase
 import TestSupport
 import Testing
 

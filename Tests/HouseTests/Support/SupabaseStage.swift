@@ -1,6 +1,6 @@
 // A stage at a Supabase project: the sandbox's, with its mailbox.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 extension Stage {

@@ -1,6 +1,6 @@
 // A request as a project got it, in the form of a line of a test, whatever made the request.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 struct Wire: Equatable, CustomStringConvertible {

@@ -1,4 +1,4 @@
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// `account add` has the daemon ask the provider before anything is written.

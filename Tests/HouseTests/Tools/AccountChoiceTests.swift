@@ -1,7 +1,7 @@
 // What verbs do without an account.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `A verb without an account` {

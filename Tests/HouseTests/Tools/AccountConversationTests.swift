@@ -1,7 +1,7 @@
 // `account add` on a terminal, which asks for what the options do not say.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `account add on a terminal` {

@@ -1,5 +1,5 @@
 import Foundation
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `ringback account edit and remove` {

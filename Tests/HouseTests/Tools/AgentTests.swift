@@ -1,7 +1,7 @@
 // A daemon for the life of a command.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import TestSupport
 import Testing
 

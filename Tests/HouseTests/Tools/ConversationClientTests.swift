@@ -1,6 +1,6 @@
 // `account add` on a terminal: which client the account is, and what is asked again after a mistake.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `The client of an account that is added on a terminal` {

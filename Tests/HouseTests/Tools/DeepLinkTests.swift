@@ -1,8 +1,8 @@
 // Links for running apps, as a user and an app meet them: the desktop runs `ringback open`, an app listens.
 
 import Glibc
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Testing
 
 @Suite struct `Links for running apps` {

@@ -1,7 +1,7 @@
 // `ringback use`, and `default` in the configuration.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `The default account` {

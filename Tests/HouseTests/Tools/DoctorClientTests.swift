@@ -1,6 +1,6 @@
 // What `ringback doctor` and `ringback account add` ask of a provider about the client, and what they say of it.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `A client that the provider is asked about` {

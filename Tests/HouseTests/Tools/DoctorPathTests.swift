@@ -1,6 +1,6 @@
 // The doctor where the user's shell and the service manager look for programs in different folders.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `the doctor, with a PATH for the shell and another one for the service manager` {

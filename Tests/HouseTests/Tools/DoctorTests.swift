@@ -1,7 +1,7 @@
 // The doctor, in houses that are well and in houses that are ill in one way.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 extension Stage {

@@ -1,7 +1,7 @@
 // What `ringback env` prints is run by the shells it is for.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `ringback env` {

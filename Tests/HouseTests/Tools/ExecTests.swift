@@ -1,7 +1,7 @@
 // A command with a token.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `ringback exec` {

@@ -2,7 +2,7 @@
 // web pages that writes down what it is to open.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `Notices on the desktop` {

@@ -1,7 +1,7 @@
 // An upgrade restarts nobody's daemon: what runs may be of another commit than the command line.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 extension Stage {

@@ -1,7 +1,7 @@
 // `ringback` without a verb.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// A program of systemd that opens a socket and starts a service with it when a client connects.

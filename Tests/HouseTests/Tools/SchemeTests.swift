@@ -1,7 +1,7 @@
 // Schemes on a desktop of the stage's own: a clean home, the real xdg-open and xdg-mime, and gio where it is installed.
 
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// How the desktop opens a link: what stands in its environment, and the program that a person's click starts.

@@ -1,6 +1,5 @@
-import Encodings
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `ringback's verbs` {

@@ -1,6 +1,6 @@
 import Glibc
-import HTTPMessages
 import LocalHTTP
+import RingbackBase
 import Testing
 
 @testable import CallbackListener

@@ -1,7 +1,6 @@
 import Cryptography
-import Encodings
-import HTTPMessages
 import LocalHTTP
+import RingbackBase
 import SignInPage
 import Testing
 

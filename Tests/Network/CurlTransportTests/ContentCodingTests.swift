@@ -1,7 +1,5 @@
 import CurlTransport
-import Encodings
-import HTTPMessages
-import Secrets
+import RingbackBase
 import Testing
 
 private let text = #"{"access_token":"a1","token_type":"Bearer","refresh_token":"r2","expires_in":3600}"#

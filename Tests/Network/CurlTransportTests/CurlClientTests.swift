@@ -1,7 +1,6 @@
 import CurlTransport
 import Glibc
-import HTTPMessages
-import Secrets
+import RingbackBase
 import Synchronization
 import Testing
 

@@ -1,7 +1,6 @@
 import Dispatch
 import Glibc
-import HTTPMessages
-import Secrets
+import RingbackBase
 import Synchronization
 import TestSupport
 import Testing

@@ -1,6 +1,5 @@
 import CurlTransport
-import HTTPMessages
-import Secrets
+import RingbackBase
 import Synchronization
 import Testing
 

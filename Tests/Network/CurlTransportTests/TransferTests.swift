@@ -1,6 +1,5 @@
 import CurlTransport
-import HTTPMessages
-import Secrets
+import RingbackBase
 import Testing
 
 /// What a client made of a response, in words; SERVER stands for the request's host and port.

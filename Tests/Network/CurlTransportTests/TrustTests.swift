@@ -1,6 +1,6 @@
 import CurlTransport
 import Glibc
-import HTTPMessages
+import RingbackBase
 import Synchronization
 import Testing
 

@@ -1,5 +1,5 @@
-import HTTPMessages
 import LocalHTTP
+import RingbackBase
 import TestSupport
 import Testing
 

@@ -1,8 +1,7 @@
 import Cryptography
 import FoundationEssentials
 import OAuth
-import Secrets
-import StrictJSON
+import RingbackBase
 import TestSupport
 import Testing
 

@@ -1,8 +1,6 @@
 import Cryptography
-import Encodings
 import OAuth
-import Secrets
-import StrictJSON
+import RingbackBase
 
 /// A small honest issuer: real keys, real signatures, and whatever header and claims a test asks for.
 struct TokenMint: Sendable {

@@ -1,8 +1,6 @@
 import Cryptography
-import Encodings
 import OAuth
-import Secrets
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import SupabaseAuth

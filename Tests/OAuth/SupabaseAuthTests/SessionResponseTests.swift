@@ -1,8 +1,5 @@
 import Cryptography
-import Encodings
-import HTTPMessages
-import Secrets
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import SupabaseAuth

@@ -1,7 +1,5 @@
 import FoundationEssentials
-import HTTPMessages
-import Secrets
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// A case of Tests/Vectors/supabase: a JSON file.

@@ -1,7 +1,5 @@
 import Cryptography
-import Encodings
-import HTTPMessages
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import Sandbox

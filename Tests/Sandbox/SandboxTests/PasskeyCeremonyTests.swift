@@ -1,7 +1,6 @@
 import Cryptography
-import Encodings
 import Foundation
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import Sandbox

@@ -1,5 +1,4 @@
-import HTTPMessages
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import Sandbox

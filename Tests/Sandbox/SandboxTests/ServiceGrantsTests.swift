@@ -1,6 +1,4 @@
-import Encodings
-import Secrets
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import Sandbox

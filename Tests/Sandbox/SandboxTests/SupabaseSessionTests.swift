@@ -1,5 +1,5 @@
 import Cryptography
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import Sandbox

@@ -1,7 +1,6 @@
 import Cryptography
 import Foundation
-import HTTPMessages
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import Sandbox

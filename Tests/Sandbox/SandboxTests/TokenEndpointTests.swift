@@ -1,7 +1,4 @@
-import Encodings
-import HTTPMessages
-import Secrets
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import Sandbox

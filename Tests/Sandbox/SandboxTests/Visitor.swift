@@ -1,9 +1,6 @@
 import Cryptography
-import Encodings
-import HTTPMessages
 import LocalHTTP
-import Secrets
-import StrictJSON
+import RingbackBase
 import Synchronization
 import Testing
 

@@ -1,13 +1,11 @@
 import DeepLinks
-import HTTPMessages
 import LocalHTTP
 import OAuth
 import OAuthSignIn
 import Records
 import RingbackAPI
-import Secrets
+import RingbackBase
 import SessionVault
-import StrictJSON
 import Synchronization
 import Testing
 

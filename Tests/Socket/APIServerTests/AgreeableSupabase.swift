@@ -1,9 +1,6 @@
 import BrokerCore
-import Encodings
-import HTTPMessages
 import OAuthSignIn
-import Secrets
-import StrictJSON
+import RingbackBase
 import SupabaseAuth
 import SupabaseSignIn
 import Synchronization

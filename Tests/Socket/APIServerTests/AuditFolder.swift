@@ -1,5 +1,5 @@
 import Glibc
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// A directory for an audit log, gone with the value.

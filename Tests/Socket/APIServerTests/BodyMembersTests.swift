@@ -1,6 +1,6 @@
 import BrokerCore
 import RingbackAPI
-import StrictJSON
+import RingbackBase
 import SupabaseSignIn
 import Testing
 

@@ -1,8 +1,6 @@
-import HTTPMessages
 import LocalHTTP
-import Secrets
+import RingbackBase
 import SessionVault
-import StrictJSON
 import Testing
 
 @testable import APIServer

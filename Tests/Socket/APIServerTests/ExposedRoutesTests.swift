@@ -1,6 +1,5 @@
-import HTTPMessages
 import RingbackAPI
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import APIServer

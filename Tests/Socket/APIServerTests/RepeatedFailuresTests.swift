@@ -1,6 +1,6 @@
 import Records
+import RingbackBase
 import SessionVault
-import StrictJSON
 import Testing
 
 @testable import APIServer

@@ -1,6 +1,5 @@
-import HTTPMessages
 import LocalHTTP
-import StrictJSON
+import RingbackBase
 import SupabaseAuth
 import SupabaseSignIn
 import Testing

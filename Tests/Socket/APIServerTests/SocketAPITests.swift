@@ -1,8 +1,7 @@
 import BrokerCore
-import HTTPMessages
 import LocalHTTP
 import RingbackAPI
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import APIServer

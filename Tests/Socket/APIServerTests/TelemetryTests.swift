@@ -1,5 +1,5 @@
 import BrokerCore
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import APIServer

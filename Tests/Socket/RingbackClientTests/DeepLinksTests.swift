@@ -1,4 +1,4 @@
-import StrictJSON
+import RingbackBase
 import Synchronization
 import Testing
 

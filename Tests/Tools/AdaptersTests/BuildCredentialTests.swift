@@ -1,6 +1,6 @@
 // Bazel, Terraform and Google's libraries: what they ask, and what they are told.
 
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import Adapters

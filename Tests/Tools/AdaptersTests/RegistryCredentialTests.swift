@@ -1,7 +1,6 @@
 // cargo, go, pnpm, pip and uv: what they ask, and what they are told.
 
-import HTTPMessages
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import Adapters

@@ -1,5 +1,5 @@
 import MCPBridge
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `A bridge with a session of an older revision` {

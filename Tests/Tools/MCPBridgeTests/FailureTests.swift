@@ -1,5 +1,5 @@
 import MCPBridge
-import StrictJSON
+import RingbackBase
 import Terminal
 import Testing
 

@@ -1,5 +1,5 @@
 import MCPBridge
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `What an exposed socket sends to an MCP server` {

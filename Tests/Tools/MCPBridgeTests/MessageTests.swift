@@ -1,5 +1,5 @@
-import HTTPMessages
 import MCPBridge
+import RingbackBase
 import Testing
 
 @Suite struct `Messages on standard input` {

@@ -1,5 +1,5 @@
 import MCPBridge
-import StrictJSON
+import RingbackBase
 import Terminal
 
 /// A bridge between a client and a server that the test plays.

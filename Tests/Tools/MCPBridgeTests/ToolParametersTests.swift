@@ -1,5 +1,5 @@
 import MCPBridge
-import StrictJSON
+import RingbackBase
 import Testing
 
 /// Parameters of tools in header fields (2026-07-28, Custom Headers from Tool Parameters).

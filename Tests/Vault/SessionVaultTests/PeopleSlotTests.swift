@@ -1,5 +1,5 @@
 import Glibc
-import Secrets
+import RingbackBase
 import Testing
 
 @testable import SessionVault

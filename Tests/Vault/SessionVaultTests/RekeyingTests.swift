@@ -1,5 +1,4 @@
-import Secrets
-import StrictJSON
+import RingbackBase
 import Synchronization
 import Testing
 

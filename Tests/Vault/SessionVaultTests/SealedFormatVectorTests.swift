@@ -1,6 +1,5 @@
 import Glibc
-import Secrets
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import SessionVault

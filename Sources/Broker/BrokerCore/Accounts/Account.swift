@@ -1,4 +1,4 @@
-public import HTTPMessages
+public import RingbackBase
 
 /// The name of an account: `[a-z0-9][a-z0-9._-]{0,63}`.
 public struct AccountName: Hashable, Sendable, Comparable, CustomStringConvertible {

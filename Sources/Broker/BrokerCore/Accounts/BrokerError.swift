@@ -1,4 +1,4 @@
-public import FilePaths
+public import RingbackBase
 public import SessionVault
 
 /// Every error of the broker. The socket API maps it once to a problem document. It holds names, hosts, statuses and

@@ -1,4 +1,4 @@
-public import HTTPMessages
+public import RingbackBase
 
 /// The result of one check: what was found, and what a client needs to advise the user. It holds names, hosts,
 /// numbers and addresses of the provider's documents, and no secret.

@@ -1,4 +1,4 @@
-public import HTTPMessages
+public import RingbackBase
 
 /// The requests by which the diagnostics check a provider. They change nothing there.
 public struct ProviderLook: Sendable {

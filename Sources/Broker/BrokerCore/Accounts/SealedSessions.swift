@@ -1,4 +1,4 @@
-internal import Secrets
+internal import RingbackBase
 public import SessionVault
 
 /// A session in the vault that belongs to no configured account: its account was removed, or has another provider or

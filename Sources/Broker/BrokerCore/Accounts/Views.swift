@@ -1,4 +1,4 @@
-public import StrictJSON
+public import RingbackBase
 
 /// State of an account.
 public enum AccountState: String, Sendable, CaseIterable {

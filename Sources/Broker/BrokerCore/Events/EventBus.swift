@@ -1,6 +1,6 @@
 internal import Glibc
+public import RingbackBase
 public import SessionVault
-public import StrictJSON
 internal import Synchronization
 
 /// Something that happened to an account, to a scheme, or to the database of a shared vault. Carries no tokens and no

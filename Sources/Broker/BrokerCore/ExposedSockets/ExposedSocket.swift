@@ -1,4 +1,4 @@
-internal import HTTPMessages
+internal import RingbackBase
 
 /// Accounts that are served on a socket of their own, to a program that must not have all of them: in a container, or
 /// at the far end of an SSH connection. This is a value; ``ExposedSocketRegistry`` opens and closes the socket.

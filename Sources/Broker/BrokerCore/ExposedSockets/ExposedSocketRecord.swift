@@ -1,5 +1,5 @@
+internal import RingbackBase
 internal import SessionVault
-internal import StrictJSON
 
 /// The exposed sockets that calls made, and what is remembered of the configuration's tables, as text for the state
 /// directory. It contains no secret. Each entry is checked like a call's when it is read: another program may have

@@ -1,6 +1,6 @@
 internal import Cryptography
+internal import RingbackBase
 public import SessionVault
-internal import StrictJSON
 
 /// What is opened at start and at a reload: the sockets that calls had made before the daemon last ended, and the
 /// tables of the configuration. The sockets of calls come first: a table must not take the name of a socket that

@@ -1,6 +1,5 @@
 internal import Cryptography
-public import HTTPMessages
-public import StrictJSON
+public import RingbackBase
 
 /// What a flow awaits, in the terms of the provider that began it. The registry knows nothing more about it. It calls
 /// ``recognize(_:of:)`` in the turn of a claim, so nothing here is `async`.

@@ -1,7 +1,5 @@
 internal import Cryptography
-internal import HTTPMessages
-public import Secrets
-public import StrictJSON
+public import RingbackBase
 
 /// Sign-ins that are under way, for those who watch them.
 extension Broker {

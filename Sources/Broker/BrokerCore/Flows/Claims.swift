@@ -1,4 +1,4 @@
-internal import HTTPMessages
+internal import RingbackBase
 
 /// Claims on pending flows. Everything is checked first, and the flow is taken in the same turn, so that a callback
 /// which is not the genuine one neither consumes, nor aborts, nor completes anything.

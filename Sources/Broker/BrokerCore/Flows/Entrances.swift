@@ -1,6 +1,5 @@
 internal import Cryptography
-internal import HTTPMessages
-internal import Secrets
+internal import RingbackBase
 
 /// A flow's page has two entrances. The authorization URL is shown to the user. A program that opens a page is started
 /// with its address, which every user of the machine can read in its argument list; with an authorization URL another

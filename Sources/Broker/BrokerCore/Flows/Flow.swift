@@ -1,6 +1,5 @@
 internal import Cryptography
-public import HTTPMessages
-internal import Secrets
+public import RingbackBase
 
 /// One pending sign-in: who asked for what, what is awaited, and until when. Single use.
 public struct Flow: Sendable {

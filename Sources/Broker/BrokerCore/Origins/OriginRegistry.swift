@@ -1,6 +1,5 @@
 internal import Cryptography
-public import HTTPMessages
-internal import Secrets
+public import RingbackBase
 internal import Synchronization
 
 /// The table of origins: which token a tool gets for a server, and which tokens servers refused. The configuration

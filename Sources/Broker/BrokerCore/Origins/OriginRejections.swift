@@ -1,4 +1,4 @@
-internal import HTTPMessages
+internal import RingbackBase
 
 /// Which tokens an origin has refused, as tools report. A value without a clock: every call gets the instant.
 ///

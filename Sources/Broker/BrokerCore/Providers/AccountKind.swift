@@ -1,7 +1,5 @@
-public import HTTPMessages
-public import Secrets
+public import RingbackBase
 public import SessionVault
-public import StrictJSON
 internal import Synchronization
 
 /// The kind of an account: what is known about its provider without a request to it. It is made when the configuration

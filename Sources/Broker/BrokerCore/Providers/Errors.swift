@@ -1,5 +1,4 @@
-public import HTTPMessages
-public import Secrets
+public import RingbackBase
 
 extension HTTPRequest {
     /// The host, for messages; with the port if it is not the scheme's own.

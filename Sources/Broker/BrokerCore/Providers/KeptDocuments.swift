@@ -1,4 +1,4 @@
-public import HTTPMessages
+public import RingbackBase
 
 /// The address of a document, and the certificates that are trusted for it. The same address with other trusted
 /// certificates is another document.

@@ -1,5 +1,4 @@
-internal import HTTPMessages
-public import Secrets
+public import RingbackBase
 
 /// A refresh that is ready to be sent. The session manager runs its phases: announce, send, keep, validate, serve.
 public struct Renewal: Sendable {

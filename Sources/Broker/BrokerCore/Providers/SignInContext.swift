@@ -1,4 +1,4 @@
-public import HTTPMessages
+public import RingbackBase
 
 /// What a provider may ask of the broker while a sign-in is under way.
 public struct SignInContext: Sendable {

@@ -1,5 +1,4 @@
-public import Secrets
-public import StrictJSON
+public import RingbackBase
 
 /// What the broker asks of an account's provider. Only this and ``AccountKind`` tell the broker anything about the
 /// kinds of accounts.

@@ -1,4 +1,4 @@
-internal import HTTPMessages
+internal import RingbackBase
 internal import Synchronization
 
 /// When a failed refresh may be tried again. Measured in time since boot, so that setting the wall clock changes

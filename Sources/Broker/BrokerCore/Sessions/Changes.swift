@@ -1,5 +1,5 @@
+internal import RingbackBase
 public import SessionVault
-internal import StrictJSON
 
 /// Opens and closes sessions. Each change waits for its turn in the account's lane.
 extension SessionManager {

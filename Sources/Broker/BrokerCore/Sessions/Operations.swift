@@ -1,6 +1,5 @@
 internal import Cryptography
-public import HTTPMessages
-public import Secrets
+public import RingbackBase
 internal import SessionVault
 
 /// A request to a provider with a session's access token, and what its response changes in the session.

@@ -1,4 +1,4 @@
-internal import Secrets
+internal import RingbackBase
 internal import SessionVault
 
 /// What other hosts do with the sessions of a vault that they share with this one.

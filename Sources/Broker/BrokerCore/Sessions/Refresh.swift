@@ -1,5 +1,5 @@
 internal import Cryptography
-internal import Secrets
+internal import RingbackBase
 internal import SessionVault
 
 // A refresh from top to bottom: a caller needs a token, joins the refresh in the account's lane or starts one; the refresh

@@ -1,5 +1,4 @@
-internal import HTTPMessages
-internal import Secrets
+internal import RingbackBase
 internal import SessionVault
 internal import Synchronization
 

@@ -1,5 +1,4 @@
-internal import HTTPMessages
-public import Secrets
+public import RingbackBase
 
 /// The refresh tokens of a session, of which there may be several while a response is not validated.
 extension Session {

@@ -1,6 +1,4 @@
-internal import HTTPMessages
-public import Secrets
-public import StrictJSON
+public import RingbackBase
 
 /// Names an access token of a session: downscoped to scopes, an audience or a resource, or (all nil) the session's own.
 public struct TokenKey: Hashable, Sendable {

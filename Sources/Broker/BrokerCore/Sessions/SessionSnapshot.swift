@@ -1,5 +1,4 @@
-public import Secrets
-public import StrictJSON
+public import RingbackBase
 internal import Synchronization
 
 /// What may be issued at this instant, for readers that must not wait: the session's own access token and what goes

@@ -1,5 +1,4 @@
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 
 /// A session as text for the vault. The first version holds the whole token family, so that later ones only add
 /// members.

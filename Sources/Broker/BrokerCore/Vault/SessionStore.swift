@@ -1,4 +1,4 @@
-internal import Secrets
+internal import RingbackBase
 internal import SessionVault
 
 /// The sessions in the vault, each as the record in its account's slot. This is a value that holds nothing: which

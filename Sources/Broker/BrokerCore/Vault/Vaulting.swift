@@ -1,4 +1,4 @@
-public import Secrets
+public import RingbackBase
 internal import SessionVault
 
 /// Opening and locking the vault. Opening loads every session; locking removes every session from memory.

@@ -1,4 +1,4 @@
-public import HTTPMessages
+public import RingbackBase
 
 /// Decides whether a URL belongs to a sign-in or is a link for an app. Attack: an app must not receive a code or token
 /// of a sign-in. A URL that may contain one is therefore never an app's link, even if no sign-in is pending; in doubt

@@ -1,5 +1,4 @@
-internal import Encodings
-internal import StrictJSON
+internal import RingbackBase
 
 /// One file's entry in the record of the kept files, and the record as JSON.
 public struct FileEntry: Equatable, Sendable {

@@ -1,7 +1,6 @@
 internal import BrokerCore
-internal import HTTPMessages
 internal import OAuth
-internal import Secrets
+internal import RingbackBase
 internal import SessionVault
 
 /// Registers a client at a provider. The token that manages a registration exists only in the provider's response. So

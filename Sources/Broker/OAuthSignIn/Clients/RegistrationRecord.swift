@@ -1,9 +1,7 @@
 public import BrokerCore
-internal import HTTPMessages
 internal import OAuth
-internal import Secrets
+internal import RingbackBase
 public import SessionVault
-internal import StrictJSON
 
 /// The vault's record of a client registration: the client secret and the tokens that manage it. The rest is in the
 /// account's configuration.

@@ -1,7 +1,6 @@
 public import BrokerCore
-public import HTTPMessages
 internal import OAuth
-public import Secrets
+public import RingbackBase
 internal import SessionVault
 internal import Synchronization
 

@@ -1,7 +1,6 @@
 internal import BrokerCore
-internal import HTTPMessages
 internal import OAuth
-internal import Secrets
+internal import RingbackBase
 internal import SessionVault
 
 /// Replaces an expired client secret with the registration's management token.

@@ -1,8 +1,7 @@
 internal import BrokerCore
 internal import Cryptography
-internal import HTTPMessages
 internal import OAuth
-internal import Secrets
+internal import RingbackBase
 internal import SessionVault
 
 /// Checks whether the token endpoint accepts the client: it sends a random authorization code. A server authenticates

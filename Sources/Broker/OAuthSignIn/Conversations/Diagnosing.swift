@@ -1,8 +1,6 @@
 internal import BrokerCore
-internal import HTTPMessages
 internal import OAuth
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 
 /// Checks what a sign-in needs first: the provider's metadata or its token endpoint, whether the account can sign in
 /// with these metadata, then whether the provider accepts the client.

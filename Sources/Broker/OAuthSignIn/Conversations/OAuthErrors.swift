@@ -1,6 +1,6 @@
 internal import BrokerCore
-internal import HTTPMessages
 internal import OAuth
+internal import RingbackBase
 
 extension Account {
     /// Sends a request for this account to the provider or to a host of its metadata.

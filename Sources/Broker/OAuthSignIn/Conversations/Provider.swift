@@ -1,10 +1,8 @@
 internal import BrokerCore
 internal import Cryptography
-internal import HTTPMessages
 internal import OAuth
-internal import Secrets
+internal import RingbackBase
 internal import SessionVault
-internal import StrictJSON
 
 /// The requests to an account's provider. Each method is one exchange with a time limit. The value has no state of its
 /// own.

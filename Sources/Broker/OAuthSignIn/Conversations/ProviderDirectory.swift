@@ -1,7 +1,6 @@
 internal import BrokerCore
-internal import HTTPMessages
 internal import OAuth
-internal import Secrets
+internal import RingbackBase
 
 /// The providers' metadata and keys. Concurrent callers share one fetch; the result is cached.
 actor ProviderDirectory: ProviderMemory {

@@ -1,7 +1,6 @@
 internal import BrokerCore
-internal import HTTPMessages
 internal import OAuth
-internal import Secrets
+internal import RingbackBase
 
 /// Exchanges a code for tokens (RFC 6749 section 4.1.3).
 extension Provider {

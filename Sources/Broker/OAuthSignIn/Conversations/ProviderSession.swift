@@ -1,8 +1,6 @@
 internal import BrokerCore
-internal import HTTPMessages
 internal import OAuth
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 
 /// What a sign-in's ID token is validated against, depending on the method of the sign-in.
 struct SignInEvidence: Sendable {

@@ -1,9 +1,7 @@
 internal import BrokerCore
-internal import HTTPMessages
 internal import OAuth
-internal import Secrets
+internal import RingbackBase
 internal import SessionVault
-internal import StrictJSON
 
 /// Restores the scope of a session after a request for a downscoped token. RFC 6749 section 6 says that a new refresh
 /// token has the scope of the one that was sent. Some providers issue one with the scope of the downscoped token

@@ -1,8 +1,7 @@
 internal import BrokerCore
 internal import Cryptography
-internal import HTTPMessages
 internal import OAuth
-internal import Secrets
+internal import RingbackBase
 
 /// A flow with an authorization code: the request as it was sent, and the secrets that its response is checked against.
 struct AuthorizationFlow: Sendable {

@@ -1,8 +1,7 @@
 internal import BrokerCore
 internal import Cryptography
-internal import HTTPMessages
 internal import OAuth
-internal import Secrets
+internal import RingbackBase
 internal import Synchronization
 
 /// A sign-in on another device (RFC 8628). It ends with the provider's response to our polling requests. There is no

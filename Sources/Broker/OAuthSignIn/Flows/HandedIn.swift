@@ -1,7 +1,6 @@
 public import BrokerCore
-internal import HTTPMessages
 internal import OAuth
-public import Secrets
+public import RingbackBase
 
 /// The refresh token of a session that another program made with the account's own client.
 public struct HandedInSession: SignInDetails, Equatable {

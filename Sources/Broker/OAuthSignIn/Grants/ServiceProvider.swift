@@ -1,7 +1,6 @@
 public import BrokerCore
-internal import HTTPMessages
 public import OAuth
-internal import Secrets
+internal import RingbackBase
 
 /// The provider of a service account. Each refresh is one request for one token, without a refresh token.
 struct ServiceProvider: SignInProvider {

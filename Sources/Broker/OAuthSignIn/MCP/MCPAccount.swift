@@ -1,7 +1,6 @@
 public import BrokerCore
-public import HTTPMessages
 public import OAuth
-internal import StrictJSON
+public import RingbackBase
 
 /// The configuration of an account at an MCP server. Issuer, client and scopes are found at each sign-in.
 public struct MCPAccount: Sendable {

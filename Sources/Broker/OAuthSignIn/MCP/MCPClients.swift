@@ -1,9 +1,7 @@
 internal import BrokerCore
-internal import HTTPMessages
 internal import OAuth
-internal import Secrets
+internal import RingbackBase
 internal import SessionVault
-internal import StrictJSON
 
 /// Chooses the client of an account at an MCP server's issuer: the configured one, a client-id metadata document, or
 /// one that the issuer registers.

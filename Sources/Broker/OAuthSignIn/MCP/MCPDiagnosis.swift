@@ -1,6 +1,6 @@
 internal import BrokerCore
-internal import HTTPMessages
 internal import OAuth
+internal import RingbackBase
 
 /// Reports what an MCP server announces now, what has changed since the last sign-in, and whether the issuer knows the
 /// client. It changes nothing but the mark of a registered client that the issuer does not know.

@@ -1,6 +1,6 @@
 internal import BrokerCore
-internal import HTTPMessages
 internal import OAuth
+internal import RingbackBase
 
 /// The provider of an account at an MCP server. A sign-in first asks the server for its issuer. After that, the issuer
 /// is used like any other OAuth provider.

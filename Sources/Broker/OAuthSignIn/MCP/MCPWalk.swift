@@ -1,8 +1,6 @@
 internal import BrokerCore
-internal import HTTPMessages
 internal import OAuth
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 internal import Synchronization
 
 /// What an MCP server announces now.

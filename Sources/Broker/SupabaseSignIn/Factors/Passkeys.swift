@@ -1,7 +1,5 @@
 public import BrokerCore
-internal import HTTPMessages
-internal import Secrets
-public import StrictJSON
+public import RingbackBase
 public import SupabaseAuth
 
 /// Sign-ins by passkey: an app's authenticator signs the project's challenge. Each challenge is used once, so a wrong

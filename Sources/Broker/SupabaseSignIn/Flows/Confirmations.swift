@@ -1,7 +1,5 @@
 internal import BrokerCore
-internal import HTTPMessages
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 internal import SupabaseAuth
 
 /// Confirms a change of an e-mail address or a phone number. If both addresses of a user must confirm, the response to

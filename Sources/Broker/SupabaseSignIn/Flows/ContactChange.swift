@@ -1,8 +1,6 @@
 internal import BrokerCore
-internal import HTTPMessages
 internal import OAuth
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 internal import SupabaseAuth
 
 /// A change of the signed-in user's e-mail address or phone number that is not confirmed yet. The codes or links of the

@@ -1,9 +1,7 @@
 internal import BrokerCore
 internal import Cryptography
-internal import HTTPMessages
 internal import OAuth
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 internal import SupabaseAuth
 
 /// A flow at a Supabase project. It ends with a callback that has its key, a typed code, a passkey or another account's

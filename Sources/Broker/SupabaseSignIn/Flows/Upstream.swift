@@ -1,10 +1,7 @@
 internal import BrokerCore
 internal import Cryptography
-internal import Encodings
-internal import HTTPMessages
 internal import OAuth
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 internal import SupabaseAuth
 
 /// An ID token for a project, and the source of its nonce.

@@ -1,9 +1,7 @@
 internal import BrokerCore
 internal import Cryptography
-internal import HTTPMessages
 internal import OAuth
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 internal import SupabaseAuth
 
 /// Starts a sign-in at a project. Some methods return a session at once; the others start a flow.

@@ -1,7 +1,6 @@
 internal import BrokerCore
-internal import HTTPMessages
 internal import OAuth
-internal import Secrets
+internal import RingbackBase
 internal import SupabaseAuth
 
 /// Links one more identity to the signed-in user. The server makes a new session of the same user for it, which

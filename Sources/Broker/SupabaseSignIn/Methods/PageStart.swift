@@ -1,6 +1,6 @@
 internal import BrokerCore
-internal import HTTPMessages
 internal import OAuth
+internal import RingbackBase
 internal import SupabaseAuth
 
 /// Sign-ins at the page of a provider or of an organization's single sign-on.

@@ -1,6 +1,5 @@
 public import BrokerCore
-public import Secrets
-public import StrictJSON
+public import RingbackBase
 internal import SupabaseAuth
 
 /// The sign-in methods of Supabase projects, and the other operations of users that need a flow.

@@ -1,6 +1,5 @@
 internal import BrokerCore
-internal import HTTPMessages
-internal import Secrets
+internal import RingbackBase
 internal import SignInPage
 internal import SupabaseAuth
 

@@ -1,7 +1,6 @@
 internal import BrokerCore
 internal import Cryptography
-internal import HTTPMessages
-internal import Secrets
+internal import RingbackBase
 internal import SignInPage
 internal import SupabaseAuth
 internal import Synchronization

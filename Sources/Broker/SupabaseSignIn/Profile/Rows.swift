@@ -1,7 +1,5 @@
 internal import BrokerCore
-internal import HTTPMessages
-internal import Secrets
-public import StrictJSON
+public import RingbackBase
 internal import SupabaseAuth
 internal import Synchronization
 

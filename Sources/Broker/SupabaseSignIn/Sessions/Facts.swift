@@ -1,7 +1,6 @@
 public import BrokerCore
 internal import OAuth
-public import Secrets
-internal import StrictJSON
+public import RingbackBase
 public import SupabaseAuth
 
 extension Session {

@@ -1,7 +1,5 @@
 internal import BrokerCore
-internal import HTTPMessages
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 internal import SupabaseAuth
 
 /// A request to a project with a session's access token, and the effect of its response on the session.

@@ -1,7 +1,6 @@
 internal import BrokerCore
-internal import HTTPMessages
 internal import OAuth
-internal import Secrets
+internal import RingbackBase
 internal import SupabaseAuth
 
 /// Renewal and revocation of a Supabase project's sessions.

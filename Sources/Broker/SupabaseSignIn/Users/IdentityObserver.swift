@@ -1,7 +1,6 @@
 public import BrokerCore
-internal import Secrets
+internal import RingbackBase
 internal import SessionVault
-internal import StrictJSON
 internal import SupabaseAuth
 
 /// Records every link and unlink of an identity. The server reports some of them only by a changed list of identities,

@@ -1,8 +1,6 @@
 public import BrokerCore
-internal import HTTPMessages
 internal import OAuth
-public import Secrets
-public import StrictJSON
+public import RingbackBase
 public import SupabaseAuth
 
 /// Operations of the signed-in user at a Supabase project. Each request runs in the account's lane with the access

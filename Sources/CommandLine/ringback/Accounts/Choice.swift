@@ -1,6 +1,6 @@
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 /// Which account a verb means if none was named: the only one, else the default. `login` asks on a terminal. Scripts

@@ -1,6 +1,5 @@
 import ArgumentParser
-import HTTPMessages
-import StrictJSON
+import RingbackBase
 
 struct ClientMetadata: ParsableCommand {
     static let configuration = CommandConfiguration(

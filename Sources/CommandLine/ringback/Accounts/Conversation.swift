@@ -1,6 +1,6 @@
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 /// `account add` on a terminal asks for what the options do not say. All questions come before anything is written.

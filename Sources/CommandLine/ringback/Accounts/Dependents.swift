@@ -1,7 +1,6 @@
-import HTTPMessages
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 /// What else of the configuration needs an account that is to be removed: origins, kept files, restricted sockets, the key

@@ -1,6 +1,6 @@
 import ArgumentParser
-import FilePaths
 import Glibc
+import RingbackBase
 import RingbackClient
 
 /// The options of `account add` that describe an account. The daemon's check decides whether they make sense.

@@ -1,6 +1,6 @@
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 /// What the daemon finds at the provider of an account that is not configured yet.

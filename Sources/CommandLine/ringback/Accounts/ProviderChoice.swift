@@ -1,4 +1,4 @@
-import HTTPMessages
+import RingbackBase
 import RingbackClient
 
 /// A provider that `account add` offers on a terminal, with what its user has to know to get a client there.

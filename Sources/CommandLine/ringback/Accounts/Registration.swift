@@ -1,7 +1,7 @@
 import ArgumentParser
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 /// The result of a registration, without the secrets, which stay in the daemon.

@@ -1,9 +1,8 @@
 import ArgumentParser
 import Glibc
-import HTTPMessages
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 struct AccountRemove: ParsableCommand {

@@ -1,6 +1,6 @@
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 /// Sessions in the vault that belong to no configured account.

@@ -1,7 +1,7 @@
 import ArgumentParser
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 struct ShowAccounts: ParsableCommand {

@@ -1,9 +1,8 @@
 import ArgumentParser
-import Encodings
 import Glibc
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 struct Audit: ParsableCommand {

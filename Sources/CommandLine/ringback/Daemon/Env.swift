@@ -1,8 +1,7 @@
 import ArgumentParser
-import FilePaths
 import Glibc
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 struct Env: ParsableCommand {

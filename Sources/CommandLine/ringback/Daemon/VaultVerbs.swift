@@ -1,8 +1,7 @@
 public import ArgumentParser
 import RingbackAPI
+public import RingbackBase
 import RingbackClient
-public import Secrets
-import StrictJSON
 import Terminal
 
 struct Lock: ParsableCommand {

@@ -1,6 +1,6 @@
 import ArgumentParser
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 /// Who may answer as the database on this machine.

@@ -1,8 +1,8 @@
 import ArgumentParser
 import Glibc
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 struct Demo: ParsableCommand {

@@ -1,8 +1,8 @@
 import ArgumentParser
 import RingbackAPI
+import RingbackBase
 import RingbackClient
 import SchemeRegistration
-import StrictJSON
 import Terminal
 
 struct Doctor: ParsableCommand {

@@ -1,6 +1,6 @@
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 /// The doctor's checks: one line each, with what is wrong and what command helps.

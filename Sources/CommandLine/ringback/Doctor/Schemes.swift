@@ -1,9 +1,8 @@
 import Glibc
-import HTTPMessages
 import RingbackAPI
+import RingbackBase
 import RingbackClient
 import SchemeRegistration
-import StrictJSON
 import Terminal
 
 /// Test links that are really sent: from here through the desktop to `ringback open`, to the daemon and back. Files

@@ -1,8 +1,8 @@
 import CLinux
 import Glibc
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 /// What a sign-in needs of the machine besides the daemon.

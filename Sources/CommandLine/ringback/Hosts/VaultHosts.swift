@@ -1,8 +1,7 @@
 import ArgumentParser
-import Encodings
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 struct VaultHosts: ParsableCommand {

@@ -1,10 +1,9 @@
 import ArgumentParser
 import Glibc
-import HTTPMessages
 import MCPBridge
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 /// What AI tools need to use the MCP server of an account.

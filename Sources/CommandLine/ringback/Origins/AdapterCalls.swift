@@ -1,10 +1,9 @@
 import Adapters
 import ArgumentParser
 import Glibc
-import HTTPMessages
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 extension ConnectionSettings {

@@ -1,7 +1,6 @@
-import FilePaths
 import Glibc
+import RingbackBase
 import RingbackClient
-import StrictJSON
 
 /// The user's configuration file, which is changed as a whole: a changed copy is checked by the daemon's own reader and
 /// then takes the file's place.

@@ -1,9 +1,8 @@
 import Adapters
 import ArgumentParser
-import HTTPMessages
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 struct DockerCredentialVerb: ParsableCommand {

@@ -1,7 +1,7 @@
 import Adapters
 import ArgumentParser
 import Glibc
-import HTTPMessages
+import RingbackBase
 import RingbackClient
 
 struct KeyringVerb: ParsableCommand {

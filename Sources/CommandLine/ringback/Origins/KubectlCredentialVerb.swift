@@ -1,8 +1,8 @@
 import Adapters
 import ArgumentParser
 import Glibc
-import HTTPMessages
 import RingbackAPI
+import RingbackBase
 import RingbackClient
 import Terminal
 

@@ -1,8 +1,8 @@
 import Adapters
 import ArgumentParser
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 struct OIDCTokenVerb: ParsableCommand {

@@ -1,8 +1,7 @@
 import ArgumentParser
-import HTTPMessages
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 struct OriginVerbs: ParsableCommand {

@@ -1,7 +1,6 @@
-import HTTPMessages
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 /// How things stand, for `ringback` without a verb: the accounts, what a sign-in needs, and the one next command. It

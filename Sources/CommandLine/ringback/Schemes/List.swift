@@ -1,8 +1,7 @@
 import ArgumentParser
-import HTTPMessages
+import RingbackBase
 import RingbackClient
 import SchemeRegistration
-import StrictJSON
 import Terminal
 
 struct SchemeList: ParsableCommand {

@@ -1,5 +1,5 @@
 import Adapters
-import HTTPMessages
+import RingbackBase
 import RingbackClient
 
 /// docker: an entry of `credHelpers` for each registry. docker has no command that writes `credHelpers`, so its

@@ -1,5 +1,5 @@
 import Adapters
-import HTTPMessages
+import RingbackBase
 import RingbackClient
 
 /// git: a credential helper for the server of each origin, in the user's own configuration, by `git config`. An empty

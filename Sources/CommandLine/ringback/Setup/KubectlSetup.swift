@@ -1,5 +1,5 @@
 import Adapters
-import HTTPMessages
+import RingbackBase
 import RingbackClient
 import Terminal
 

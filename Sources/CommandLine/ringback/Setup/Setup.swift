@@ -1,9 +1,8 @@
 import Adapters
 import ArgumentParser
 import Glibc
-import HTTPMessages
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 extension ToolName: ExpressibleByArgument {}

@@ -1,5 +1,5 @@
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 /// How one tool is made to ask Ringback.

@@ -1,6 +1,6 @@
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 /// A callback URL that was pasted or that came by a custom scheme. It is passed to the daemon, which decides what it

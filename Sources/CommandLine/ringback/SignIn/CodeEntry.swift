@@ -1,7 +1,7 @@
 import Glibc
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 /// Waits for the code of a flow. A user at a terminal is asked until the code is right. A script's lines are read as

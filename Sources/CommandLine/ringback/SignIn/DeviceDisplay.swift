@@ -1,7 +1,6 @@
-import HTTPMessages
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 /// Shows what a user needs for a sign-in on another device: the address, the code, and a QR code. The code is shown

@@ -2,8 +2,8 @@ import ArgumentParser
 import CLinux
 import Glibc
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 struct Verify: ParsableCommand {

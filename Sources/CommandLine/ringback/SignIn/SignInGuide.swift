@@ -1,7 +1,7 @@
 import Glibc
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 /// Helps a user whose browser is not on this machine: a QR code of the address, and how the callback gets here.

@@ -1,6 +1,6 @@
 import ArgumentParser
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 /// What `login` can say about a sign-in. The daemon checks addresses and passwords.

@@ -1,7 +1,7 @@
 import Glibc
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 /// A sign-in from its start to its end, for `login` and `token --sign-in`: shows the page, waits, and cancels the flow

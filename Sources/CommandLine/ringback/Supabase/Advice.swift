@@ -1,6 +1,6 @@
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 /// What to run after a project has refused a sign-in, if another command helps. It holds the account and the typed

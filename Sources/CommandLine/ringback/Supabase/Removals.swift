@@ -1,7 +1,7 @@
 import ArgumentParser
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 /// A verb that removes a factor, passkey or identity of the user by its id, which another verb lists.

@@ -1,10 +1,8 @@
 import ArgumentParser
-import FilePaths
 import Glibc
-import HTTPMessages
+import RingbackBase
 import RingbackClient
 import SchemeRegistration
-import StrictJSON
 
 /// What shells offer for an argument, found when the user asks for it. No daemon is started and nothing is printed on
 /// standard error, where the user types.

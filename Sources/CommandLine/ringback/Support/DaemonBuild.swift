@@ -1,7 +1,7 @@
 import Glibc
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 /// The running daemon, compared with this program. An upgrade does not restart daemons, so the two may be built from

@@ -1,7 +1,7 @@
 import Glibc
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 /// A failed call, as text for the user: what failed, for which account, and what to do next.

@@ -1,5 +1,5 @@
-import FilePaths
 import Glibc
+import RingbackBase
 
 /// Reads and removes directories that this program made. Symbolic links are removed, never followed.
 enum FileTree {

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Glibc
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 /// Where the daemon is, on every verb that asks it.

@@ -1,6 +1,6 @@
 import ArgumentParser
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 /// What to say about a verb that does not exist: the one that was probably meant. Users type verbs of other programs,

@@ -1,8 +1,8 @@
 import ArgumentParser
 import CLinux
 import Glibc
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 struct Exec: ParsableCommand {

@@ -1,8 +1,7 @@
 import Adapters
-import HTTPMessages
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 /// A token that `ringback token` prints, with what the formats write beside it.

@@ -1,10 +1,8 @@
 import Adapters
 import ArgumentParser
-import Encodings
-import HTTPMessages
 import RingbackAPI
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Terminal
 
 /// What `ringback token` was asked for.

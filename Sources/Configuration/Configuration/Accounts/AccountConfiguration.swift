@@ -1,7 +1,5 @@
-public import HTTPMessages
 public import OAuth
-public import Secrets
-internal import StrictJSON
+public import RingbackBase
 
 /// A configured account: provider, client and scopes. All values are checked.
 public struct AccountConfiguration: Sendable, Equatable {

@@ -1,5 +1,5 @@
-internal import HTTPMessages
 internal import OAuth
+internal import RingbackBase
 
 /// Reads one `[accounts.NAME]`. It continues after an error to report all of them. The result is nil if there was an
 /// error.

@@ -1,6 +1,5 @@
-internal import FilePaths
 internal import OAuth
-internal import Secrets
+internal import RingbackBase
 
 /// Reads the client registration and where the client secret is: in one place only, which other users cannot read.
 struct ClientReader {

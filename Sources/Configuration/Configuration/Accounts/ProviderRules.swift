@@ -1,6 +1,5 @@
-internal import HTTPMessages
 internal import OAuth
-internal import StrictJSON
+internal import RingbackBase
 
 /// Reads the provider. Exactly one of `issuer`, `provider`, `endpoints` and `mcp` must be given; only `mcp` may be
 /// combined with `issuer`.

@@ -1,5 +1,5 @@
-internal import HTTPMessages
 internal import OAuth
+internal import RingbackBase
 internal import SupabaseAuth
 
 /// Where a callback by a custom scheme carries the key of its flow at a Supabase project (`redirect_flow_key`).

@@ -1,7 +1,6 @@
 internal import Glibc
-internal import HTTPMessages
 public import OAuth
-public import Secrets
+public import RingbackBase
 
 /// Reads a service account: what its grant needs, and which keys cannot be combined with it.
 struct ServiceReader {

@@ -1,5 +1,4 @@
-internal import HTTPMessages
-internal import Secrets
+internal import RingbackBase
 public import SupabaseAuth
 
 /// Reads the settings of an account at a Supabase project.

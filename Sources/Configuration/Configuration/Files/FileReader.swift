@@ -1,4 +1,4 @@
-internal import StrictJSON
+internal import RingbackBase
 
 /// Reads one `[[file]]` table.
 struct FileReader {

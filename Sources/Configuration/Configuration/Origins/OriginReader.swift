@@ -1,5 +1,4 @@
-public import HTTPMessages
-internal import StrictJSON
+public import RingbackBase
 internal import SupabaseAuth
 
 /// Reads one `[[origin]]` table.

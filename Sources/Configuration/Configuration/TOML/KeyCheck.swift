@@ -1,5 +1,4 @@
-internal import Encodings
-internal import StrictJSON
+internal import RingbackBase
 
 /// Compares a file's tree with the key table and collects the errors.
 ///

@@ -1,5 +1,5 @@
 internal import OAuth
-internal import Secrets
+internal import RingbackBase
 
 /// All keys of the configuration. The checker, the messages and the manual page use this table.
 struct Key {

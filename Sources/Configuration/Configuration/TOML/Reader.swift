@@ -1,4 +1,4 @@
-internal import HTTPMessages
+internal import RingbackBase
 
 /// Reads a TOML text byte by byte. The text must be valid UTF-8.
 struct TOMLReader {

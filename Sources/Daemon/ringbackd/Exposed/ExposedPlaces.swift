@@ -3,10 +3,10 @@
 
 import APIServer
 import BrokerCore
-import FilePaths
 import Glibc
 import LocalHTTP
 import MCPBridge
+import RingbackBase
 import Terminal
 
 /// `$XDG_RUNTIME_DIR/ringback/exposed` and what belongs to it; beside the daemon's socket where there is no such variable.

@@ -4,8 +4,8 @@ import Glibc
 import Launcher
 import LocalHTTP
 import Logging
+import RingbackBase
 import RingbackClient
-import StrictJSON
 import Synchronization
 
 /// The `ringback-relay` of an exposed socket that serves an MCP server: a process of its own, so that programs of a

@@ -2,11 +2,10 @@ import BrokerCore
 import Configuration
 import Glibc
 import PostgresClient
+import RingbackBase
 import RowDatabase
-import Secrets
 import SessionVault
 import SharedVault
-import StrictJSON
 
 /// `ringbackd --database`: what an administrator of the vault's database does. It reads no configuration and starts no
 /// daemon. Its output is one line of JSON for `ringback`, which has the sentences.

@@ -5,8 +5,8 @@ import Cryptography
 import Glibc
 import PostgresClient
 import Records
+import RingbackBase
 import RowDatabase
-import Secrets
 import ServiceLifecycle
 import SessionVault
 import SharedVault

@@ -1,7 +1,6 @@
 internal import Cryptography
-public import Secrets
+public import RingbackBase
 public import SessionVault
-internal import StrictJSON
 
 // A host joins in this order. It can be killed between any two steps; the same call then goes on.
 //

@@ -1,7 +1,6 @@
 internal import Cryptography
-public import Secrets
+public import RingbackBase
 public import SessionVault
-internal import StrictJSON
 
 /// Why a host could not join, be invited, be given the key or be removed.
 public enum SharingFailure: Error, Sendable, Equatable {

@@ -1,6 +1,5 @@
-internal import Secrets
+internal import RingbackBase
 internal import SessionVault
-internal import StrictJSON
 
 // A host is removed in this order. Whoever removes it can be killed between any two steps; that host goes on when it is
 // started again, and so does any other host that sees the record.

@@ -1,4 +1,4 @@
-internal import Secrets
+internal import RingbackBase
 public import SessionVault
 internal import Synchronization
 

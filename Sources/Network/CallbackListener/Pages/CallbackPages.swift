@@ -2,8 +2,8 @@
 // except the names of a ``SignInLabel``. Clear-Site-Data is not sent: browsers would delete what other programs store for
 // 127.0.0.1, and with no-store nothing of ours is stored.
 
-internal import HTTPMessages
 internal import LocalHTTP
+internal import RingbackBase
 internal import SignInPage
 
 /// A page of the listener.

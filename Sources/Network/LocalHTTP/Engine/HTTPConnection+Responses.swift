@@ -1,5 +1,5 @@
 internal import Glibc
-internal import HTTPMessages
+internal import RingbackBase
 
 /// The output side of a connection: runs the handler for a request and writes its response.
 extension HTTPConnection {

@@ -1,5 +1,5 @@
 internal import Glibc
-internal import HTTPMessages
+internal import RingbackBase
 internal import Synchronization
 
 /// One connection. Requests are handled one at a time, in the order of their arrival. This file opens, advances and

@@ -1,5 +1,5 @@
 internal import Glibc
-internal import HTTPMessages
+internal import RingbackBase
 
 /// The head of an HTTP/1.1 request, parsed strictly by RFC 9112. Attack: if two parsers read a head differently,
 /// requests can be smuggled. Takes bytes and returns a head or throws ``HeadError``; no I/O.

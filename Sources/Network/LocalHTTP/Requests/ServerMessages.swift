@@ -1,4 +1,4 @@
-public import HTTPMessages
+public import RingbackBase
 internal import Synchronization
 
 /// A complete request to an ``HTTPServer``.

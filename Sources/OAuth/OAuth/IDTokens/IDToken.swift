@@ -1,7 +1,5 @@
 public import Cryptography
-internal import Encodings
-public import Secrets
-public import StrictJSON
+public import RingbackBase
 
 /// The provider's statement about the signed-in subject. A value exists only after all checks of OpenID Connect Core
 /// section 3.1.3.7, and on refresh those of section 12.2.

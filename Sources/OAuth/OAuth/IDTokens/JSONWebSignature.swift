@@ -1,8 +1,5 @@
 public import Cryptography
-internal import Encodings
-public import HTTPMessages
-public import Secrets
-public import StrictJSON
+public import RingbackBase
 
 /// A signed token in compact serialization (RFC 7515 section 7.1), parsed but not verified. Only
 /// ``verify(with:allowed:)`` returns the payload.

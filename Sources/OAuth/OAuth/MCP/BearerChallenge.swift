@@ -1,4 +1,4 @@
-public import HTTPMessages
+public import RingbackBase
 
 /// The challenge for a bearer token in a response (RFC 6750 section 3, RFC 9110 section 11.6.1).
 public struct BearerChallenge: Sendable, Equatable {

@@ -1,6 +1,4 @@
-public import HTTPMessages
-public import Secrets
-internal import StrictJSON
+public import RingbackBase
 
 /// An MCP server that takes access tokens (Model Context Protocol, Authorization), by its URL. Everything else about a
 /// sign-in is found by asking it.

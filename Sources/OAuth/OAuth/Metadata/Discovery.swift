@@ -1,6 +1,4 @@
-public import HTTPMessages
-internal import Secrets
-internal import StrictJSON
+public import RingbackBase
 
 /// Requests for metadata and their responses (OpenID Connect Discovery section 4, RFC 8414 section 3). The document
 /// must name exactly the configured issuer, byte for byte. Otherwise any issuer could publish metadata for another one.

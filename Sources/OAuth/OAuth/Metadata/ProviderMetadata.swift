@@ -1,6 +1,5 @@
 public import Cryptography
-import HTTPMessages
-import StrictJSON
+import RingbackBase
 
 /// The known properties of a provider: issuer, endpoints and supported features (RFC 8414 section 2, OpenID Connect
 /// Discovery section 3). Every endpoint here is a URL that secrets may be sent to.

@@ -1,4 +1,4 @@
-internal import HTTPMessages
+internal import RingbackBase
 
 /// Well-known providers by name, with the facts that are needed for a sign-in. A preset provides defaults; the
 /// configuration has priority.

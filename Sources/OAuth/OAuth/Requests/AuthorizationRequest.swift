@@ -1,8 +1,5 @@
 internal import Cryptography
-internal import Encodings
-public import HTTPMessages
-public import Secrets
-internal import StrictJSON
+public import RingbackBase
 
 /// How an authorization response comes back (OAuth 2.0 Multiple Response Type Encoding Practices section 2.1, OAuth 2.0
 /// Form Post Response Mode). The raw values are those of `response_mode`.

@@ -1,8 +1,5 @@
 internal import Cryptography
-internal import Encodings
-public import HTTPMessages
-public import Secrets
-internal import StrictJSON
+public import RingbackBase
 
 /// The client authentication methods (RFC 6749 section 2.3, OpenID Connect Core section 9). Raw values are their names
 /// on the wire.

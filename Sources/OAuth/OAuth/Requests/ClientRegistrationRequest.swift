@@ -1,7 +1,4 @@
-internal import Encodings
-public import HTTPMessages
-public import Secrets
-internal import StrictJSON
+public import RingbackBase
 
 /// The metadata of a native app for dynamic client registration (RFC 7591 section 2, OpenID Connect Dynamic Client
 /// Registration section 2).

@@ -1,5 +1,4 @@
-public import HTTPMessages
-public import Secrets
+public import RingbackBase
 
 /// The end of the session at the provider (OpenID Connect RP-Initiated Logout 1.0, section 2). It is a page for the
 /// user's browser, not a request of ours, because that session belongs to the browser.

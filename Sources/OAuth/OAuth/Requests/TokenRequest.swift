@@ -1,6 +1,4 @@
-internal import Encodings
-public import HTTPMessages
-public import Secrets
+public import RingbackBase
 
 /// Token requests (RFC 6749 sections 4.1.3 and 6): one function for each grant.
 public enum TokenRequest {

@@ -1,6 +1,5 @@
 internal import Cryptography
-public import HTTPMessages
-public import Secrets
+public import RingbackBase
 
 /// An authorization response: exactly one state, and either a code or an error (RFC 6749 section 4.1.2). Parsing proves
 /// nothing about its origin. Everything else is a ``Failure`` and must not change any state.

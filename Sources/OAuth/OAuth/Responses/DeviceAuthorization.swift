@@ -1,6 +1,4 @@
-public import HTTPMessages
-public import Secrets
-internal import StrictJSON
+public import RingbackBase
 
 /// A device authorization (RFC 8628): a code and a URL for the user, and the device code for polling the token
 /// endpoint. What the user will see or open is checked here, because the response is chosen by the server.

@@ -1,5 +1,5 @@
 internal import Glibc
-public import HTTPMessages
+public import RingbackBase
 
 /// Why a provider's response cannot be used. Contains names, statuses and checked codes, never a body, URL or token.
 public enum OAuthError: Error, Sendable, Equatable {

@@ -1,6 +1,4 @@
-public import HTTPMessages
-public import Secrets
-internal import StrictJSON
+public import RingbackBase
 
 /// A client as the provider registered it (RFC 7591 section 3.2.1). Where it differs from the request, the response
 /// counts.

@@ -1,7 +1,4 @@
-import Encodings
-import HTTPMessages
-import Secrets
-import StrictJSON
+import RingbackBase
 
 /// The checks that are common to all responses of providers: status, JSON, error. A status that means "later" is never
 /// treated as an error response, whatever the body says, because proxies send bodies too.

@@ -1,6 +1,4 @@
-public import HTTPMessages
-public import Secrets
-internal import StrictJSON
+public import RingbackBase
 
 /// A token response, read in two steps. The first step finds the refresh token, which may be a rotated one: it must be
 /// stored durably before anything else in the response can fail. The second step checks the rest.

@@ -1,7 +1,4 @@
-import Encodings
-import HTTPMessages
-import Secrets
-import StrictJSON
+import RingbackBase
 
 /// Extracts a refresh token from a response that cannot be used as a whole. The provider may have rotated, and the old
 /// token is then invalid. Only an unambiguous value is taken:

@@ -1,6 +1,4 @@
-internal import Encodings
-public import Secrets
-internal import StrictJSON
+public import RingbackBase
 
 /// A checked token response (RFC 6749 section 5.1). The access token and its type are checked strictly, but a missing
 /// type means `Bearer`. Lifetimes and scopes are read leniently, so that no session is lost because of them.

@@ -1,7 +1,5 @@
 public import Cryptography
-public import HTTPMessages
-public import Secrets
-public import StrictJSON
+public import RingbackBase
 
 /// The userinfo request (OpenID Connect Core section 5.3.1).
 public enum UserinfoRequest {

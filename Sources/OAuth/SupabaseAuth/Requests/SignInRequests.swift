@@ -1,6 +1,4 @@
-public import HTTPMessages
-public import Secrets
-public import StrictJSON
+public import RingbackBase
 
 /// How a code is sent to a phone.
 public enum MessageChannel: String, Sendable {

@@ -1,6 +1,4 @@
-public import HTTPMessages
-public import Secrets
-public import StrictJSON
+public import RingbackBase
 
 /// Changes that a user makes to its own data; nil members are not changed.
 public struct UserChanges: Sendable, Equatable {

@@ -1,5 +1,4 @@
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 
 /// What `POST /sandbox/control` asks for, read whole before anything changes: an unknown key, a wrong type or an
 /// unknown name refuses all of it.

@@ -1,6 +1,5 @@
-internal import HTTPMessages
 internal import LocalHTTP
-internal import StrictJSON
+internal import RingbackBase
 internal import Synchronization
 
 /// Something that goes wrong at an endpoint before the request is understood: what broken servers, proxies and networks

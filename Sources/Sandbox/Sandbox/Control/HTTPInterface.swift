@@ -1,6 +1,5 @@
-internal import HTTPMessages
 internal import LocalHTTP
-internal import StrictJSON
+internal import RingbackBase
 
 /// `/sandbox/…` below an issuer: how tests switch it and observe it. No part of any protocol.
 ///

@@ -1,5 +1,4 @@
-internal import HTTPMessages
-internal import StrictJSON
+internal import RingbackBase
 internal import Synchronization
 
 /// What an issuer has issued, and what happened to it.

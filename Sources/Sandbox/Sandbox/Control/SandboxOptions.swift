@@ -1,4 +1,4 @@
-internal import StrictJSON
+internal import RingbackBase
 
 /// The options at a sandbox's start. What may change while it runs is in ``SandboxSettings``.
 public struct SandboxOptions: Sendable {

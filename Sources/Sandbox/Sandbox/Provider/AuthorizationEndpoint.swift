@@ -1,6 +1,5 @@
-internal import HTTPMessages
 internal import LocalHTTP
-internal import StrictJSON
+internal import RingbackBase
 
 /// What an authorization request asked for, kept while its sign-in page is open.
 struct Interaction {

@@ -1,7 +1,6 @@
 internal import Cryptography
-internal import HTTPMessages
 internal import LocalHTTP
-internal import StrictJSON
+internal import RingbackBase
 
 /// The endpoints of one issuer (RFC 6749 section 1.1), without time and waiting: a request and the clock go in, a response
 /// comes out. It only joins its parts.

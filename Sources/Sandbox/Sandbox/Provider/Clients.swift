@@ -1,8 +1,5 @@
 internal import Cryptography
-internal import Encodings
-internal import HTTPMessages
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 
 /// The clients that an issuer knows, and how they prove who they are (RFC 6749 sections 2.3 and 3.2.1).
 struct Clients {

@@ -1,6 +1,6 @@
 internal import Cryptography
 internal import LocalHTTP
-internal import StrictJSON
+internal import RingbackBase
 
 /// A sign-in on another device (RFC 8628), from the codes on.
 struct DeviceGrant {

@@ -1,7 +1,5 @@
 internal import Cryptography
-internal import Encodings
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 
 /// Writes ID tokens (OpenID Connect Core section 2) and signs them (RFC 7515), correctly or as a perturbation asks.
 struct IDTokenWriter {

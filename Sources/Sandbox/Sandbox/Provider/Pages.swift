@@ -1,7 +1,6 @@
 internal import Cryptography
-internal import Encodings
-internal import HTTPMessages
 internal import LocalHTTP
+internal import RingbackBase
 
 /// The pages that users see: plain HTML that works without scripts, without a mouse and with a screen reader. Every
 /// text from outside is escaped.

@@ -1,6 +1,5 @@
 internal import Cryptography
-internal import Encodings
-internal import StrictJSON
+internal import RingbackBase
 
 /// Checks an authenticator's response as a relying party has to (Web Authentication level 3, sections 7.1 and 7.2): the
 /// type, the challenge, the origin, the relying party, the user, and the signature. Keys are P-256 and not attested:

@@ -1,4 +1,4 @@
-internal import StrictJSON
+internal import RingbackBase
 
 /// The wrong responses that the sandbox can send: well-formed and wrong in one point, as a broken or hostile provider
 /// would send them. Each is off until it is switched on, for a number of responses or until it is cleared.

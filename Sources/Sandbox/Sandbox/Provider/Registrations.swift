@@ -1,7 +1,5 @@
-internal import HTTPMessages
 internal import LocalHTTP
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 
 /// Clients that register themselves (RFC 7591, OpenID Connect Dynamic Client Registration) and manage their
 /// registration (RFC 7592: read, update and delete). Native apps only. What is requested and not offered is refused.

@@ -1,8 +1,6 @@
 internal import Cryptography
-internal import Encodings
-internal import HTTPMessages
 internal import LocalHTTP
-internal import StrictJSON
+internal import RingbackBase
 
 /// Tokens for services (RFC 6749 section 4.4, RFC 7522 section 2.1, RFC 7523 section 2.1, RFC 8693). The issuer trusts
 /// only assertions that it made itself: `POST /sandbox/assertion` is the platform that gives its workloads a token.

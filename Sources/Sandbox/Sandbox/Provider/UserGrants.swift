@@ -1,8 +1,6 @@
 internal import Cryptography
-internal import Encodings
-internal import HTTPMessages
 internal import LocalHTTP
-internal import StrictJSON
+internal import RingbackBase
 
 /// Tokens for users: the grants of codes (RFC 6749 section 4.1.3, RFC 7636 section 4.6) and of refresh tokens (section 6),
 /// and the response of all grants.

@@ -1,4 +1,4 @@
-internal import StrictJSON
+internal import RingbackBase
 
 /// What a control document says under `supabase`: settings by the names that the response shows, and actions.
 /// `configuration` comes first and sets everything to the values of A or B.

@@ -1,8 +1,6 @@
 internal import Cryptography
-internal import Encodings
-internal import HTTPMessages
 internal import LocalHTTP
-internal import StrictJSON
+internal import RingbackBase
 
 /// What a request passes before it reaches its endpoint.
 extension SupabaseCall {

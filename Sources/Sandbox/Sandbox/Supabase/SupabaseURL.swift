@@ -1,7 +1,5 @@
 internal import Cryptography
-internal import Encodings
-internal import HTTPMessages
-internal import StrictJSON
+internal import RingbackBase
 internal import Synchronization
 
 /// A URL as the real server's library parses and writes it: queries come back sorted and re-encoded, an empty authority

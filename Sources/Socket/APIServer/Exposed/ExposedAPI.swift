@@ -1,11 +1,10 @@
 public import BrokerCore
 internal import Glibc
-internal import HTTPMessages
 public import LocalHTTP
 internal import Records
 internal import RingbackAPI
+internal import RingbackBase
 internal import SessionVault
-internal import StrictJSON
 internal import Synchronization
 
 /// What a restricted socket serves: a reduced status, the accounts that it shows, and their access tokens within its

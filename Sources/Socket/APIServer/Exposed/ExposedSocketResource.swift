@@ -1,11 +1,10 @@
 public import BrokerCore
-internal import HTTPMessages
 internal import LocalHTTP
 internal import MCPBridge
 internal import OAuthSignIn
 internal import Records
 internal import RingbackAPI
-internal import StrictJSON
+internal import RingbackBase
 internal import SupabaseSignIn
 
 /// Exposed sockets, made and ended on the daemon's own socket. The caller gives a name. The daemon decides where the

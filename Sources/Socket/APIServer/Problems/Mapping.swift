@@ -1,11 +1,8 @@
 internal import BrokerCore
-internal import FilePaths
-internal import HTTPMessages
 internal import RingbackAPI
-internal import Secrets
+internal import RingbackBase
 internal import SessionVault
 internal import SharedVault
-internal import StrictJSON
 internal import SupabaseAuth
 
 /// The one place where the broker's failures become problem documents.

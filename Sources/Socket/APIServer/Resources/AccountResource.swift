@@ -1,9 +1,8 @@
 internal import BrokerCore
-internal import HTTPMessages
 internal import LocalHTTP
 internal import OAuthSignIn
 internal import RingbackAPI
-internal import StrictJSON
+internal import RingbackBase
 internal import SupabaseSignIn
 
 struct AccountResource: Resource {

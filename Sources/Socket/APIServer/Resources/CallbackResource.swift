@@ -1,11 +1,9 @@
 internal import BrokerCore
 internal import DeepLinks
-internal import HTTPMessages
 internal import LocalHTTP
 internal import Records
 internal import RingbackAPI
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 internal import SupabaseAuth
 internal import Synchronization
 

@@ -1,12 +1,11 @@
 internal import BrokerCore
 internal import DeepLinks
 internal import Glibc
-public import HTTPMessages
 internal import LocalHTTP
 internal import Records
 internal import RingbackAPI
+public import RingbackBase
 internal import SessionVault
-public import StrictJSON
 internal import Synchronization
 
 /// What `ringback doctor` asks of the daemon: its findings about itself and about the accounts' providers, and test

@@ -1,9 +1,8 @@
 internal import BrokerCore
-internal import HTTPMessages
 internal import LocalHTTP
 internal import RingbackAPI
+internal import RingbackBase
 internal import SessionVault
-internal import StrictJSON
 internal import Synchronization
 
 struct EventResource: Resource {

@@ -1,8 +1,7 @@
 internal import BrokerCore
 internal import LocalHTTP
 internal import RingbackAPI
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 internal import SupabaseAuth
 internal import SupabaseSignIn
 

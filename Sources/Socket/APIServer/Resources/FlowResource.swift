@@ -1,9 +1,8 @@
 internal import BrokerCore
 internal import DeepLinks
-internal import HTTPMessages
 internal import LocalHTTP
 internal import RingbackAPI
-internal import StrictJSON
+internal import RingbackBase
 internal import SupabaseAuth
 
 struct FlowResource: Resource {

@@ -2,10 +2,9 @@ internal import BrokerCore
 internal import LocalHTTP
 internal import OAuthSignIn
 internal import RingbackAPI
-public import Secrets
+public import RingbackBase
 public import SessionVault
 public import SharedVault
-internal import StrictJSON
 
 /// The hosts that share the vault. None of this is served at exposed sockets.
 struct HostResource: Resource {

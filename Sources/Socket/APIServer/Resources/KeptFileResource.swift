@@ -2,7 +2,7 @@ internal import BrokerCore
 internal import KeptFiles
 internal import LocalHTTP
 internal import RingbackAPI
-internal import StrictJSON
+internal import RingbackBase
 
 /// The files in which tokens are kept (`[[file]]`). Their contents are not shown.
 struct KeptFileResource: Resource {

@@ -1,10 +1,8 @@
 internal import BrokerCore
-internal import HTTPMessages
 internal import LocalHTTP
 internal import Records
 internal import RingbackAPI
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 
 /// What a tool sends to a server: the token of the account that the configuration names for it (`[[origin]]`).
 struct LookupResource: Resource {

@@ -1,10 +1,9 @@
 internal import BrokerCore
-internal import HTTPMessages
 internal import LocalHTTP
 internal import Records
 internal import RingbackAPI
+internal import RingbackBase
 internal import SessionVault
-internal import StrictJSON
 
 struct RecordResource: Resource {
     let api: SocketAPI

@@ -1,10 +1,8 @@
 internal import BrokerCore
-internal import HTTPMessages
 internal import LocalHTTP
 internal import OAuthSignIn
 internal import RingbackAPI
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 
 /// Registers clients at a provider for accounts that are about to be added, and deletes such registrations. The
 /// provider's secrets stay in the vault: no response here has a member for them.

@@ -1,10 +1,8 @@
 internal import BrokerCore
-internal import HTTPMessages
 internal import LocalHTTP
 internal import OAuthSignIn
 internal import RingbackAPI
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 internal import Synchronization
 
 /// How the MCP server of an account is reached, for `ringback-relay`, which carries its traffic.

@@ -1,9 +1,7 @@
 internal import BrokerCore
-internal import HTTPMessages
 internal import LocalHTTP
 internal import RingbackAPI
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 internal import SupabaseSignIn
 internal import Synchronization
 

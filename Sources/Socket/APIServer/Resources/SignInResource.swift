@@ -2,8 +2,7 @@ internal import BrokerCore
 internal import LocalHTTP
 internal import OAuthSignIn
 internal import RingbackAPI
-internal import Secrets
-internal import StrictJSON
+internal import RingbackBase
 internal import SupabaseAuth
 internal import SupabaseSignIn
 

@@ -5,8 +5,8 @@ internal import LocalHTTP
 internal import OAuthSignIn
 internal import Records
 internal import RingbackAPI
+internal import RingbackBase
 internal import SessionVault
-internal import StrictJSON
 
 struct StatusResource: Resource {
     let api: SocketAPI

@@ -1,7 +1,7 @@
 internal import BrokerCore
 internal import LocalHTTP
 internal import RingbackAPI
-internal import StrictJSON
+internal import RingbackBase
 internal import SupabaseAuth
 internal import SupabaseSignIn
 

@@ -3,9 +3,8 @@ internal import LocalHTTP
 internal import OAuthSignIn
 internal import Records
 internal import RingbackAPI
-internal import Secrets
+internal import RingbackBase
 internal import SessionVault
-internal import StrictJSON
 
 struct VaultResource: Resource {
     let api: SocketAPI

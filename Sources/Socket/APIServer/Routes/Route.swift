@@ -1,7 +1,7 @@
 internal import BrokerCore
 internal import LocalHTTP
 internal import RingbackAPI
-internal import StrictJSON
+internal import RingbackBase
 
 /// One operation of the socket API. Everything about it is stated here: the router, the policy check, the rejection of
 /// unknown members and the OpenAPI document are derived from the list of routes.

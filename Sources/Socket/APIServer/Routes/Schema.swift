@@ -1,5 +1,5 @@
 internal import RingbackAPI
-internal import StrictJSON
+internal import RingbackBase
 
 /// The shape of a value, as the OpenAPI document says it: the part of JSON Schema that the socket API needs.
 indirect enum Schema: Sendable, Equatable {

@@ -1,8 +1,8 @@
 public import BrokerCore
 internal import Glibc
 internal import KeptFiles
+internal import RingbackBase
 public import SessionVault
-internal import StrictJSON
 
 /// A fact with a sentence. The conformances are in this folder, one file per idea: only here are facts put into words.
 protocol Sentence {

@@ -1,5 +1,5 @@
 internal import Glibc
-internal import Secrets
+internal import RingbackBase
 internal import SessionVault
 
 extension VaultError: Sentence {

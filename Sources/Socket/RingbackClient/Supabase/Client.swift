@@ -1,5 +1,5 @@
 package import RingbackAPI
-package import StrictJSON
+package import RingbackBase
 
 /// What only Supabase projects offer. With another provider each call throws `method_unsupported`.
 extension BrokerClient {

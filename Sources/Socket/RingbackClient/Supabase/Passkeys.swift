@@ -1,5 +1,5 @@
 internal import RingbackAPI
-package import StrictJSON
+package import RingbackBase
 
 /// A passkey of a user, at a Supabase project.
 public struct Passkey: Sendable, Equatable {

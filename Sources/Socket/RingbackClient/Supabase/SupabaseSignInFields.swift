@@ -1,4 +1,4 @@
-import StrictJSON
+import RingbackBase
 
 /// A method to sign in at a Supabase project, with its fields.
 ///

@@ -1,5 +1,5 @@
 internal import RingbackAPI
-package import StrictJSON
+package import RingbackBase
 
 /// A second factor of a user, at a Supabase project.
 public struct Factor: Sendable, Equatable {

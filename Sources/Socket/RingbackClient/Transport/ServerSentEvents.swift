@@ -1,4 +1,4 @@
-internal import Encodings
+internal import RingbackBase
 
 /// Parses a stream of server-sent events (WHATWG HTML section 9.2) as its bytes arrive.
 package struct ServerSentEvents {

@@ -1,4 +1,4 @@
-public import StrictJSON
+public import RingbackBase
 
 /// An AI tool that starts MCP servers, and where its configuration lists them.
 public enum AITool: String, Sendable, CaseIterable {

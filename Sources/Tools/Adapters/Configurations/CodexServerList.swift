@@ -1,4 +1,4 @@
-import StrictJSON
+import RingbackBase
 
 /// The list of MCP servers in codex' `config.toml`: a table `[mcp_servers.NAME]` for each server.
 ///

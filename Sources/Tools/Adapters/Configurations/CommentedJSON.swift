@@ -1,4 +1,4 @@
-import StrictJSON
+import RingbackBase
 
 /// Where the comments of a JSON text are, as the settings of editors have them: `//` to the end of the line, `/* */`,
 /// and a comma after the last member.

@@ -1,5 +1,4 @@
-public import HTTPMessages
-import StrictJSON
+public import RingbackBase
 
 /// The credential helpers of docker's `config.json`, which podman and skopeo read too: the member `credHelpers`, with a
 /// helper's name for each registry.

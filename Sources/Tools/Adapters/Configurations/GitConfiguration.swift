@@ -1,4 +1,4 @@
-public import HTTPMessages
+public import RingbackBase
 
 /// The credential helpers of git's configuration: which of them git asks for a server, and the changes that make it ask
 /// Ringback alone (gitcredentials(7)).

@@ -1,4 +1,4 @@
-public import HTTPMessages
+public import RingbackBase
 
 /// The value of go's `GOAUTH`: commands with semicolons between them, which go runs in this order.
 public struct GoConfiguration: Sendable, Equatable {

@@ -1,6 +1,4 @@
-internal import Encodings
-public import HTTPMessages
-import StrictJSON
+public import RingbackBase
 
 /// The users of a kubeconfig whose credential plugin is Ringback, and which contexts use them.
 public struct KubectlConfiguration: Sendable, Equatable {

@@ -1,4 +1,4 @@
-public import StrictJSON
+public import RingbackBase
 
 /// The list of MCP servers in the JSON configuration of an AI tool: an object with an entry for each server. Comments and
 /// commas after a last member are allowed, as the settings of editors have them.

@@ -1,4 +1,4 @@
-internal import StrictJSON
+internal import RingbackBase
 
 // Attack: a message that the filter reads in one way and the server in another. A member that stands twice, a name in other
 // letters that the server takes for the same one, an escape, a batch. So a message is parsed strictly, only members that

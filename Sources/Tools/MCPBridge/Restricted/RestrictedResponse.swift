@@ -1,5 +1,5 @@
+internal import RingbackBase
 internal import RingbackClient
-internal import StrictJSON
 
 /// The response to a request of an exposed socket's program on its way back: bytes of the server in, bytes for the program
 /// out. Each message is judged and written anew, in JSON and in streams alike.

@@ -1,8 +1,6 @@
 internal import Cryptography
-internal import Encodings
 internal import Glibc
-public import Secrets
-public import StrictJSON
+public import RingbackBase
 
 // The key is in a file outside the state directory: a copy of the state directory (a backup, a synchronized folder)
 // does not contain the key. It does not protect against programs of the same user.

@@ -1,8 +1,6 @@
 internal import Cryptography
-internal import Encodings
 internal import Glibc
-public import Secrets
-public import StrictJSON
+public import RingbackBase
 
 /// Keeps wrapping keys of 32 bytes (random, or derived from a passphrase) under identifiers that the vault chooses.
 /// Failures are thrown as ``KeySourceError``.

@@ -1,5 +1,5 @@
-internal import FilePaths
 internal import Glibc
+internal import RingbackBase
 
 /// Checks whether another user could replace a directory or one above it. Attack: a user who can write to a parent
 /// directory can rename the directory and put another one in its place. The rule is that of StrictModes in sshd, for

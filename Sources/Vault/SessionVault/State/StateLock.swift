@@ -1,5 +1,5 @@
 internal import Glibc
-internal import StrictJSON
+internal import RingbackBase
 internal import Synchronization
 
 // Only one daemon may use a state directory, even if two daemons have different sockets. Race: if two refresh the same

@@ -1,5 +1,5 @@
-internal import FilePaths
 internal import Glibc
+internal import RingbackBase
 
 // When a method returns, a power failure does not undo its change. If the process is killed during it, the old file is
 // kept. A live file is never opened for writing: a new one is written beside it, synced and renamed over it, and then

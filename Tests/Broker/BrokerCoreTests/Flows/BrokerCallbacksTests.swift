@@ -1,6 +1,5 @@
 import Cryptography
-import HTTPMessages
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import BrokerCore

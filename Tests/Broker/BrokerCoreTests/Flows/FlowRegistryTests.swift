@@ -1,4 +1,4 @@
-import HTTPMessages
+import RingbackBase
 import Testing
 
 @testable import BrokerCore

@@ -1,6 +1,5 @@
-import HTTPMessages
 import OAuth
-import Secrets
+import RingbackBase
 import SessionVault
 import Testing
 

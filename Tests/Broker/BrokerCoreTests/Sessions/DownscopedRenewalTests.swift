@@ -1,8 +1,5 @@
-import Encodings
-import HTTPMessages
-import Secrets
+import RingbackBase
 import SessionVault
-import StrictJSON
 import Testing
 
 @testable import BrokerCore

@@ -1,4 +1,4 @@
-import Secrets
+import RingbackBase
 
 @testable import BrokerCore
 @testable import BrokerTestSupport

@@ -1,5 +1,4 @@
-import HTTPMessages
-import Secrets
+import RingbackBase
 import SessionVault
 import Testing
 

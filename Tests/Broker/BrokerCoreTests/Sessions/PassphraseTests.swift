@@ -1,4 +1,4 @@
-import Secrets
+import RingbackBase
 import SessionVault
 import Testing
 

@@ -1,7 +1,6 @@
 import OAuth
-import Secrets
+import RingbackBase
 import SessionVault
-import StrictJSON
 import Testing
 
 @testable import BrokerCore

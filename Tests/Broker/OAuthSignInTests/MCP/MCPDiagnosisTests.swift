@@ -1,6 +1,5 @@
-import HTTPMessages
 import OAuth
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import BrokerCore

@@ -1,8 +1,6 @@
-import HTTPMessages
 import OAuth
-import Secrets
+import RingbackBase
 import SessionVault
-import StrictJSON
 import Synchronization
 
 @testable import BrokerCore

@@ -1,5 +1,5 @@
 import OAuth
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import BrokerCore

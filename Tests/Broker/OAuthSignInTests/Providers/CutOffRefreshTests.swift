@@ -1,7 +1,5 @@
-import HTTPMessages
 import OAuth
-import Secrets
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import BrokerCore

@@ -1,5 +1,5 @@
 import OAuth
-import Secrets
+import RingbackBase
 import SessionVault
 import Testing
 

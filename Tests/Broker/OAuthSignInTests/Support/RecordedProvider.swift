@@ -1,9 +1,7 @@
 import Cryptography
-import Encodings
 import FoundationEssentials
-import HTTPMessages
 import OAuth
-import Secrets
+import RingbackBase
 import Synchronization
 
 @testable import BrokerCore

@@ -1,8 +1,6 @@
 import Cryptography
-import HTTPMessages
-import Secrets
+import RingbackBase
 import SessionVault
-import StrictJSON
 import SupabaseAuth
 import Testing
 

@@ -1,7 +1,5 @@
 import BrokerCore
-import HTTPMessages
-import Secrets
-import StrictJSON
+import RingbackBase
 import Synchronization
 
 @testable import BrokerTestSupport

@@ -1,5 +1,4 @@
-import Encodings
-import StrictJSON
+import RingbackBase
 
 @testable import BrokerCore
 @testable import BrokerTestSupport

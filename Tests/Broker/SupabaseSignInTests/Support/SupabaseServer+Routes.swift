@@ -1,6 +1,5 @@
 import Cryptography
-import Encodings
-import StrictJSON
+import RingbackBase
 
 @testable import BrokerCore
 @testable import BrokerTestSupport

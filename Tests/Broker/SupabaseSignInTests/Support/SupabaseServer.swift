@@ -1,7 +1,5 @@
 import Cryptography
-import Encodings
-import HTTPMessages
-import StrictJSON
+import RingbackBase
 
 @testable import BrokerCore
 @testable import BrokerTestSupport

@@ -1,7 +1,6 @@
 import Configuration
-import HTTPMessages
 import OAuth
-import Secrets
+import RingbackBase
 import Testing
 
 @Suite struct `An account` {

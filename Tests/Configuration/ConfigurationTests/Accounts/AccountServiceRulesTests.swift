@@ -1,8 +1,7 @@
 import Configuration
-import FilePaths
 import Glibc
 import OAuth
-import Secrets
+import RingbackBase
 import Testing
 
 @Suite struct `A service's account` {

@@ -1,5 +1,5 @@
 import Configuration
-import Secrets
+import RingbackBase
 import SupabaseAuth
 import Testing
 

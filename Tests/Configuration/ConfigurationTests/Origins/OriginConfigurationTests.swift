@@ -1,5 +1,5 @@
 import Configuration
-import HTTPMessages
+import RingbackBase
 import Testing
 
 @Suite struct `Origins in the configuration` {

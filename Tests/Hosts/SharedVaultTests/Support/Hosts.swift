@@ -1,6 +1,6 @@
 import BrokerCore
 import Cryptography
-import Secrets
+import RingbackBase
 import SessionVault
 import Synchronization
 

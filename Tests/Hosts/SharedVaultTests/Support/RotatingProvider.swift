@@ -1,4 +1,4 @@
-import Secrets
+import RingbackBase
 
 /// A refresh token of the provider.
 struct Token: Hashable, Sendable {

@@ -1,8 +1,6 @@
 import Cryptography
-import Encodings
 import OAuth
-import Secrets
-import StrictJSON
+import RingbackBase
 import Testing
 
 private let now = 1_800_000_000

@@ -1,9 +1,6 @@
 import Cryptography
-import Encodings
-import HTTPMessages
 import OAuth
-import Secrets
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `JSON Web Key set` {

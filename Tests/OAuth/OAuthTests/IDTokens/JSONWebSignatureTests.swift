@@ -1,7 +1,6 @@
 import Cryptography
 import OAuth
-import Secrets
-import StrictJSON
+import RingbackBase
 import Testing
 
 @Suite struct `JSON Web Signature` {

@@ -1,5 +1,5 @@
-import HTTPMessages
 import OAuth
+import RingbackBase
 import Testing
 
 @Suite struct `A bearer challenge` {

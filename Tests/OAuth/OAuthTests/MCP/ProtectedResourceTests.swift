@@ -1,7 +1,5 @@
-import HTTPMessages
 import OAuth
-import Secrets
-import StrictJSON
+import RingbackBase
 import Testing
 
 private func server(_ url: String = "https://mcp.example/tenant/mcp") throws -> MCPServer {

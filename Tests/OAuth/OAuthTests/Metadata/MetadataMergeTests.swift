@@ -1,6 +1,5 @@
 import Cryptography
-import HTTPMessages
-import Secrets
+import RingbackBase
 import Testing
 
 @testable import OAuth

@@ -1,5 +1,4 @@
-import HTTPMessages
-import Secrets
+import RingbackBase
 import Testing
 
 @testable import OAuth

@@ -1,6 +1,4 @@
-import HTTPMessages
-import Secrets
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import OAuth

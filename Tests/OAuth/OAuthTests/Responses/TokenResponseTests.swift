@@ -1,6 +1,4 @@
-import Encodings
-import HTTPMessages
-import Secrets
+import RingbackBase
 import TestSupport
 import Testing
 

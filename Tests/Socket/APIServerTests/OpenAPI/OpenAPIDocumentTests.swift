@@ -1,8 +1,7 @@
 import FoundationEssentials
-import HTTPMessages
 import LocalHTTP
 import RingbackAPI
-import StrictJSON
+import RingbackBase
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 import Glibc
-import HTTPMessages
 import KeptFiles
 import RingbackAPI
+import RingbackBase
 import SessionVault
 import Testing
 

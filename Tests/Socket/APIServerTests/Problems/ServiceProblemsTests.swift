@@ -1,7 +1,6 @@
 import BrokerCore
-import HTTPMessages
 import RingbackAPI
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import APIServer

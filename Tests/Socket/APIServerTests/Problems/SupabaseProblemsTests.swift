@@ -1,7 +1,6 @@
-import HTTPMessages
 import LocalHTTP
 import RingbackAPI
-import StrictJSON
+import RingbackBase
 import SupabaseAuth
 import SupabaseSignIn
 import Testing

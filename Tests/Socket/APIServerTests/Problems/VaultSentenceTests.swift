@@ -1,5 +1,5 @@
 import Glibc
-import Secrets
+import RingbackBase
 import SessionVault
 import Testing
 

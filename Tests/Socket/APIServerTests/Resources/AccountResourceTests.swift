@@ -1,6 +1,6 @@
 import OAuth
 import OAuthSignIn
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import APIServer

@@ -1,8 +1,7 @@
 import BrokerCore
 import DeepLinks
-import HTTPMessages
 import LocalHTTP
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import APIServer

@@ -1,10 +1,8 @@
 import BrokerCore
 import DeepLinks
 import Glibc
-import HTTPMessages
 import LocalHTTP
-import Secrets
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import APIServer

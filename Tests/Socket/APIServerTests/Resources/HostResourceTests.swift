@@ -1,8 +1,7 @@
 import RingbackAPI
-import Secrets
+import RingbackBase
 import SessionVault
 import SharedVault
-import StrictJSON
 import Synchronization
 import Testing
 

@@ -1,8 +1,7 @@
 import Cryptography
-import HTTPMessages
 import LocalHTTP
 import Records
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import APIServer

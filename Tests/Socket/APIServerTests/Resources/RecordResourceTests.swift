@@ -1,8 +1,7 @@
 import Glibc
-import HTTPMessages
 import LocalHTTP
 import Records
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import APIServer

@@ -1,7 +1,6 @@
-import HTTPMessages
 import OAuthSignIn
+import RingbackBase
 import SessionVault
-import StrictJSON
 import Testing
 
 @testable import APIServer

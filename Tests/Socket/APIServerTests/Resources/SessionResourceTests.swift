@@ -1,7 +1,6 @@
 import Cryptography
-import HTTPMessages
 import LocalHTTP
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import APIServer

@@ -1,8 +1,7 @@
-import HTTPMessages
 import LocalHTTP
 import RingbackAPI
+import RingbackBase
 import SessionVault
-import StrictJSON
 import Testing
 
 @testable import APIServer

@@ -1,7 +1,7 @@
 import BrokerCore
 import Glibc
 import LocalHTTP
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import APIServer

@@ -1,4 +1,4 @@
-import StrictJSON
+import RingbackBase
 import SupabaseAuth
 import SupabaseSignIn
 import Testing

@@ -1,7 +1,6 @@
-import HTTPMessages
 import LocalHTTP
 import Records
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import APIServer

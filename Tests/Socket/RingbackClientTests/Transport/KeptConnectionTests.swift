@@ -1,5 +1,5 @@
 import RingbackAPI
-import StrictJSON
+import RingbackBase
 import Testing
 
 @testable import RingbackClient

@@ -1,7 +1,6 @@
 import Cryptography
 import Glibc
-import Secrets
-import StrictJSON
+import RingbackBase
 import Synchronization
 import Testing
 

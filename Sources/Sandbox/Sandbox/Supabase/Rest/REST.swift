@@ -1,6 +1,5 @@
-internal import HTTPMessages
 internal import LocalHTTP
-internal import StrictJSON
+internal import RingbackBase
 
 /// An error of the REST endpoint, in its own form.
 struct SupabaseRESTError: Error {

@@ -1,8 +1,6 @@
 internal import Cryptography
-internal import Encodings
-internal import HTTPMessages
 internal import LocalHTTP
-internal import StrictJSON
+internal import RingbackBase
 
 /// A sign-in that a redirect is to finish: with a browser at a provider, or from a link in a mail.
 struct SupabaseFlow {

@@ -1,7 +1,5 @@
 internal import Cryptography
-internal import Encodings
-internal import HTTPMessages
-internal import StrictJSON
+internal import RingbackBase
 
 /// The sessions of a project and their refresh tokens.
 struct SupabaseSessions {

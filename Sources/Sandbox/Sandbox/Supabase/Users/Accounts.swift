@@ -1,5 +1,5 @@
 internal import LocalHTTP
-internal import StrictJSON
+internal import RingbackBase
 
 /// The users of a project, their sessions, and the keys of their access tokens: who may do what, and what a client gets.
 struct SupabaseAccounts {

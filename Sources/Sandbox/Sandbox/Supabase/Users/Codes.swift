@@ -1,5 +1,5 @@
 internal import LocalHTTP
-internal import StrictJSON
+internal import RingbackBase
 
 /// Codes and links that users get by mail or phone. Here are the endpoints that only send one: `/otp`, `/magiclink`,
 /// `/recover`, `/resend`, `/reauthenticate`.

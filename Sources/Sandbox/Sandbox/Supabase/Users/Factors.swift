@@ -1,7 +1,6 @@
 internal import Cryptography
-internal import HTTPMessages
 internal import LocalHTTP
-internal import StrictJSON
+internal import RingbackBase
 
 /// A challenge for a second factor: it accepts one response, from the address that asked for it, within five minutes.
 struct SupabaseFactorChallenge {

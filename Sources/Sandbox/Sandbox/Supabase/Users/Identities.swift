@@ -1,5 +1,5 @@
 internal import LocalHTTP
-internal import StrictJSON
+internal import RingbackBase
 
 /// A user's claims at an external provider.
 struct SupabaseClaims {

@@ -1,7 +1,6 @@
 internal import Cryptography
-internal import HTTPMessages
 internal import LocalHTTP
-internal import StrictJSON
+internal import RingbackBase
 
 /// A code that was sent to a user, and the link with the same effect. Only the newest of each kind is valid.
 struct SentCode {

@@ -1,7 +1,6 @@
 internal import Cryptography
-internal import Encodings
 internal import LocalHTTP
-internal import StrictJSON
+internal import RingbackBase
 
 /// A passkey of a user.
 struct SupabasePasskey {

@@ -1,5 +1,5 @@
 internal import LocalHTTP
-internal import StrictJSON
+internal import RingbackBase
 
 /// `POST /signup`: a new user with a password, or an anonymous one.
 extension SupabaseCodes {

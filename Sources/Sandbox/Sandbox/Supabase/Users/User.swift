@@ -1,4 +1,4 @@
-internal import StrictJSON
+internal import RingbackBase
 
 /// A user of a project, with everything that is pending for the user.
 struct SupabaseUser {

@@ -1,6 +1,5 @@
-internal import HTTPMessages
 internal import LocalHTTP
-internal import StrictJSON
+internal import RingbackBase
 
 /// `/verify`: the link in a mail (GET, which returns a redirect) and the typed code (POST, which returns a session).
 extension SupabaseCodes {

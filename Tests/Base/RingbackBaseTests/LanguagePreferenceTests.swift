@@ -1,4 +1,4 @@
-import HTTPMessages
+import RingbackBase
 import Testing
 
 @Suite struct `The languages that a browser prefers` {

@@ -1,5 +1,5 @@
 import FoundationEssentials
-import HTTPMessages
+import RingbackBase
 import Testing
 
 /// The lines of a table in Tests/Vectors/origins, as their columns.

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import StrictJSON
+@testable import RingbackBase
 
 /// The names are those of JSONTestSuite (Seriot, "Parsing JSON is a minefield") where it has the case.
 private struct Text: Sendable, CustomTestStringConvertible {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import StrictJSON
+@testable import RingbackBase
 
 @Suite struct `The nearest word` {
     private let keys = [

@@ -1,5 +1,3 @@
-internal import Encodings
-public import Secrets
 internal import Synchronization
 
 /// A request to a provider. Building this value sends nothing.

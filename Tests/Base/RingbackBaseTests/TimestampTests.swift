@@ -1,4 +1,4 @@
-import Encodings
+import RingbackBase
 import Testing
 
 @Suite struct `Timestamps` {

@@ -1,4 +1,4 @@
-import HTTPMessages
+import RingbackBase
 import Testing
 
 @Suite struct `A web URL` {

@@ -1,4 +1,4 @@
-import HTTPMessages
+import RingbackBase
 import Testing
 
 private typealias Pair = FormEncoding.Pair

@@ -1,5 +1,3 @@
-public import Secrets
-
 /// An HTTP proxy that opens tunnels to providers (CONNECT, RFC 9110 section 9.3.6).
 public struct HTTPProxy: Sendable, Equatable {
     /// `http://HOST:PORT`

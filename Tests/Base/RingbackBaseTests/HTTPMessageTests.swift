@@ -1,5 +1,4 @@
-import HTTPMessages
-import Secrets
+import RingbackBase
 import Testing
 
 @Suite struct `A message to or from a provider` {

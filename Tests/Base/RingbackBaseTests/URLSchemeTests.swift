@@ -1,4 +1,4 @@
-import HTTPMessages
+import RingbackBase
 import Testing
 
 @Suite struct `A scheme of an app` {

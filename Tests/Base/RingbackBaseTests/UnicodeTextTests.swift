@@ -1,4 +1,4 @@
-import Encodings
+import RingbackBase
 import Testing
 
 @Suite struct `Text in another encoding than UTF-8` {
