@@ -95,6 +95,8 @@ public struct Account: Sendable, Equatable {
     public var state: State
     /// True for the one account that commands use if they name none: `default` in the configuration.
     public var isDefault: Bool
+    /// False for a service, which has a grant of its own, and for an MCP server that takes requests without a token.
+    public var needsSignIn: Bool
     /// True if the access token has expired while the provider cannot be reached.
     public var isStale: Bool
     public var subject: String?
@@ -115,6 +117,7 @@ public struct Account: Sendable, Equatable {
         provider = json["provider"]?.string ?? ""
         state = State(rawValue: json["state"]?.string ?? "")
         isDefault = json["default"]?.bool ?? false
+        needsSignIn = json["grant"] == nil && json["sign_in"]?.bool ?? true
         isStale = json["stale"]?.bool ?? false
         subject = json["subject"]?.string
         user = User(reading: json["user"])

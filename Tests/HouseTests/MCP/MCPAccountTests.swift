@@ -146,6 +146,10 @@ import Testing
             #expect(FileTree.text(of: "\(stage.dropIns)/linear.toml")?.contains("sign_in = false") == true)
             let login = try await stage.ringback("login", "linear")
             #expect(login.status != 0 && login.err.contains("needs no sign-in"), "\(login)")
+            let accounts = try await stage.ringback("accounts")
+            #expect(accounts.out.contains("needs no sign-in"), "\(accounts)")
+            let overview = try await stage.ringback()
+            #expect(overview.out.contains("no sign-in") && !overview.out.contains("ringback login"), "\(overview)")
             for target in ["linear", server.url] {
                 let bridge = try Program(
                     "ringback", ["mcp", target], environment: stage.environment,

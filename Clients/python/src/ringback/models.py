@@ -75,6 +75,7 @@ class Account(TypedDict, total=False):
     default: bool
     stale: bool
     grant: str
+    sign_in: bool
     subject: str
     user: dict[str, Any]
     aal: str

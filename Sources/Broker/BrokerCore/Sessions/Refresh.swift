@@ -252,11 +252,12 @@ struct Refresh: Sendable {
     }
 
     /// True if the session's own token has to be refreshed before a downscoped one is requested: to see whether the
-    /// newest refresh token still has the whole scope, or because the own token would be exchanged and has expired.
+    /// newest refresh token still has the whole scope, or because the own token would be exchanged and has expired. A
+    /// request of an exposed socket waits for the same proof where the refresh token has not changed.
     private func needsOwnFirst(_ session: Session, _ clock: BrokerClock) -> Bool {
         if session.mayHoldDownscopedToken { return true }
         guard reason == .exposed, !session.refreshTokens.isEmpty else { return false }
-        return session.tokens[.own]?.isValid(at: clock.bootInstant) != true
+        return session.downscopedTo != nil || session.tokens[.own]?.isValid(at: clock.bootInstant) != true
     }
 
     private func refreshOwn(by manager: isolated SessionManager) async -> Result<Void, BrokerError> {

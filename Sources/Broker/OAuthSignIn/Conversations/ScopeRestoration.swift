@@ -50,8 +50,7 @@ extension Session {
     ) -> ScopeKeeping? {
         let shown = restoration.map { noteRestoration($0, isRefused: isRefused) }
         noteDownscoping(key, of: held, known)
-        // A refresh token that stays the same keeps its scope, until a later refresh shows otherwise.
-        return shown ?? (key.scopes != nil && held.unvalidated == nil ? .keeps : nil)
+        return shown
     }
 
     /// After a refresh for a downscoped token: notes the scope that the newest refresh token may be limited to.

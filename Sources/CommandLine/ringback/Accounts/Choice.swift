@@ -29,11 +29,9 @@ struct AccountChoice {
     /// The account that is meant.
     func name() throws(RingbackError) -> String {
         let all = try calls.call(.listAccounts)["accounts"]?.array ?? []
-        let signIns = all.filter { $0["grant"] == nil }
         var accounts: [Account] = []
-        for document in needsUser && !signIns.isEmpty ? signIns : all {
-            accounts.append(try Account(reading: document))
-        }
+        for document in all { accounts.append(try Account(reading: document)) }
+        if needsUser, accounts.contains(where: \.needsSignIn) { accounts.removeAll { !$0.needsSignIn } }
         guard let first = accounts.first else {
             throw RingbackError(
                 AccountChoice.kind,

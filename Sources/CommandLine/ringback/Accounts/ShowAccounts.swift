@@ -29,6 +29,7 @@ struct ShowAccounts: ParsableCommand {
             for document in documents {
                 let account = try Account(reading: document)
                 var cells = ShowAccounts.cells(account, isService: document["grant"] != nil)
+                if !account.needsSignIn, account.state == .unauthenticated { cells[2] = "needs no sign-in" }
                 // A locked vault cannot be read: the state stays so until it is unlocked.
                 if isLocked, account.state == .loading { (cells[2], cells[5]) = ("locked", "") }
                 if cells[5].isEmpty, let notice = ShowAccounts.notice(document, account) { cells[5] = notice }

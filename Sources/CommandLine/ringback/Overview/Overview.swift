@@ -190,7 +190,7 @@ struct OverviewAccount {
         name = account.name
         isDefault = account.isDefault
         isUsable = account.state.hasSession
-        needsSignIn = account.state == .unauthenticated && !isService
+        needsSignIn = account.state == .unauthenticated && account.needsSignIn
         // The overview says once that the vault is locked; here it is the state.
         let isWaiting = isLocked && account.state == .loading
         let error = isWaiting ? nil : account.error
@@ -215,7 +215,7 @@ struct OverviewAccount {
     private static func state(of account: Account, isLocked: Bool) -> String {
         switch account.state {
         case .authenticated, .refreshing: account.isStale ? "stale" : "signed in"
-        case .unauthenticated: "not signed in"
+        case .unauthenticated: account.needsSignIn ? "not signed in" : "no sign-in"
         case .authenticating: "signing in"
         case .loading: isLocked ? "locked" : "loading"
         default: Sanitizer.line(account.state.rawValue, limit: 20)

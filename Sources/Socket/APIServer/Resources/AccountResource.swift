@@ -35,6 +35,7 @@ extension AccountView {
         if isDefault { object["default"] = true }
         if isStale { object["stale"] = true }
         object["grant"] = grant.map { .string($0) }
+        if grant == nil, !kind.needsSignIn { object["sign_in"] = false }
         object["subject"] = subject.map { .string($0) }
         object["user"] = user.map { .object($0) }
         object["aal"] = assurance.map { .string($0) }
@@ -58,7 +59,9 @@ extension Component {
         .required("name", .string), .required("provider", .string),
         .required("state", .oneOf(AccountState.self)), .required("source", .string), .optional("default", .boolean),
         .optional("stale", .boolean),
-        .optional("grant", .string), .optional("subject", .string), .optional("user", .anyObject),
+        .optional("grant", .string),
+        .optional("sign_in", .boolean, "false: the MCP server takes requests without a token"),
+        .optional("subject", .string), .optional("user", .anyObject),
         .optional("aal", .string), .optional("next_aal", .string), .optional("migration", .migration),
         .optional("expires_at", .integer),
         .optional("flow", .object([.required("id", .string), .required("method", .string)])),

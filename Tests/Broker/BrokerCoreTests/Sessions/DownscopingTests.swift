@@ -137,6 +137,26 @@ import Testing
         _ = try await house.broker.session(House.name, downscoped)
         exposed.key = TokenKey(scopes: ["openid"])
         #expect(try await house.broker.session(House.name, exposed).token.scope == "openid")
+        // A refresh token that stays the same has proved nothing until the session's own token was refreshed.
+        let scopes = refreshes(house).map { $0.split(separator: " ", maxSplits: 1)[1] }
+        #expect(scopes.prefix(3) == ["email", rotates ? "email openid" : "-", "openid"])
+    }
+
+    @Test func `that stays the same is not trusted for an exposed socket before a refresh has shown its scope`()
+        async throws
+    {
+        let house = try await House()
+        house.provider.behave {
+            $0.rotates = false
+            $0.downscopesRefreshTokens = true
+        }
+        try await house.signIn()
+        _ = try await house.broker.session(House.name, downscoped)
+        var exposed = downscoped
+        exposed.key = TokenKey(scopes: ["openid"])
+        exposed.allowance = Allowance()
+        #expect(await house.failure(exposed) == .methodUnsupported(.session(.losesScopes(House.name))))
+        #expect(refreshes(house) == ["refresh-2 email", "refresh-2 -"])
     }
 
     @Test func `is requested for the owner who has joined an exposed socket's refresh that is refused`() async throws {
