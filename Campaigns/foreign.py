@@ -7,10 +7,13 @@ these addresses then is told the person's uid. No such callback may count.
 
 Two controls, without which nothing is shown: the attacker wins against a server that asks by the addresses alone, and
 each of the two requests ends a flow when it comes from the person's own uid. Needs root, for the second uid.
+
+At the end `ringback demo` signs in as that user where /proc shows a user no processes of others (hidepid=2).
 """
 
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -102,6 +105,23 @@ def attack(house, program, report, delay, rounds):
     sign_out(house)
 
 
+def hidden(house, report):
+    """A sign-in as a user to whom /proc shows no processes of others."""
+    place = house.place("hidden")
+    os.makedirs(f"{place}/home", 0o700)
+    for name in ("ringback", "ringbackd", "ringback-relay", "ringback-sandbox"):
+        shutil.copy(os.path.join(house.binaries, name), place)
+    os.chown(f"{place}/home", STRANGER, STRANGER)
+    for path in (house.directory, place):
+        os.chmod(path, 0o711)
+    line = ('mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid "$2" --regid "$2" --clear-groups env -i '
+            'PATH="$1:$PATH" HOME="$1/home" XDG_RUNTIME_DIR="$1/home" sh -c "! test -e /proc/1 && ringback demo"')
+    ran = subprocess.run(["unshare", "--mount", "sh", "-c", line, "sh", place, str(STRANGER)],
+                         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    said = (ran.stdout + ran.stderr).strip().splitlines()[-3:]
+    report.note(ran.returncode == 0, "hidepid: a sign-in where /proc hides the processes of others", " / ".join(said))
+
+
 def main():
     arguments = options(__doc__, rounds=(2_000, "how often the stranger tries"))
     if os.geteuid() != 0:
@@ -126,6 +146,7 @@ def main():
         genuine(house)
         for done in range(0, rounds, ROUNDS_OF_A_FLOW):
             attack(house, program, report, delay, min(ROUNDS_OF_A_FLOW, rounds - done))
+        hidden(house, report)
         print(f"{rounds} callbacks of another uid; the control took {by_addresses} of as many for the person's")
     except (Trouble, OSError, subprocess.CalledProcessError) as trouble:
         report.note(False, "the stage", str(trouble))
