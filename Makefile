@@ -188,7 +188,7 @@ test-memory: ## look for tokens and keys in the daemon's memory after a lock and
 	@Scripts/release >/dev/null
 	@Campaigns/memory.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 
-test-packages: ## install, upgrade, remove and purge the package in a Debian 12 made by debootstrap; needs root; SHORT=1 for a part
+test-packages: ## install, upgrade, remove and purge the package in Debian 12 and 13, made by debootstrap; needs root; SHORT=1 for a part
 	@Scripts/needs $(if $(SHORT),package,packages)
 	@$(BUILT)
 	@Campaigns/packages.py --bin "$(RELEASE)" $(if $(SHORT),--short) $(if $(FORMER),--former "$(FORMER)")

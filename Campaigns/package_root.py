@@ -1,4 +1,4 @@
-"""A Debian 12 of its own, made by debootstrap, with a user manager of a person in it, in namespaces without network.
+"""A Debian of its own, made by debootstrap, with a user manager of a person in it, in namespaces without network.
 
 It has what the package depends on and curl, in the place of a browser; no Swift. Needs root. Everything ends with the pid
 namespace, and nothing outside of the directory is written.
@@ -11,8 +11,9 @@ import subprocess
 from stage import Trouble
 from user_manager import NAME, PYTHON, UID, UserManager
 
-SUITE = "bookworm"
-INCLUDED = ["ca-certificates", "curl", "dbus", "libcurl4", "libssl3", "libstdc++6", "libsystemd0", "man-db", "systemd"]
+INCLUDED = ["ca-certificates", "curl", "dbus", "libstdc++6", "libsystemd0", "man-db", "systemd"]
+# By version: the suite, and the libraries that are named after their ABI there.
+DEBIANS = {12: ("bookworm", ["libcurl4", "libssl3"]), 13: ("trixie", ["libcurl4t64", "libssl3t64"])}
 
 # The first process of the namespaces: mounts, brings the loopback interface up, starts the manager in the new root, reaps,
 # and ends with its standard input.
@@ -49,20 +50,22 @@ while True:
 """
 
 
-def base(path, say):
+def base(version, directory, say):
     """The tarball of the new system; made once, with network, and kept."""
+    suite, libraries = DEBIANS[version]
+    path = os.path.join(directory, f"debian-{version}.tar")
     if os.path.exists(path):
         return path
     if shutil.which("debootstrap") is None:
         raise Trouble("debootstrap is not installed")
-    say(f"debootstrap makes a Debian 12 once, in {path}: two minutes")
+    say(f"debootstrap makes a Debian {version} once, in {path}: two minutes")
     root = path + ".root"
     shutil.rmtree(root, ignore_errors=True)
-    done = subprocess.run(["debootstrap", "--variant=minbase", "--include=" + ",".join(INCLUDED), SUITE, root],
+    done = subprocess.run(["debootstrap", "--variant=minbase", "--include=" + ",".join(INCLUDED + libraries), suite, root],
                           capture_output=True, text=True)
     if done.returncode != 0:
         shutil.rmtree(root, ignore_errors=True)
-        raise Trouble(f"debootstrap could not make a Debian 12: {(done.stdout + done.stderr)[-300:]}")
+        raise Trouble(f"debootstrap could not make a Debian {version}: {(done.stdout + done.stderr)[-300:]}")
     shutil.rmtree(os.path.join(root, "var/cache/apt/archives"), ignore_errors=True)
     subprocess.run(["tar", "-C", root, "--exclude=./dev/*", "-cf", path + ".new", "."], check=True)
     shutil.rmtree(root)

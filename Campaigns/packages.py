@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Installs, upgrades, removes and purges the Debian package in a Debian 12 made by debootstrap, and signs in there.
+"""Installs, upgrades, removes and purges the Debian package in Debian 12 and 13, made by debootstrap, and signs in there.
 
 First what is in the package and in the tarball. Then, without network and without Swift: the first token with the sandbox,
 as a user with a user manager and as root; an upgrade from a build of another commit under daemons that run, whose sessions
 must stay, and the command that `ringback` shows for a restart; removal and purge. Last the sources of the dependencies, kept
 by `make vendor`, in a checkout that is moved, without network.
---short is the first part alone. Needs root for the rest, and network once, to make the Debian 12.
+--short is the first part alone. Needs root for the rest, and network once, to make the Debians.
 """
 
 import json
@@ -20,9 +20,10 @@ sys.dont_write_bytecode = True
 from house import ROOT, put_away  # noqa: E402
 from package_contents import (PACKAGER, check_lintian, check_package, check_python_package,  # noqa: E402
                               check_tarball, commit_of, make, of_another_commit)
-from package_root import RootedManager, base  # noqa: E402
+from package_root import DEBIANS, RootedManager, base  # noqa: E402
 from report import Report, options, progress  # noqa: E402
 from stage import Trouble  # noqa: E402
+from user_manager import NAME  # noqa: E402
 
 LINK = "/etc/systemd/user/sockets.target.wants/ringback.socket"
 SERVICE, SOCKET = "ringback.service", "ringback.socket"
@@ -165,6 +166,9 @@ class Walk:
     def remove(self):
         done = self.dpkg("--remove", "ringback")
         self.expect(done.returncode == 0 and not done.stderr, "removal", done)
+        named = [line for line in done.stdout.splitlines() if "still runs" in line]
+        self.expect(len(named) == 1 and f"the daemon of {NAME} still runs (process {self.daemon})" in named[0],
+                    "which names the daemon that still runs, once", done)
         for path in ["/usr/bin/ringback", "/usr/bin/ringbackd", "/usr/lib/systemd/user/ringback.socket"]:
             self.expect(not os.path.exists(self.system.path(path)), f"{path} is gone")
         self.system.systemctl("stop", SOCKET, SERVICE)
@@ -249,21 +253,14 @@ def former_executables(report, binaries, chosen, directory):
     return os.path.abspath(chosen), *names
 
 
-def try_in_debian(report, directory, package, tarball, binaries, debian, former):
+def try_in_debian(report, version, bases, directory, package, tarball, former, commits):
+    progress(f"Debian {version}")
     system = None
-    if os.geteuid() != 0:
-        report.skip("the package in a Debian 12", "only root can make one")
-        return
+    place = os.path.join(directory, f"debian-{version}")
+    os.mkdir(place)
     try:
-        debian = base(debian, progress)
-    except Trouble as trouble:
-        report.skip("the package in a Debian 12", trouble)
-        return
-    try:
-        system = RootedManager(directory, debian)
+        system = RootedManager(place, base(version, bases, progress))
         system.start()
-        executables, *commits = former_executables(report, binaries, former, directory)
-        former = make("deb", executables, directory, VERSION="0.0.9", COMPRESSION="-Zgzip -z1")
         Walk(report, system, former, package, tarball, commits).go()
     finally:
         if system is not None:
@@ -271,7 +268,7 @@ def try_in_debian(report, directory, package, tarball, binaries, debian, former)
 
 
 def main():
-    chosen = options(__doc__.splitlines()[0], base=(os.path.join(ROOT, ".build/debian-12.tar"), "a Debian 12, kept"),
+    chosen = options(__doc__.splitlines()[0], bases=(os.path.join(ROOT, ".build"), "where the Debians are kept"),
                      former=("", "the executables of an older release build, to upgrade from"))
     binaries = os.path.abspath(chosen.bin)
     report = Report()
@@ -286,7 +283,13 @@ def main():
         if not chosen.short:
             check_lintian(report, package)
             try_sources(report, directory)
-            try_in_debian(report, directory, package, tarball, binaries, chosen.base, chosen.former)
+            if os.geteuid() != 0:
+                report.skip("the package in Debian 12 and 13", "only root can make them")
+                return report.finish()
+            executables, *commits = former_executables(report, binaries, chosen.former, directory)
+            former = make("deb", executables, directory, VERSION="0.0.9", COMPRESSION="-Zgzip -z1")
+            for version in DEBIANS:
+                try_in_debian(report, version, chosen.bases, directory, package, tarball, former, commits)
     except (Trouble, OSError, ValueError, subprocess.SubprocessError) as trouble:
         report.note(False, "the stage", f"{type(trouble).__name__} {trouble}")
     finally:
