@@ -182,7 +182,7 @@ public struct SocketAPI: Sendable {
     }
 
     private func authorize(
-        _ request: ServerRequest, _ operation: RingbackAPI.Operation, _ account: String?
+        _ request: ServerRequest, _ operation: PolicyOperation, _ account: String?
     ) throws(Problem) -> ConnectionFacts {
         guard let facts = admit(request, account: account, operation: operation) else {
             throw Problem(.policyDenied, "The policy does not allow \(operation.rawValue) to this program.")

@@ -1,4 +1,5 @@
 import RingbackAPI
+import RingbackBase
 import Testing
 
 @testable import APIServer
@@ -93,6 +94,6 @@ import Testing
             "read_state", "token", "id_token", "provider_token", "sign_in", "sign_out", "user",
             "deliver_callback", "deep_link", "manage",
         ]
-        #expect(Operation.allCases.map(\.rawValue) == words)
+        #expect(PolicyOperation.allCases.map(\.rawValue) == words)
     }
 }

@@ -106,11 +106,11 @@ public struct ExposedAPI: Sendable {
 
     /// The policy's decision on the request, and the caller; once for a connection.
     private func facts(
-        of request: ServerRequest, _ operation: RingbackAPI.Operation, _ account: String?
+        of request: ServerRequest, _ operation: PolicyOperation, _ account: String?
     ) throws(Problem) -> ConnectionFacts {
         guard case .local(let uid, let pid) = request.peer else { throw denied("nothing is served to you") }
         let decision = policy.decide(
-            PolicyPeer(uid: uid, pid: pid), account: account, operation: operation.ofPolicy)
+            PolicyPeer(uid: uid, pid: pid), account: account, operation: operation)
         let known = request.memory.value as? ConnectionFacts
         let facts = ConnectionFacts(
             decision: decision,
@@ -344,7 +344,7 @@ extension ExposedAPI {
         guard case .local(let uid, let pid) = call.request.peer,
             policy.decide(
                 PolicyPeer(uid: uid, pid: pid), account: name.rawValue,
-                operation: call.route.endpoint.operation.ofPolicy,
+                operation: call.route.endpoint.operation,
                 token: key
             ).isAllowed
         else { throw denied("a scope beyond “\(exposedSocket.ceiling?.joined(separator: " ") ?? "")” is not served") }

@@ -66,8 +66,8 @@ struct StatusResource: Resource {
         object["unit"] = (isVerified ? caller?.unit : ProcessFacts.unit(of: pid)).map { .string($0) }
         object["confidence"] = isVerified ? "verified" : "unverified"
         let peer = PolicyPeer(uid: uid, pid: pid)
-        let operations = RingbackAPI.Operation.allCases.filter {
-            api.policy.decide(peer, account: nil, operation: $0.ofPolicy).isAllowed
+        let operations = PolicyOperation.allCases.filter {
+            api.policy.decide(peer, account: nil, operation: $0).isAllowed
         }
         object["operations"] = .array(operations.map(\.rawValue).sorted().map { .string($0) })
         object["policy"] = .string(api.policy.name)
@@ -108,7 +108,7 @@ extension Component {
                 "Not there while the vault is locked, or the database that hosts share does not answer"),
         ])
 
-    private static let operations = RingbackAPI.Operation.allCases.map(\.rawValue).sorted()
+    private static let operations = PolicyOperation.allCases.map(\.rawValue).sorted()
 
     fileprivate static let peer = Component(
         "Peer",
