@@ -17,7 +17,7 @@ struct ExposedSocketResource: Resource {
             .listExposedSockets, "Every restricted socket, by name, and those that are closed", .json(.exposedSockets),
             errors: [.notFound], ExposedSocketResource.listExposedSockets),
         Route(
-            .createExposedSocket, "Show accounts through a restricted socket", body: .members(members), statuses: [201],
+            .createExposedSocket, "Show accounts through a restricted socket", body: members, statuses: [201],
             .json(.exposedSocket),
             errors: [.validationFailed, .accountNotFound, .stateConflict, .invalidConfiguration, .notFound],
             ExposedSocketResource.createExposedSocket),
@@ -32,17 +32,18 @@ struct ExposedSocketResource: Resource {
     /// Seconds that a restricted socket may be open.
     private static let lifetimes = 1...ExposedSocket.Order.longestLifetime.wholeSeconds
 
-    private static let members: [Member] = [
-        .required("name", .pattern("^[a-z0-9][a-z0-9._-]{0,63}$")), .optional("accounts", .array(.string)),
-        .optional("account", .string, "One more account"),
-        .optional("scope", .string, "The scopes that a token may have at most; separated by spaces"),
-        .optional("ttl", .range(lifetimes), "Seconds"),
-        .optional("allow_uids", .array(.integer), "Other users who may connect"),
-        .optional("flatpak", .string, "A Flatpak app's id: the socket is also made in its directory"),
+    private static let members: [Member] = .members(
+        .required("name", as: .pattern("^[a-z0-9][a-z0-9._-]{0,63}$")), .optional("accounts", as: .array(.string)),
+        .optional("account", text: "One more account"),
+        .optional("scope", text: "The scopes that a token may have at most; separated by spaces"),
+        .optional("ttl", as: .range(lifetimes), text: "Seconds"),
+        .optional("allow_uids", as: .array(.integer), text: "Other users who may connect"),
+        .optional("flatpak", text: "A Flatpak app's id: the socket is also made in its directory"),
         .optional(
-            "mcp", .object([.optional("methods", .array(.string)), .optional("tools", .array(.string))]),
-            "Serve the MCP server of the account, and no token: what may be called there; without tools all of them"),
-    ]
+            "mcp", as: .object([.optional("methods", .array(.string)), .optional("tools", .array(.string))]),
+            text:
+                "Serve the MCP server of the account, and no token: what may be called there; without tools all of them"
+        ))
 
     func listExposedSockets(_ call: Call) async throws(Problem) -> ServerResponse {
         let registry = try exposedSockets()
@@ -201,30 +202,19 @@ public struct ExposedPlace: Sendable, Equatable {
 
 extension Component {
     fileprivate static let exposedSockets = Component(
-        "ExposedSockets",
-        [
-            .required("exposed_sockets", .array(.component(.exposedSocket))),
-            .required("closed", .array(.component(.closedSocket))),
-        ])
+        "ExposedSockets", .required("exposed_sockets", as: .array(.component(.exposedSocket))),
+        .required("closed", as: .array(.component(.closedSocket))))
     fileprivate static let closedSocket = Component(
-        "ClosedExposedSocket",
-        [
-            .required("name", .string), .required("source", .string), .required("accounts", .array(.string)),
-            .required("reason", .oneOf(ClosedSocket.Reason.self)), .required("detail", .string),
-            .optional("path", .string),
-        ])
+        "ClosedExposedSocket", .required("name", "source", "detail"), .required("accounts", as: .array(.string)),
+        .required("reason", as: .oneOf(ClosedSocket.Reason.self)), .optional("path"))
     fileprivate static let exposedSocket = Component(
-        "ExposedSocket",
-        [
-            .required("id", .string), .required("name", .string), .required("accounts", .array(.string)),
-            .optional("scope", .string), .required("allow_uids", .array(.integer)), .optional("flatpak", .string),
-            .required("created_at", .integer), .optional("expires_at", .integer), .optional("expires_in", .integer),
-            .required("source", .string), .optional("socket", .string), .optional("directory", .string),
-            .optional("flatpak_socket", .string), .optional("notes", .array(.string)),
-            .optional(
-                "mcp", .object([.required("methods", .array(.string)), .optional("tools", .array(.string))]),
-                "It serves the account's MCP server, and no token"),
-        ])
+        "ExposedSocket", .required("id", "name", "source"), .required("accounts", as: .array(.string)),
+        .optional("scope", "flatpak", "socket", "directory", "flatpak_socket"),
+        .required("allow_uids", as: .array(.integer)), .required("created_at", as: .integer),
+        .optional("expires_at", "expires_in", as: .integer), .optional("notes", as: .array(.string)),
+        .optional(
+            "mcp", as: .object([.required("methods", .array(.string)), .optional("tools", .array(.string))]),
+            text: "It serves the account's MCP server, and no token"))
 }
 
 /// Restricted sockets in the audit log. Tokens that they issue have entries of their own.

@@ -343,22 +343,15 @@ extension WebURL {
 
 extension Component {
     static let problem = Component(
-        "Problem",
-        [
-            .required("title", .string), .required("status", .integer),
-            .required("code", .words(ErrorCode.table.keys.map(\.rawValue).sorted())), .optional("detail", .string),
-            .required("recovery", .words(["retry", "sign_in", "link", "fix_configuration", "none"])),
-            .optional("user_message", .string), .optional("retry_after", .integer),
-            .optional("errors", .array(.anyObject)), .optional("provider_code", .string),
-            .optional("provider_message", .string), .optional("reasons", .array(.string)),
-            .optional("account", .string), .optional("host", .string), .optional("port", .integer),
-            .optional("setting", .string), .optional("file", .string), .optional("line", .integer),
-            .optional("credential", .string), .optional("cause", .string), .optional("path", .string),
-            .optional("field", .string), .optional("method", .string), .optional("key_source", .string),
-            .optional("other_key_source", .string), .optional("registration", .anyObject),
-            .optional("exposed_socket", .string),
-            .optional("notified", .boolean),
-        ])
+        "Problem", .required("title"), .required("status", as: .integer),
+        .required("code", as: .words(ErrorCode.table.keys.map(\.rawValue).sorted())),
+        .optional(
+            "detail", "user_message", "provider_code", "provider_message", "account", "host", "setting", "file",
+            "credential", "cause", "path", "field", "method", "key_source", "other_key_source", "exposed_socket"),
+        .required("recovery", as: .words(["retry", "sign_in", "link", "fix_configuration", "none"])),
+        .optional("retry_after", "port", "line", as: .integer), .optional("errors", as: .array(.anyObject)),
+        .optional("reasons", as: .array(.string)), .optional("registration", as: .anyObject),
+        .optional("notified", as: .boolean))
 }
 
 /// Problems as an exposed socket reports them. Its clients are in a container or at the far end of a connection, where

@@ -52,21 +52,18 @@ extension AccountView {
 
 extension Component {
     static let account = Component("Account", accountMembers)
-    static let accounts = Component("Accounts", [.required("accounts", .array(.component(.account)))])
+    static let accounts = Component("Accounts", .required("accounts", as: .array(.component(.account))))
 
-    static let accountMembers: [Member] = [
-        .required("name", .string), .required("provider", .string),
-        .required("state", .oneOf(AccountState.self)), .required("source", .string), .optional("default", .boolean),
-        .optional("stale", .boolean),
-        .optional("grant", .string), .optional("subject", .string), .optional("user", .anyObject),
-        .optional("aal", .string), .optional("next_aal", .string), .optional("migration", .migration),
-        .optional("expires_at", .integer),
-        .optional("flow", .object([.required("id", .string), .required("method", .string)])),
-        .optional("error", .component(.problem)), .optional("notice", .string), .optional("lost_scope", .string),
+    static let accountMembers: [Member] = .members(
+        .required("name", "provider", "source"), .required("state", as: .oneOf(AccountState.self)),
+        .optional("default", "stale", as: .boolean),
+        .optional("grant", "subject", "aal", "next_aal", "notice", "lost_scope"), .optional("user", as: .anyObject),
+        .optional("migration", as: .migration), .optional("expires_at", as: .integer),
+        .optional("flow", as: .object([.required("id", .string), .required("method", .string)])),
+        .optional("error", as: .component(.problem)),
         .optional(
-            "revocation", .words(["revoked", "not_offered", "pending", "refused"]),
-            "pending or refused: the provider has not revoked a session that was signed out"),
-    ]
+            "revocation", as: .words(["revoked", "not_offered", "pending", "refused"]),
+            text: "pending or refused: the provider has not revoked a session that was signed out"))
 }
 
 extension RevocationState {

@@ -16,7 +16,7 @@ struct CallbackResource: Resource {
     static let routes: [Route] = [
         Route(
             .deliverCallback, "Deliver a callback from outside; 202: it is a link for an app",
-            body: .members([.required("url", .string), .optional("notify", .boolean)]), statuses: [200, 202],
+            body: .members(.required("url"), .optional("notify", as: .boolean)), statuses: [200, 202],
             .json(.callbackResult), errors: [.invalidCallback, .validationFailed, .flowExpired, .flowNotFound],
             CallbackResource.deliverCallback)
     ]
@@ -107,14 +107,11 @@ struct CallbackResource: Resource {
 
 extension Component {
     fileprivate static let callbackResult = Component(
-        "CallbackResult",
-        [
-            .optional("flow", .component(.flow)),
-            .optional(
-                "deep_link",
-                .object([.required("id", .string), .required("scheme", .string), .required("heard", .boolean)])),
-            .optional("diagnostic_link", .component(.diagnosticLink)), .optional("notified", .boolean),
-        ])
+        "CallbackResult", .optional("flow", as: .component(.flow)),
+        .optional(
+            "deep_link",
+            as: .object([.required("id", .string), .required("scheme", .string), .required("heard", .boolean)])),
+        .optional("diagnostic_link", as: .component(.diagnosticLink)), .optional("notified", as: .boolean))
 }
 
 struct DeepLinkResource: Resource {
@@ -123,7 +120,7 @@ struct DeepLinkResource: Resource {
     static let routes: [Route] = [
         Route(
             .streamDeepLinks, "The links of a scheme for the app that listens, as server-sent events",
-            query: [.required("scheme", .string, "The scheme, without its colon")], .events(.schemeEvent),
+            query: .required("scheme", text: "The scheme, without its colon"), .events(.schemeEvent),
             errors: [.notFound, .validationFailed], DeepLinkResource.streamDeepLinks),
         Route(
             .acknowledgeDeepLink, "Acknowledge a link", .json(.acknowledgement), errors: [.notFound],
@@ -220,5 +217,5 @@ final class DeepLinkFeed: Sendable {
 extension Component {
     fileprivate static let schemeEvent = Component.event("SchemeEvent", SchemeEvent.allCases)
     fileprivate static let acknowledgement = Component(
-        "Acknowledgement", [.required("id", .string), .required("acknowledged", .boolean)])
+        "Acknowledgement", .required("id"), .required("acknowledged", as: .boolean))
 }

@@ -16,25 +16,25 @@ struct DiagnosticsResource: Resource {
     static let routes: [Route] = [
         Route(
             .getDiagnostics, "What the daemon sees of itself and of the accounts' providers",
-            query: [.optional("account", .string, "Only this account")], .json(.diagnostics),
+            query: .optional("account", text: "Only this account"), .json(.diagnostics),
             errors: [.accountNotFound], DiagnosticsResource.diagnostics),
         Route(
             .diagnoseAccount, "Look at the provider of an account that is not configured yet",
-            body: .members([
-                .required("account", .string),
-                .required("configuration", .string, "TOML with the account's table, as a configuration file has it"),
+            body: .members(
+                .required("account"),
+                .required("configuration", text: "TOML with the account's table, as a configuration file has it"),
                 .optional(
-                    "client_only", .boolean,
-                    "The provider was looked at a moment ago: its metadata are not requested again"),
-            ]), .json(.accountDiagnostics), errors: [.invalidConfiguration, .validationFailed],
+                    "client_only", as: .boolean,
+                    text: "The provider was looked at a moment ago: its metadata are not requested again")),
+            .json(.accountDiagnostics), errors: [.invalidConfiguration, .validationFailed],
             DiagnosticsResource.diagnoseAccount),
         Route(
             .makeDiagnosticLink, "Make a link that the desktop is to open; it arrives as a callback would",
-            body: .members([.required("scheme", .string)]), statuses: [201], .json(.diagnosticLink),
+            body: .members(.required("scheme")), statuses: [201], .json(.diagnosticLink),
             errors: [.validationFailed, .stateConflict], DiagnosticsResource.makeDiagnosticLink),
         Route(
             .getDiagnosticLink, "Whether a link has arrived, once it has or the wait is over",
-            query: [.optional("wait", .integer, "Seconds to wait, at most 600")], .json(.diagnosticLink),
+            query: .optional("wait", as: .integer, text: "Seconds to wait, at most 600"), .json(.diagnosticLink),
             errors: [.notFound, .validationFailed], DiagnosticsResource.getDiagnosticLink),
     ]
 
@@ -269,26 +269,17 @@ public struct UnusableAccount: Error, Sendable {
 
 extension Component {
     fileprivate static let accountDiagnostics = Component(
-        "AccountDiagnostics", [.required("account", .string), .required("checks", .array(.component(.check)))])
+        "AccountDiagnostics", .required("account"), .required("checks", as: .array(.component(.check))))
     fileprivate static let diagnostics = Component(
-        "Diagnostics",
-        [
-            .required("version", .string), .required("pid", .integer), .required("accounts", .array(.string)),
-            .optional("places", .map(.string)), .optional("configuration_read_at", .integer),
-            .required("checks", .array(.component(.check))),
-        ])
+        "Diagnostics", .required("version"), .required("pid", as: .integer),
+        .required("accounts", as: .array(.string)), .optional("places", as: .map(.string)),
+        .optional("configuration_read_at", as: .integer), .required("checks", as: .array(.component(.check))))
 
     private static let check = Component(
-        "Check",
-        [
-            .required("check", .string), .optional("account", .string), .required("message", .string),
-            .optional("cause", .oneOf(Finding.Cause.self)), .optional("setting", .string), .optional("url", .string),
-            .optional("host", .string), .optional("port", .integer), .optional("path", .string),
-            .optional("proxy", .string), .optional("ca_file", .string), .optional("stated", .string),
-            .optional("scope", .string),
-            .optional("registration", .anyObject),
-            .required("level", .oneOf(Finding.Level.self)),
-        ])
+        "Check", .required("check", "message"),
+        .optional("account", "setting", "url", "host", "path", "proxy", "ca_file", "stated", "scope"),
+        .optional("cause", as: .oneOf(Finding.Cause.self)), .optional("port", as: .integer),
+        .optional("registration", as: .anyObject), .required("level", as: .oneOf(Finding.Level.self)))
 }
 
 /// Links that `ringback doctor` makes the desktop open, to see whether they come back. Each has a name that cannot be
@@ -384,11 +375,8 @@ extension DiagnosticLinks.Link {
 
 extension Component {
     static let diagnosticLink = Component(
-        "DiagnosticLink",
-        [
-            .required("id", .string), .required("scheme", .string), .required("url", .string),
-            .required("arrived", .boolean), .optional("executable", .string),
-        ])
+        "DiagnosticLink", .required("id", "scheme", "url"), .required("arrived", as: .boolean),
+        .optional("executable"))
 }
 
 extension SocketAPI {

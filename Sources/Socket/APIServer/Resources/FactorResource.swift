@@ -15,21 +15,20 @@ struct FactorResource: Resource {
             FactorResource.listFactors),
         Route(
             .enrollFactor, "Add a second factor, which is active once it is verified",
-            body: .members([
-                .optional("factor_type", .words(["totp", "phone", "webauthn"])), .optional("friendly_name", .string),
-                .optional("issuer", .string), .optional("phone", .string),
-            ]), statuses: [201], .json(.enrolment), errors: .ofSession, FactorResource.enrollFactor),
+            body: .members(
+                .optional("factor_type", as: .words(["totp", "phone", "webauthn"])),
+                .optional("friendly_name", "issuer", "phone")), statuses: [201], .json(.enrolment), errors: .ofSession,
+            FactorResource.enrollFactor),
         Route(
             .challengeFactor, "Request a challenge: a phone gets a message, an authenticator gets options",
-            body: .members([.optional("channel", .channel)] + Component.party), .json(.challenge),
+            body: .members(.optional("channel", as: .channel), Component.party), .json(.challenge),
             errors: .ofSession, FactorResource.challengeFactor),
         Route(
             .verifyFactor, "Verify a factor; without challenge_id, a challenge is requested first",
             body: .members(
-                [
-                    .optional("code", .string), .optional("challenge_id", .string),
-                    .optional("credential", .anyObject, Schema.credentialText),
-                ] + Component.party), .json(.account), errors: .ofSession, FactorResource.verifyFactor),
+                .optional("code", "challenge_id"),
+                .optional("credential", as: .anyObject, text: Schema.credentialText), Component.party), .json(.account),
+            errors: .ofSession, FactorResource.verifyFactor),
         Route(
             .removeFactor, "Remove a second factor", .json(.account), errors: .ofSession, FactorResource.removeFactor),
     ]
@@ -170,31 +169,24 @@ extension Call {
 }
 
 extension Component {
-    fileprivate static let party: [Member] = [
-        .optional("rp_id", .string, "The domain that the credential belongs to, where the server does not know it"),
-        .optional("rp_origins", .array(.string), "The origins at which the ceremony may be performed, with rp_id"),
-    ]
+    fileprivate static let party: [Member] = .members(
+        .optional("rp_id", text: "The domain that the credential belongs to, where the server does not know it"),
+        .optional(
+            "rp_origins", as: .array(.string), text: "The origins at which the ceremony may be performed, with rp_id"))
     fileprivate static let webAuthn = Component(
         "WebAuthnChallenge",
-        [
-            .required("type", .words(["create", "request"]), "Which call of navigator.credentials: create() or get()"),
-            .required(
-                "options", .anyObject,
-                "For PublicKeyCredential.parseCreationOptionsFromJSON() or parseRequestOptionsFromJSON()"),
-        ])
-    fileprivate static let factors = Component("Factors", [.required("factors", .array(.anyObject))])
+        .required(
+            "type", as: .words(["create", "request"]), text: "Which call of navigator.credentials: create() or get()"),
+        .required(
+            "options", as: .anyObject,
+            text: "For PublicKeyCredential.parseCreationOptionsFromJSON() or parseRequestOptionsFromJSON()"))
+    fileprivate static let factors = Component("Factors", .required("factors", as: .array(.anyObject)))
     fileprivate static let enrolment = Component(
-        "Enrolment",
-        [
-            .required("id", .string), .required("factor_type", .string), .required("status", .string),
-            .optional("friendly_name", .string), .optional("phone", .string), .optional("totp", .anyObject),
-        ])
+        "Enrolment", .required("id", "factor_type", "status"), .optional("friendly_name", "phone"),
+        .optional("totp", as: .anyObject))
     fileprivate static let challenge = Component(
-        "Challenge",
-        [
-            .required("id", .string), .required("factor", .string), .optional("expires_at", .integer),
-            .optional("webauthn", .component(.webAuthn)),
-        ])
+        "Challenge", .required("id", "factor"), .optional("expires_at", as: .integer),
+        .optional("webauthn", as: .component(.webAuthn)))
 }
 
 /// Passkeys of a user at a Supabase project. The app performs the ceremony with the authenticator. The options and
@@ -210,11 +202,13 @@ struct PasskeyResource: Resource {
         Route(.listPasskeys, "The user's passkeys", .json(.passkeys), errors: .ofSession, PasskeyResource.listPasskeys),
         Route(
             .registerPasskey, "Add the passkey that an authenticator has made",
-            body: .members([
-                .required("challenge_id", .string), .required("credential", .anyObject, Schema.credentialText),
-            ]), statuses: [201], .json(.passkey), errors: .ofSession, PasskeyResource.registerPasskey),
+            body: .members(
+                .required("challenge_id"), .required("credential", as: .anyObject, text: Schema.credentialText)),
+            statuses: [201], .json(.passkey), errors: .ofSession, PasskeyResource.registerPasskey),
         Route(
-            .renamePasskey, "Rename a passkey", body: .members([.required("friendly_name", .lengths(1...120))]),
+            .renamePasskey, "Rename a passkey",
+            body: .members(
+                .required("friendly_name", as: .lengths(1...120))),
             .json(.passkey), errors: .ofSession, PasskeyResource.renamePasskey),
         Route(
             .removePasskey, "Remove a passkey: it cannot be used for sign-ins any more", .json(.removedPasskey),
@@ -272,20 +266,12 @@ extension Schema {
 
 extension Component {
     fileprivate static let passkey = Component(
-        "Passkey",
-        [
-            .required("id", .string), .optional("friendly_name", .string), .optional("created_at", .string),
-            .optional("last_used_at", .string),
-        ])
-    fileprivate static let passkeys = Component("Passkeys", [.required("passkeys", .array(.component(.passkey)))])
+        "Passkey", .required("id"), .optional("friendly_name", "created_at", "last_used_at"))
+    fileprivate static let passkeys = Component("Passkeys", .required("passkeys", as: .array(.component(.passkey))))
     fileprivate static let passkeyChallenge = Component(
-        "PasskeyChallenge",
-        [
-            .required("challenge_id", .string),
-            .required(
-                "options", .anyObject, "For PublicKeyCredential.parseCreationOptionsFromJSON() or its like"),
-            .optional("expires_at", .integer),
-        ])
-    fileprivate static let removedPasskey = Component(
-        "RemovedPasskey", [.required("account", .string), .required("removed", .string)])
+        "PasskeyChallenge", .required("challenge_id"),
+        .required(
+            "options", as: .anyObject, text: "For PublicKeyCredential.parseCreationOptionsFromJSON() or its like"),
+        .optional("expires_at", as: .integer))
+    fileprivate static let removedPasskey = Component("RemovedPasskey", .required("account", "removed"))
 }

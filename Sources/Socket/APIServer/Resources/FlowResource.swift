@@ -13,22 +13,22 @@ struct FlowResource: Resource {
             .listFlows, "Every flow that is remembered, oldest first", .json(.flows), FlowResource.listFlows),
         Route(
             .getFlow, "A flow, once it has left pending or the wait is over",
-            query: [.optional("wait", .integer, "Seconds to wait, at most 600")], .json(.flow),
+            query: .optional("wait", as: .integer, text: "Seconds to wait, at most 600"), .json(.flow),
             errors: [.flowNotFound, .validationFailed], FlowResource.getFlow),
         Route(
             .cancelFlow, "Take back one sign-in call; the flow is cancelled when none is left",
-            query: [.optional("all", .boolean, "Cancel for all callers; may be repeated")], .json(.flow),
+            query: .optional("all", as: .boolean, text: "Cancel for all callers; may be repeated"), .json(.flow),
             errors: [.flowNotFound, .validationFailed], FlowResource.cancelFlow),
         Route(
             .verifyFlow, "Redeem the code that a flow waits for, or an authenticator's response",
-            body: .members([
-                .optional("code", .string), .optional("token_hash", .string), .optional("email", .string),
-                .optional("phone", .string), .optional("credential", .anyObject, Schema.credentialText),
-                .optional("type", .words(["email_change", "phone_change"])),
-            ]), .json(.flow), errors: .ofFlow, FlowResource.verifyFlow),
+            body: .members(
+                .optional("code", "token_hash", "email", "phone"),
+                .optional("credential", as: .anyObject, text: Schema.credentialText),
+                .optional("type", as: .words(["email_change", "phone_change"]))), .json(.flow), errors: .ofFlow,
+            FlowResource.verifyFlow),
         Route(
             .resendFlow, "Send a flow's message again, not before its resend_after",
-            body: .members([.optional("captcha_token", .string)]), .json(.flow), errors: .ofFlow,
+            body: .members(.optional("captcha_token")), .json(.flow), errors: .ofFlow,
             FlowResource.resendFlow),
     ]
 
@@ -86,7 +86,7 @@ struct FlowResource: Resource {
 }
 
 extension Component {
-    static let flows = Component("Flows", [.required("flows", .array(.component(.flow)))])
+    static let flows = Component("Flows", .required("flows", as: .array(.component(.flow))))
 }
 
 extension FlowView {
@@ -175,21 +175,17 @@ extension FlowView.Status {
 
 extension Component {
     static let flow = Component(
-        "Flow",
-        [
-            .required("id", .string), .required("account", .string), .required("method", .string),
-            .required("status", .words(["pending", "completed", "failed", "cancelled", "expired"])),
-            .optional("waiting_for", .words(WaitingFor.allCases.map(\.rawValue))),
-            .optional("authorization_url", .string), .optional("open_url", .string),
-            .optional("open_url_error", .component(.problem)), .optional("open_urls", .array(openAddress)),
-            .optional("words", .string, "Two words that stand on Ringback's own sign-in page too"),
-            .optional("challenge_id", .string),
-            .optional("options", .anyObject), .optional("user_code", .string),
-            .optional("verification_uri", .string), .optional("verification_uri_complete", .string),
-            .optional("redirect_uri", .string), .required("expires_at", .integer),
-            .optional("resend_after", .integer), .optional("awaiting", .array(.anyObject)),
-            .optional("error", .component(.problem)), .optional("user_message", .string),
-        ])
+        "Flow", .required("id", "account", "method"),
+        .required("status", as: .words(["pending", "completed", "failed", "cancelled", "expired"])),
+        .optional("waiting_for", as: .words(WaitingFor.allCases.map(\.rawValue))),
+        .optional(
+            "authorization_url", "open_url", "challenge_id", "user_code", "verification_uri",
+            "verification_uri_complete", "redirect_uri", "user_message"),
+        .optional("open_url_error", "error", as: .component(.problem)),
+        .optional("open_urls", as: .array(openAddress)),
+        .optional("words", text: "Two words that stand on Ringback's own sign-in page too"),
+        .optional("options", as: .anyObject), .required("expires_at", as: .integer),
+        .optional("resend_after", as: .integer), .optional("awaiting", as: .array(.anyObject)))
 
     /// A URL that a program was asked to open, and its status.
     private static let openAddress: Schema = .object([

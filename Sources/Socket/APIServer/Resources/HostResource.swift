@@ -19,22 +19,23 @@ struct HostResource: Resource {
     static let routes: [Route] = [
         Route(
             .joinVault, "Join the hosts that share the vault; the same call again changes nothing",
-            body: .members([
-                .secret("password", "The invitation's; only needed until it is accepted"),
-                .optional("name", .pattern(namePattern), "This host's name; the machine's if nothing is said"),
-            ]), .json(.joined), errors: .ofHosts.and([.invalidCredentials, .validationFailed]), HostResource.join),
+            body: .members(
+                .secret("password", text: "The invitation's; only needed until it is accepted"),
+                .optional("name", as: .pattern(namePattern), text: "This host's name; the machine's if nothing is said")
+            ), .json(.joined), errors: .ofHosts.and([.invalidCredentials, .validationFailed]), HostResource.join),
         Route(
             .listVaultHosts, "The hosts that share the vault", .json(.hosts), errors: .ofHosts, HostResource.list),
         Route(
             .inviteVaultHost, "Invite one more host to share the vault",
-            body: .members([.optional("lasting", .range(lifetimes), "Seconds")]), statuses: [201], .json(.invitation),
+            body: .members(.optional("lasting", as: .range(lifetimes), text: "Seconds")), statuses: [201],
+            .json(.invitation),
             errors: .ofHosts.and([.validationFailed]), HostResource.invite),
         Route(
             .removeVaultHost, "Remove another host, by name or role, and refresh every session once",
             .json(.removed), errors: .ofHosts.and([.notFound]), HostResource.remove),
         Route(
             .shareVault, "Give the hosts' key to the host with this code",
-            body: .members([.secret("code", "What the host that joins has shown")]), .json(.shared),
+            body: .members(.secret("code", text: "What the host that joins has shown")), .json(.shared),
             errors: .ofHosts.and([.notFound, .validationFailed]), HostResource.share),
     ]
 
@@ -169,46 +170,31 @@ extension Host {
 
 extension Component {
     fileprivate static let joined = Component(
-        "JoinedHost",
-        [
-            .required("host", .string), .required("owner", .string),
-            .optional("code", .string, "What a host that has the key needs to give it to this one"),
-        ])
+        "JoinedHost", .required("host", "owner"),
+        .optional("code", text: "What a host that has the key needs to give it to this one"))
     fileprivate static let hosts = Component(
-        "VaultHosts",
-        [
-            .required("hosts", .array(.component(.host))),
-            .required(
-                "stale", .array(.string), "Accounts whose session a removed host may have read: they are refreshed"),
-            left,
-        ])
-    private static let left = Member.required(
-        "left", .array(.string),
-        "The same of accounts that are not configured here: a host that has them refreshes them")
+        "VaultHosts", .required("hosts", as: .array(.component(.host))),
+        .required(
+            "stale", as: .array(.string),
+            text: "Accounts whose session a removed host may have read: they are refreshed"),
+        left)
+    private static let left: [Member] = .required(
+        "left", as: .array(.string),
+        text: "The same of accounts that are not configured here: a host that has them refreshes them")
     fileprivate static let host = Component(
-        "VaultHost",
-        [
-            .required("role", .string), .optional("name", .string, "None until it has joined"),
-            .required("self", .boolean), .optional("joined_at", .integer), .optional("seen_at", .integer),
-            .required("has_key", .boolean),
-        ])
+        "VaultHost", .required("role"), .optional("name", text: "None until it has joined"),
+        .required("self", "has_key", as: .boolean), .optional("joined_at", "seen_at", as: .integer))
     fileprivate static let invitation = Component(
-        "HostInvitation",
-        [
-            .required("role", .string),
-            .required("store", .string, "The value of store in [vault] of the host's configuration"),
-            .required("password", .string), .required("expires_at", .integer), .required("expires_in", .integer),
-        ])
-    fileprivate static let shared = Component("SharedKey", [.required("host", .string)])
+        "HostInvitation", .required("role", "password"),
+        .required("store", text: "The value of store in [vault] of the host's configuration"),
+        .required("expires_at", "expires_in", as: .integer))
+    fileprivate static let shared = Component("SharedKey", .required("host"))
     fileprivate static let removed = Component(
-        "RemovedHost",
-        [
-            .required("host", .string), .required("refreshed", .array(.string)),
-            .required(
-                "failed", .array(.string),
-                "Accounts whose session what the host had read may still be good for; it is tried again"),
-            left,
-        ])
+        "RemovedHost", .required("host"), .required("refreshed", as: .array(.string)),
+        .required(
+            "failed", as: .array(.string),
+            text: "Accounts whose session what the host had read may still be good for; it is tried again"),
+        left)
 }
 
 /// What hosts that share the vault do for each other. The daemon's main provides it, if the vault is shared.

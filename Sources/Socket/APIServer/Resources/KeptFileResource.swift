@@ -42,16 +42,12 @@ extension SocketAPI {
 }
 
 extension Component {
-    fileprivate static let keptFiles = Component(
-        "KeptFiles", [.required("files", .array(.component(.keptFile)))])
+    fileprivate static let keptFiles = Component("KeptFiles", .required("files", as: .array(.component(.keptFile))))
 
     private static let keptFile = Component(
-        "KeptFile",
-        [
-            .required("path", .string), .required("account", .string),
-            .required("format", .words(["token", "id_token", "header", "netrc", "env", "json"])),
-            .required("state", .oneOf(KeptFileView.State.self)), .optional("scope", .string),
-            .optional("audience", .string), .optional("detail", .string, "What is wrong"),
-            .optional("expires_at", .integer, "When the token expires or the ttl is over"),
-        ])
+        "KeptFile", .required("path", "account"),
+        .required("format", as: .words(["token", "id_token", "header", "netrc", "env", "json"])),
+        .required("state", as: .oneOf(KeptFileView.State.self)), .optional("scope", "audience"),
+        .optional("detail", text: "What is wrong"),
+        .optional("expires_at", as: .integer, text: "When the token expires or the ttl is over"))
 }

@@ -11,25 +11,27 @@ struct LookupResource: Resource {
     static let routes: [Route] = [
         Route(
             .lookup, "What a tool sends to a server, by the table of origins",
-            body: .members([
-                .required("url", .string, "Where the tool connects to"),
-                .optional("username", .string, "The user name that the tool was told"),
+            body: .members(
+                .required("url", text: "Where the tool connects to"),
+                .optional("username", text: "The user name that the tool was told"),
                 .optional(
-                    "rejected_sha256", .pattern("^[0-9a-fA-F]{64}$"),
-                    "The server refused the token with this SHA-256; the next lookup refreshes it"),
+                    "rejected_sha256", as: .pattern("^[0-9a-fA-F]{64}$"),
+                    text: "The server refused the token with this SHA-256; the next lookup refreshes it"),
                 .optional(
-                    "rejected_is_guess", .boolean,
-                    "The tool does not say which token it sent: one that replaced a refused one in the last ten seconds stays"
+                    "rejected_is_guess", as: .boolean,
+                    text:
+                        "The tool does not say which token it sent: one that replaced a refused one in the last ten seconds stays"
                 ),
-                .optional("without_scheme", .boolean, "The tool does not say whether it connects with TLS"),
+                .optional("without_scheme", as: .boolean, text: "The tool does not say whether it connects with TLS"),
                 .optional(
-                    "ca_sha256", .pattern("^[0-9a-fA-F]{64}$"),
-                    "The tool trusts the certificate authority with this SHA-256 of its PEM text, not the system's"),
-                .optional("tls_server_name", .string, "The tool expects a certificate with this name"),
-                .optional("insecure_skip_tls_verify", .boolean, "The tool does not check the certificate"),
-                .optional("proxy_url", .string, "The tool connects by this proxy"),
-                .optional("interactive", .boolean, "If signed out, start or join a sign-in and wait for it"),
-            ]), .json(.originCredential),
+                    "ca_sha256", as: .pattern("^[0-9a-fA-F]{64}$"),
+                    text:
+                        "The tool trusts the certificate authority with this SHA-256 of its PEM text, not the system's"),
+                .optional("tls_server_name", text: "The tool expects a certificate with this name"),
+                .optional("insecure_skip_tls_verify", as: .boolean, text: "The tool does not check the certificate"),
+                .optional("proxy_url", text: "The tool connects by this proxy"),
+                .optional("interactive", as: .boolean, text: "If signed out, start or join a sign-in and wait for it")),
+            .json(.originCredential),
             errors: .ofAccount.and(.ofProvider).and([
                 .signInRequired, .sessionExpired, .refreshRefused, .stateConflict, .validationFailed, .accessDenied,
                 .flowExpired, .methodUnsupported, .portInUse, .flowNotFound, .notFound,
@@ -114,12 +116,10 @@ extension SocketAPI {
 
 extension Component {
     fileprivate static let originCredential = Component(
-        "OriginCredential",
-        [
-            .required("account", .string), .required("headers", .array(.string), "Lines of a request: Name: value"),
-            .optional("username", .string), .optional("secret", .string, "The token"),
-            .optional("expires_at", .integer), .optional("warning", .string, "A sentence for the user"),
-        ])
+        "OriginCredential", .required("account"),
+        .required("headers", as: .array(.string), text: "Lines of a request: Name: value"), .optional("username"),
+        .optional("secret", text: "The token"), .optional("expires_at", as: .integer),
+        .optional("warning", text: "A sentence for the user"))
 }
 
 /// A tool's request for the credentials of a server, and the origin that it belongs to.

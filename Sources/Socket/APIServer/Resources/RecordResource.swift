@@ -57,7 +57,7 @@ extension VaultDatabase {
 
 extension Component {
     fileprivate static let audit = Component(
-        "Audit", [.required("entries", .array(entry)), .required("truncated", .boolean)])
+        "Audit", .required("entries", as: .array(entry)), .required("truncated", as: .boolean))
 
     /// An entry of the audit log. Its further members depend on its event.
     private static let entry: Schema = .object(told + texts + numbers + others)

@@ -12,25 +12,27 @@ struct RegistrationResource: Resource {
     static let routes: [Route] = [
         Route(
             .register, "Register a client (RFC 7591) for an account that is to be added",
-            body: .members([
-                .required("account", .string), .required("issuer", .string),
-                .optional("scopes", .string, "Separated by spaces"),
-                .optional("redirect_uri", .string, "The redirect URI of the account; {port} stands for any port"),
+            body: .members(
+                .required("account", "issuer"), .optional("scopes", text: "Separated by spaces"),
+                .optional("redirect_uri", text: "The redirect URI of the account; {port} stands for any port"),
                 .optional(
-                    "token_endpoint_auth_method", .words(RegistrationOrder.authentications),
-                    "Without it, chosen from what the provider offers"),
-                .secret("initial_access_token"), .optional("ca_file", .string, "A path"),
-                .optional("replace", .boolean, "The account may exist: its client is to be replaced"),
-            ]), statuses: [201], .json(.registration), errors: .ofRegistration, RegistrationResource.register),
+                    "token_endpoint_auth_method", as: .words(RegistrationOrder.authentications),
+                    text: "Without it, chosen from what the provider offers"),
+                .optional("ca_file", text: "A path"),
+                .optional("replace", as: .boolean, text: "The account may exist: its client is to be replaced"),
+                .secret("initial_access_token")), statuses: [201], .json(.registration), errors: .ofRegistration,
+            RegistrationResource.register),
         Route(
             .deleteRegistration, "Delete a registration, at the provider and in the vault",
-            query: [
+            query: .members(
                 .optional(
-                    "issuer", .string,
-                    "Where a registration is that no account uses; without it, the one that the account itself uses"),
-                .optional("client_id", .string, "Which one at the issuer; without it, one that could not be used"),
-                .optional("ca_file", .string, "Certificates to trust instead of the system's"),
-            ], .json(.registrationDeleted), errors: .ofRegistration.and([.accountNotFound, .notFound]),
+                    "issuer",
+                    text:
+                        "Where a registration is that no account uses; without it, the one that the account itself uses"
+                ),
+                .optional("client_id", text: "Which one at the issuer; without it, one that could not be used"),
+                .optional("ca_file", text: "Certificates to trust instead of the system's")),
+            .json(.registrationDeleted), errors: .ofRegistration.and([.accountNotFound, .notFound]),
             RegistrationResource.deleteRegistration),
     ]
 
@@ -128,18 +130,11 @@ public struct UntrustedFile: Error, Sendable {
 
 extension Component {
     fileprivate static let registration = Component(
-        "Registration",
-        [
-            .required("account", .string), .required("issuer", .string), .required("client_id", .string),
-            .required("token_endpoint_auth_method", .string), .required("client_secret_registered", .boolean),
-            .optional("client_secret_expires_at", .integer), .required("redirect_uris", .array(.string)),
-            .required("redirect_uris_requested", .array(.string)), .required("scopes", .string),
-            .required("managed", .boolean),
-        ])
+        "Registration", .required("account", "issuer", "client_id", "token_endpoint_auth_method", "scopes"),
+        .required("client_secret_registered", "managed", as: .boolean),
+        .optional("client_secret_expires_at", as: .integer),
+        .required("redirect_uris", "redirect_uris_requested", as: .array(.string)))
     fileprivate static let registrationDeleted = Component(
-        "RegistrationDeleted",
-        [
-            .required("account", .string), .required("issuer", .string), .optional("client_id", .string),
-            .required("deleted_at_provider", .boolean),
-        ])
+        "RegistrationDeleted", .required("account", "issuer"), .optional("client_id"),
+        .required("deleted_at_provider", as: .boolean))
 }

@@ -85,22 +85,19 @@ final class KnownMCPServers: Sendable {
 
 extension Component {
     fileprivate static let mcpServer = Component(
-        "MCPServer",
-        [
-            .required("account", .string), .required("url", .string),
-            .optional("certificate_authorities", .string, "PEM certificates in place of the system's"),
-            .optional("pinned_public_keys", .array(.string)),
-            .optional(
-                "headers", .array(.object([.required("name", .string), .required("value", .string)])),
-                "Added to every request"),
-            .optional(
-                "proxy",
-                .object([.required("url", .string), .optional("user", .string), .optional("password", .string)])),
-            .optional(
-                "outside", .boolean,
-                "At the sign-in the server was not on this machine: its name must not lead to this machine now"),
-            .optional("sign_in", .boolean, "False if the server takes requests without a token: none is sent to it"),
-            .optional(
-                "exposed_socket", .string, "On an exposed socket: its name. Only `account` and `url` are beside it"),
-        ])
+        "MCPServer", .required("account", "url"),
+        .optional("certificate_authorities", text: "PEM certificates in place of the system's"),
+        .optional("pinned_public_keys", as: .array(.string)),
+        .optional(
+            "headers", as: .array(.object([.required("name", .string), .required("value", .string)])),
+            text: "Added to every request"),
+        .optional(
+            "proxy",
+            as: .object([.required("url", .string), .optional("user", .string), .optional("password", .string)])),
+        .optional(
+            "outside", as: .boolean,
+            text: "At the sign-in the server was not on this machine: its name must not lead to this machine now"),
+        .optional(
+            "sign_in", as: .boolean, text: "False if the server takes requests without a token: none is sent to it"),
+        .optional("exposed_socket", text: "On an exposed socket: its name. Only `account` and `url` are beside it"))
 }

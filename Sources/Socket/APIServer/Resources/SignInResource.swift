@@ -12,7 +12,7 @@ struct SignInResource: Resource {
     static let routes: [Route] = [
         Route(
             .signIn, "Start a sign-in, or join an equal one that is pending",
-            body: .members(members + membersAtProjects),
+            body: members + membersAtProjects,
             statuses: [200, 201], .json(.beginning),
             errors: .ofAccount.and(.ofProvider).and([
                 .methodUnsupported, .validationFailed, .stateConflict, .portInUse, .flowExpired, .invalidCredentials,
@@ -22,30 +22,25 @@ struct SignInResource: Resource {
     ]
 
     /// Of every request that begins a flow.
-    static let replace = Member.optional(
-        "replace", .boolean, "Cancels a different sign-in of the account that is pending")
+    static let replace: [Member] = .optional(
+        "replace", as: .boolean, text: "Cancels a different sign-in of the account that is pending")
 
-    private static let members: [Member] = [
+    private static let members: [Member] = .members(
         .optional(
-            "method", .words(SupabaseMethod.ofSignIn.map(\.rawValue) + [OAuthMethod.device.rawValue]),
-            "browser (the default); device (RFC 8628) where offered; at a project others"),
-        .optional("scopes", .string, "Instead of the account's; separated by spaces"),
-        .optional("params", .map(.string)), .optional("timeout", .range(1...3_600)),
-        .optional("switch_subject", .boolean),
-        replace,
-        .optional("callback_port", .range(1...65_535)),
-    ]
+            "method", as: .words(SupabaseMethod.ofSignIn.map(\.rawValue) + [OAuthMethod.device.rawValue]),
+            text: "browser (the default); device (RFC 8628) where offered; at a project others"),
+        .optional("scopes", text: "Instead of the account's; separated by spaces"),
+        .optional("params", as: .map(.string)), .optional("timeout", as: .range(1...3_600)),
+        .optional("switch_subject", as: .boolean), replace, .optional("callback_port", as: .range(1...65_535)))
 
     /// The members that only sign-ins at Supabase projects have.
-    private static let membersAtProjects: [Member] = [
-        .optional("oauth_provider", .string), .optional("email", .string), .optional("phone", .string),
-        .secret("password"), .secret("password_confirmation"), .optional("data", .anyObject),
-        .optional("channel", .channel), .optional("captcha_token", .string), .optional("id_token", .string),
-        .optional("nonce", .string), .optional("from_account", .string), .optional("user", .anyObject),
-        .optional("access_token", .string), .secret("refresh_token"), .optional("domain", .string),
-        .optional("provider_id", .string), .optional("persist", .boolean), .optional("create_user", .boolean),
-        .optional("provider_token", .boolean),
-    ]
+    private static let membersAtProjects: [Member] = .members(
+        .optional(
+            "oauth_provider", "email", "phone", "captcha_token", "id_token", "nonce", "from_account", "access_token",
+            "domain", "provider_id"),
+        .optional("data", "user", as: .anyObject), .optional("channel", as: .channel),
+        .optional("persist", "create_user", "provider_token", as: .boolean),
+        .secret("password", "password_confirmation", "refresh_token"))
 
     func signIn(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()

@@ -92,39 +92,27 @@ struct StatusResource: Resource {
 
 extension Component {
     fileprivate static let status = Component(
-        "Status",
-        [
-            .required("version", .string),
-            .required("build", .string, "The commit of which the daemon was built; `development` in debug builds"),
-            .required("pid", .integer), .required("uptime", .integer),
-            .required("vault", .component(.vault)), .required("accounts", .map(.integer)),
-            .required("listeners", .array(.string)), .required("confinement", .anyObject),
-            .required("link_listeners", .array(.string)), .required("warnings", .array(.string)),
-            .required("file_warnings", .array(.string), "What is wrong with the kept files"),
-            .required("pending_revocations", .integer),
-            .required("pending_revocations_by_account", .map(.integer)),
-            .optional(
-                "sealed_sessions", .array(.component(.sealedSession)),
-                "Not there while the vault is locked, or the database that hosts share does not answer"),
-        ])
+        "Status", .required("version"),
+        .required("build", text: "The commit of which the daemon was built; `development` in debug builds"),
+        .required("pid", "uptime", "pending_revocations", as: .integer), .required("vault", as: .component(.vault)),
+        .required("accounts", "pending_revocations_by_account", as: .map(.integer)),
+        .required("listeners", "link_listeners", "warnings", as: .array(.string)),
+        .required("confinement", as: .anyObject),
+        .required("file_warnings", as: .array(.string), text: "What is wrong with the kept files"),
+        .optional(
+            "sealed_sessions", as: .array(.component(.sealedSession)),
+            text: "Not there while the vault is locked, or the database that hosts share does not answer"))
 
     private static let operations = PolicyOperation.allCases.map(\.rawValue).sorted()
 
     fileprivate static let peer = Component(
-        "Peer",
-        [
-            .required("uid", .integer), .required("pid", .integer), .optional("executable", .string),
-            .optional("unit", .string), .required("confidence", .words(["verified", "unverified"])),
-            .required("operations", .array(.words(operations))),
-            .required("policy", .string),
-        ])
+        "Peer", .required("uid", "pid", as: .integer), .optional("executable", "unit"),
+        .required("confidence", as: .words(["verified", "unverified"])),
+        .required("operations", as: .array(.words(operations))), .required("policy"))
 
     fileprivate static let reloaded = Component(
-        "Reloaded",
-        [
-            .required("reloaded", .boolean), .required("accounts", .array(.string)),
-            .optional("restart_needed", .array(.string)),
-        ])
+        "Reloaded", .required("reloaded", as: .boolean), .required("accounts", as: .array(.string)),
+        .optional("restart_needed", as: .array(.string)))
 }
 
 struct DescriptionResource: Resource {
@@ -141,9 +129,6 @@ struct DescriptionResource: Resource {
 
 extension Component {
     fileprivate static let document = Component(
-        "Document",
-        [
-            .required("openapi", .string), .required("info", .anyObject), .required("servers", .array(.anyObject)),
-            .required("paths", .anyObject), .required("components", .anyObject),
-        ])
+        "Document", .required("openapi"), .required("info", "paths", "components", as: .anyObject),
+        .required("servers", as: .array(.anyObject)))
 }

@@ -13,26 +13,24 @@ struct UserResource: Resource {
         Route(.getUser, "The user, as the server has it now", .json(.user), errors: .ofSession, UserResource.getUser),
         Route(
             .updateUser, "Change the user; an address or a number waits for its codes in a flow",
-            body: .members([
-                .optional("email", .string), .optional("phone", .string), .secret("password"),
-                .secret("password_confirmation"), .secret("current_password"), .optional("nonce", .string),
-                .optional("data", .anyObject), .optional("channel", .channel),
-            ]), .json(.changedUser), errors: .ofFlow, UserResource.updateUser),
+            body: .members(
+                .optional("email", "phone", "nonce"), .optional("data", as: .anyObject),
+                .optional("channel", as: .channel), .secret("password", "password_confirmation", "current_password")),
+            .json(.changedUser), errors: .ofFlow, UserResource.updateUser),
         Route(
             .resetPassword, "Send a mail to a user who forgot the password",
-            body: .members([
-                .optional("email", .string), .optional("captcha_token", .string), SignInResource.replace,
-            ]), statuses: [200, 201], .json(.beginning), errors: .ofFlow, UserResource.resetPassword),
+            body: .members(.optional("email", "captcha_token"), SignInResource.replace), statuses: [200, 201],
+            .json(.beginning), errors: .ofFlow, UserResource.resetPassword),
         Route(
             .reauthenticate, "Send the code that a change of the password may require", .json(.sent),
             errors: .ofSession,
             UserResource.reauthenticate),
         Route(
-            .callFunction, "Call a function of the project's database that the configuration lists", body: .open,
+            .callFunction, "Call a function of the project's database that the configuration lists", body: nil,
             .json(.functionResult), errors: .ofSession, UserResource.callFunction),
         Route(
             .migrate, "Store the app's former identifier of this user",
-            body: .members([.optional("from", .string)]), .json(.account), errors: .ofSession, UserResource.migrate),
+            body: .members(.optional("from")), .json(.account), errors: .ofSession, UserResource.migrate),
         Route(
             .acknowledgeMigration, "The app has moved the user's data", .json(.account), errors: .ofSession,
             UserResource.acknowledgeMigration),
@@ -117,11 +115,11 @@ struct UserResource: Resource {
 }
 
 extension Component {
-    fileprivate static let user = Component("User", [.required("user", .anyObject)])
+    fileprivate static let user = Component("User", .required("user", as: .anyObject))
     fileprivate static let changedUser = Component(
-        "ChangedUser", [.required("user", .anyObject), .optional("flow", .component(.flow))])
-    fileprivate static let sent = Component("Sent", [.required("account", .string), .required("sent", .boolean)])
-    fileprivate static let functionResult = Component("FunctionResult", [.required("result", .anything)])
+        "ChangedUser", .required("user", as: .anyObject), .optional("flow", as: .component(.flow)))
+    fileprivate static let sent = Component("Sent", .required("account"), .required("sent", as: .boolean))
+    fileprivate static let functionResult = Component("FunctionResult", .required("result", as: .anything))
 }
 
 /// The identities of a user at a Supabase project, and the OAuth clients that the user has allowed there.
@@ -134,11 +132,11 @@ struct IdentityResource: Resource {
             IdentityResource.listIdentities),
         Route(
             .linkIdentity, "Link an identity, in the browser or by an ID token",
-            body: .members([
-                .optional("oauth_provider", .string), .optional("id_token", .string), .optional("nonce", .string),
-                .optional("access_token", .string), .optional("scopes", .string), .optional("params", .map(.string)),
-                .optional("timeout", .range(1...3_600)), SignInResource.replace,
-            ]), statuses: [200, 201], .json(.beginning), errors: .ofFlow, IdentityResource.linkIdentity),
+            body: .members(
+                .optional("oauth_provider", "id_token", "nonce", "access_token", "scopes"),
+                .optional("params", as: .map(.string)), .optional("timeout", as: .range(1...3_600)),
+                SignInResource.replace), statuses: [200, 201], .json(.beginning), errors: .ofFlow,
+            IdentityResource.linkIdentity),
         Route(
             .unlinkIdentity, "Unlink an identity", .json(.identities), errors: .ofSession,
             IdentityResource.unlinkIdentity),
@@ -192,14 +190,10 @@ struct IdentityResource: Resource {
 }
 
 extension Component {
-    fileprivate static let identities = Component("Identities", [.required("identities", .array(.anyObject))])
+    fileprivate static let identities = Component("Identities", .required("identities", as: .array(.anyObject)))
     fileprivate static let consent = Component(
-        "Consent",
-        [
-            .required("client_id", .string), .optional("client_name", .string), .optional("client_uri", .string),
-            .required("scopes", .array(.string)), .optional("granted_at", .string),
-        ])
-    fileprivate static let consents = Component("Consents", [.required("consents", .array(.component(.consent)))])
-    fileprivate static let revokedConsent = Component(
-        "RevokedConsent", [.required("account", .string), .required("revoked", .string)])
+        "Consent", .required("client_id"), .optional("client_name", "client_uri", "granted_at"),
+        .required("scopes", as: .array(.string)))
+    fileprivate static let consents = Component("Consents", .required("consents", as: .array(.component(.consent))))
+    fileprivate static let revokedConsent = Component("RevokedConsent", .required("account", "revoked"))
 }

@@ -15,14 +15,14 @@ struct VaultResource: Resource {
             errors: .ofVault, VaultResource.lockVault),
         Route(
             .unlockVault, "Open the vault; its sessions can be used again",
-            body: .members([.secret("passphrase", "Where the key's source asks for one")]), .json(.vault),
+            body: .members(.secret("passphrase", text: "Where the key's source asks for one")), .json(.vault),
             errors: .ofVault.and([.invalidCredentials, .rateLimited, .validationFailed]), VaultResource.unlockVault),
         Route(
             .rekeyVault, "Move the vault's key to another source",
-            body: .members([
-                .required("key_source", .oneOf(KeySourceChoice.self)),
-                .secret("passphrase", "The new one, for the source passphrase"),
-            ]), .json(.vault), errors: .ofVault.and([.invalidCredentials, .rateLimited, .validationFailed]),
+            body: .members(
+                .required("key_source", as: .oneOf(KeySourceChoice.self)),
+                .secret("passphrase", text: "The new one, for the source passphrase")), .json(.vault),
+            errors: .ofVault.and([.invalidCredentials, .rateLimited, .validationFailed]),
             VaultResource.rekeyVault),
     ]
 
@@ -105,24 +105,16 @@ extension VaultStatus {
 
 extension Component {
     static let vault = Component(
-        "Vault",
-        [
-            .required("kind", .string), .required("locked", .boolean), .optional("reason", .string),
-            .required("key_source", .string), .required("protects", .string),
-            .optional("needs_new_passphrase", .boolean), .optional("other_key_source", .string),
-            .optional("cause", .string), .optional("path", .string),
-            .optional("database", .component(.vaultDatabase), "Of a vault that several hosts share"),
-        ])
+        "Vault", .required("kind", "key_source", "protects"), .required("locked", as: .boolean),
+        .optional("reason", "other_key_source", "cause", "path"), .optional("needs_new_passphrase", as: .boolean),
+        .optional("database", as: .component(.vaultDatabase), text: "Of a vault that several hosts share"))
 
     static let vaultDatabase = Component(
-        "VaultDatabase",
-        [
-            .required("place", .string), .required("reachable", .boolean), .optional("problem", .string),
-            .optional("away_seconds", .integer, "For how long it could not be used"),
-            .optional("notifications", .boolean, "Whether it tells of changes at once, or they are looked for"),
-            .optional("synchronous_standby", .boolean, "Whether its commits wait for a standby"),
-            .required("unsent", .integer, "How many changes of this host the database does not have yet"),
-        ])
+        "VaultDatabase", .required("place"), .required("reachable", as: .boolean), .optional("problem"),
+        .optional("away_seconds", as: .integer, text: "For how long it could not be used"),
+        .optional("notifications", as: .boolean, text: "Whether it tells of changes at once, or they are looked for"),
+        .optional("synchronous_standby", as: .boolean, text: "Whether its commits wait for a standby"),
+        .required("unsent", as: .integer, text: "How many changes of this host the database does not have yet"))
 }
 
 /// Sessions in the vault whose account is not configured any more. `GET /v1/status` lists them.
@@ -132,7 +124,7 @@ struct SealedSessionResource: Resource {
     static let routes: [Route] = [
         Route(
             .removeSealedSessions, "Remove an account's sessions that belong to no configured account",
-            query: [.optional("skip_revocation", .boolean, "Do not revoke the sessions at the provider")],
+            query: .optional("skip_revocation", as: .boolean, text: "Do not revoke the sessions at the provider"),
             .json(.removedSessions),
             errors: .ofProvider.and([.accountNotFound, .notFound, .stateConflict, .validationFailed]),
             SealedSessionResource.remove)
@@ -171,25 +163,19 @@ extension SealedSession {
 }
 
 extension Component {
-    private static let ofSealedSession: [Member] = [
-        .required("account", .string),
-        .required("provider", .string, "The issuer, or the origin of the token endpoint"),
-        .required("client_id", .string), .optional("subject", .string), .required("display_name", .string),
-        .required("signed_in_at", .integer),
-        .required("signed_out", .boolean, "Signed out here; not revoked at the provider yet"),
-        .required("revocable", .boolean, "The session can be revoked at the provider"),
-    ]
+    private static let ofSealedSession: [Member] = .members(
+        .required("account", "client_id", "display_name"),
+        .required("provider", text: "The issuer, or the origin of the token endpoint"), .optional("subject"),
+        .required("signed_in_at", as: .integer),
+        .required("signed_out", as: .boolean, text: "Signed out here; not revoked at the provider yet"),
+        .required("revocable", as: .boolean, text: "The session can be revoked at the provider"))
 
     static let sealedSession = Component("SealedSession", ofSealedSession)
 
     private static let removedSession = Component(
-        "RemovedSession",
-        ofSealedSession + [
-            .required("revocation", .oneOf(RemovedSession.Revocation.self)),
-            .optional("error", .component(.problem)),
-        ])
+        "RemovedSession", ofSealedSession, .required("revocation", as: .oneOf(RemovedSession.Revocation.self)),
+        .optional("error", as: .component(.problem)))
 
     fileprivate static let removedSessions = Component(
-        "RemovedSessions",
-        [.required("account", .string), .required("sessions", .array(.component(.removedSession)))])
+        "RemovedSessions", .required("account"), .required("sessions", as: .array(.component(.removedSession))))
 }

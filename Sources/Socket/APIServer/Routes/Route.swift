@@ -8,14 +8,6 @@ internal import RingbackBase
 struct Route: Sendable {
     typealias Handler = @Sendable (SocketAPI, Call) async throws(Problem) -> ServerResponse
 
-    /// The members that a request's body may have. Others are rejected.
-    enum Body: Sendable {
-        case none
-        case members([Member])
-        /// An object with any members.
-        case open
-    }
-
     /// The content of a successful response.
     enum Content: Sendable {
         case json(Component)
@@ -37,7 +29,8 @@ struct Route: Sendable {
     let summary: String
     /// The parameters that the query may have. Others are rejected.
     let query: [Member]
-    let body: Body
+    /// The members that the body may have; nil if it may have any. Others are rejected.
+    let body: [Member]?
     /// The statuses of success.
     let statuses: [Int]
     let content: Content
@@ -46,7 +39,7 @@ struct Route: Sendable {
     let handler: Handler
 
     init<Owner: Resource>(
-        _ endpoint: Endpoint, _ summary: String, query: [Member] = [], body: Body = .none, statuses: [Int] = [200],
+        _ endpoint: Endpoint, _ summary: String, query: [Member] = [], body: [Member]? = [], statuses: [Int] = [200],
         _ content: Content, errors: Set<ErrorCode> = [],
         _ handler: @escaping @Sendable (Owner) -> @Sendable (Call) async throws(Problem) -> ServerResponse
     ) {
@@ -61,13 +54,7 @@ struct Route: Sendable {
     }
 
     /// The names of the body's members, sorted; nil if it may have any.
-    var bodyMembers: [String]? {
-        switch body {
-        case .none: []
-        case .members(let members): members.map(\.name).sorted()
-        case .open: nil
-        }
-    }
+    var bodyMembers: [String]? { body?.map(\.name).sorted() }
 }
 
 /// A resource of the API: its routes, and their handlers in the same file.
