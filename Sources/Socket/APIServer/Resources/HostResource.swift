@@ -51,7 +51,7 @@ struct HostResource: Resource {
             try await hosts.join(as: name, invitation: password)
         }
         if joined.isNew { records?.note(.joined(name: joined.name, owner: joined.owner)) }
-        var object = JSONObject([.init("host", .string(joined.name)), .init("owner", .string(joined.owner))])
+        var object: JSONObject = ["host": joined.name, "owner": joined.owner]
         do throws(BrokerError) {
             try await broker.openVaultAgain()
         } catch .vaultLocked(_, obstacle: .noHostsKey) {
@@ -59,16 +59,16 @@ struct HostResource: Resource {
         } catch {
             throw Problem(error, language: call.language)
         }
-        return ServerResponse(json: .object(object))
+        return ServerResponse(object)
     }
 
     func list(_ call: Call) async throws(Problem) -> ServerResponse {
         let hosts = try hosts()
         let found = try await ask(call) { () throws(SharingFailure) in try await hosts.list() }
-        return ServerResponse(json: [
-            "hosts": .array(found.map(\.json)),
-            "stale": HostResource.names(await EverySession(of: broker).names(where: hosts.isStale).map(\.rawValue)),
-            "left": HostResource.names(await SealedSessions(of: broker).accounts(where: hosts.isStale)),
+        return ServerResponse([
+            "hosts": found.map(\.json),
+            "stale": await EverySession(of: broker).names(where: hosts.isStale).map(\.rawValue),
+            "left": await SealedSessions(of: broker).accounts(where: hosts.isStale),
         ])
     }
 
@@ -81,42 +81,37 @@ struct HostResource: Resource {
         records?.note(.invited(role: invitation.role, seconds: lasting))
         return ServerResponse(
             status: 201,
-            json: [
-                "role": .string(invitation.role), "store": .string(invitation.store),
-                "password": .string(invitation.password.revealed()),
-                "expires_at": .integer(broker.now.seconds + lasting), "expires_in": .integer(lasting),
+            [
+                "role": invitation.role, "store": invitation.store, "password": invitation.password.revealed(),
+                "expires_at": broker.now.seconds + lasting, "expires_in": lasting,
             ])
     }
 
     func share(_ call: Call) async throws(Problem) -> ServerResponse {
         let hosts = try hosts()
-        guard let text = try call.secret("code") else { throw call.invalid("code", "it is required") }
-        guard let code = HostCode(text) else {
+        guard let code = HostCode(Secret(try call.required("code"))) else {
             throw call.invalid("code", "must be the 20 letters and digits that the other host has shown")
         }
         let name = try await ask(call) { () throws(SharingFailure) in try await hosts.share(with: code) }
         records?.note(.gaveKey(host: name))
-        return ServerResponse(json: ["host": .string(name)])
+        return ServerResponse(["host": name])
     }
 
     func remove(_ call: Call) async throws(Problem) -> ServerResponse {
         let hosts = try hosts()
-        let word = call.parameters["host"] ?? ""
-        let name = try await ask(call) { () throws(SharingFailure) in try await hosts.remove(host: word) }
+        let name = try await ask(call) { () throws(SharingFailure) in try await hosts.remove(host: call["host"]) }
         records?.note(.removed(host: name))
         // What it had read is stale afterwards.
         let outcomes = await EverySession(of: broker).refresh(where: hosts.isStale)
         hosts.refreshStale()
         let names = { (isFailed: Bool) in
-            HostResource.names(outcomes.filter { ($0.error != nil) == isFailed }.map(\.account.rawValue))
+            outcomes.filter { ($0.error != nil) == isFailed }.map(\.account.rawValue)
         }
-        return ServerResponse(json: [
-            "host": .string(name), "refreshed": names(false), "failed": names(true),
-            "left": HostResource.names(await SealedSessions(of: broker).accounts(where: hosts.isStale)),
+        return ServerResponse([
+            "host": name, "refreshed": names(false), "failed": names(true),
+            "left": await SealedSessions(of: broker).accounts(where: hosts.isStale),
         ])
     }
-
-    private static func names(_ accounts: [String]) -> JSON { .array(accounts.map { .string($0) }) }
 
     private static func isName(_ text: String) -> Bool {
         let letters = text.utf8.map { byte in
@@ -157,14 +152,11 @@ extension Set<ErrorCode> {
 }
 
 extension Host {
-    fileprivate var json: JSON {
-        var object = JSONObject([.init("role", .string(role))])
-        object["name"] = name.map { .string($0) }
-        object["self"] = .bool(isSelf)
-        object["joined_at"] = joined.map { .integer(Int($0)) }
-        object["seen_at"] = seen.map { .integer(Int($0)) }
-        object["has_key"] = .bool(hasKey)
-        return .object(object)
+    fileprivate var json: JSONObject {
+        [
+            "role": role, "name": name, "self": isSelf, "joined_at": joined.map { Int($0) },
+            "seen_at": seen.map { Int($0) }, "has_key": hasKey,
+        ]
     }
 }
 

@@ -82,7 +82,7 @@ extension SocketAPI {
             if rejection == .repeated, call.facts.exposedSocket == nil {
                 daemon.tellOfRefusal(lookup.origin.rule.pattern.place, lookup.origin.account)
             }
-            return ServerResponse(json: lookup.response(rejection))
+            return ServerResponse(lookup.response(rejection))
         }
         let credential = try await registry.credential(
             of: lookup.origin, at: call.facts.exposedSocket, explain: explain, issue: issue)
@@ -104,12 +104,10 @@ extension SocketAPI {
 
     /// Writes to the audit log that a tool told of a refused token.
     private func noteRejection(_ lookup: OriginLookup, _ call: Call) {
-        var members = JSONObject([
-            .init("account", .string(lookup.origin.account.rawValue)),
-            .init("origin", .string(lookup.origin.rule.pattern.text)),
-        ])
-        members["tool"] = lookup.tool.map { .string($0) }
-        members["exposed_socket"] = call.facts.exposedSocket.map { .string($0) }
+        let members: JSONObject = [
+            "account": lookup.origin.account.rawValue, "origin": lookup.origin.rule.pattern.text, "tool": lookup.tool,
+            "exposed_socket": call.facts.exposedSocket,
+        ]
         records?.audit.write("token_rejected", members, at: call.facts.exposedSocket)
     }
 }
@@ -143,8 +141,7 @@ struct OriginLookup: Sendable {
     /// Reads the request. Throws `not_found` if no origin of the configuration fits, and `policy_denied` if the one that
     /// fits does not allow the tool's connection.
     init(_ call: Call, _ registry: OriginRegistry?) throws(Problem) {
-        guard let text = try call.text("url") else { throw call.invalid("url", "it is required") }
-        guard let url = try? WebURL(parsing: text), url.host?.isEmpty == false else {
+        guard let url = try? WebURL(parsing: try call.required("url")), url.host?.isEmpty == false else {
             throw call.invalid("url", "it is an absolute URL with a host and without a user name")
         }
         username = try OriginLookup.name(call)
@@ -226,12 +223,8 @@ struct OriginLookup: Sendable {
     }
 
     /// The response to a rejection: no token.
-    func response(_ rejection: OriginRegistry.Rejection) -> JSON {
-        var object = JSONObject([
-            .init("account", .string(origin.account.rawValue)), .init("headers", .array([])),
-        ])
-        object["warning"] = rejection == .repeated ? .string(warning) : nil
-        return .object(object)
+    func response(_ rejection: OriginRegistry.Rejection) -> JSONObject {
+        ["account": origin.account.rawValue, "headers": [JSON](), "warning": rejection == .repeated ? warning : nil]
     }
 
     private var warning: String {

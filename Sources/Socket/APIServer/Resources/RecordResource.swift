@@ -31,7 +31,7 @@ struct RecordResource: Resource {
         // The account need not exist: entries about a removed one are kept.
         let account = call.query("account")
         let found = await records.audit.entries(since: since, account: account, limit: limit)
-        return ServerResponse(json: ["entries": .array(found.entries), "truncated": .bool(found.isTruncated)])
+        return ServerResponse(["entries": found.entries, "truncated": found.isTruncated])
     }
 
     func metrics(_ call: Call) async throws(Problem) -> ServerResponse {

@@ -39,7 +39,7 @@ struct RegistrationResource: Resource {
     func register(_ call: Call) async throws(Problem) -> ServerResponse {
         let order = try await registrationOrder(call)
         let view = try await call.ask { () throws(BrokerError) in try await Registrations(of: broker).register(order) }
-        return ServerResponse(status: 201, json: registration(view))
+        return ServerResponse(status: 201, registration(view))
     }
 
     func deleteRegistration(_ call: Call) async throws(Problem) -> ServerResponse {
@@ -51,10 +51,10 @@ struct RegistrationResource: Resource {
             try await Registrations(of: broker).delete(
                 name, issuer: issuer, clientID: call.query("client_id"), trust: trust)
         }
-        var object = JSONObject([.init("account", .string(name.rawValue)), .init("issuer", .string(issuer))])
-        object["client_id"] = call.query("client_id").map { .string($0) }
-        object["deleted_at_provider"] = .bool(isTold)
-        return ServerResponse(json: .object(object))
+        return ServerResponse([
+            "account": name.rawValue, "issuer": issuer, "client_id": call.query("client_id"),
+            "deleted_at_provider": isTold,
+        ])
     }
 
     /// The registration of an account that is configured. Afterwards the account cannot sign in any more.
@@ -65,9 +65,9 @@ struct RegistrationResource: Resource {
         let deleted = try await call.ask { () throws(BrokerError) in
             try await Registrations(of: broker).deleteOwn(name)
         }
-        return ServerResponse(json: [
-            "account": .string(name.rawValue), "issuer": .string(deleted.issuer),
-            "client_id": .string(deleted.clientID), "deleted_at_provider": .bool(deleted.isTold),
+        return ServerResponse([
+            "account": name.rawValue, "issuer": deleted.issuer, "client_id": deleted.clientID,
+            "deleted_at_provider": deleted.isTold,
         ])
     }
 
@@ -106,19 +106,14 @@ struct RegistrationResource: Resource {
         }
     }
 
-    private func registration(_ view: RegistrationView) -> JSON {
-        var object = JSONObject([
-            .init("account", .string(view.account.rawValue)), .init("issuer", .string(view.issuer)),
-            .init("client_id", .string(view.clientID)),
-            .init("token_endpoint_auth_method", .string(view.authentication)),
-            .init("client_secret_registered", .bool(view.hasSecret)),
-        ])
-        object["client_secret_expires_at"] = view.secretExpiresAt.map { .integer($0.seconds) }
-        object["redirect_uris"] = .array(view.redirectURIs.map { .string($0) })
-        object["redirect_uris_requested"] = .array(view.askedRedirectURIs.map { .string($0) })
-        object["scopes"] = .string(view.scopes.joined(separator: " "))
-        object["managed"] = .bool(view.isManaged)
-        return .object(object)
+    private func registration(_ view: RegistrationView) -> JSONObject {
+        [
+            "account": view.account.rawValue, "issuer": view.issuer, "client_id": view.clientID,
+            "token_endpoint_auth_method": view.authentication, "client_secret_registered": view.hasSecret,
+            "client_secret_expires_at": view.secretExpiresAt?.seconds, "redirect_uris": view.redirectURIs,
+            "redirect_uris_requested": view.askedRedirectURIs, "scopes": view.scopes.joined(separator: " "),
+            "managed": view.isManaged,
+        ]
     }
 }
 

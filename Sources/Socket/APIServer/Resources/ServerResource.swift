@@ -22,30 +22,27 @@ struct MCPServerResource: Resource {
         let session = broker.snapshot.current(name.rawValue)?.entry.encoding.number
         let access = try await call.ask { () throws(BrokerError) in try await broker.mcpServer(name) }
         let url = access.url
-        var object = JSONObject([.init("account", .string(name.rawValue)), .init("url", .string(url.text))])
-        object["certificate_authorities"] = access.trust.certificateAuthorities.map {
-            .string(String(decoding: $0, as: UTF8.self))
-        }
-        if !access.trust.pinnedPublicKeys.isEmpty {
-            object["pinned_public_keys"] = .array(access.trust.pinnedPublicKeys.map { .string($0) })
-        }
-        if !access.headers.isEmpty {
-            object["headers"] = .array(access.headers.map { ["name": .string($0.0), "value": .string($0.1)] })
-        }
-        if access.isOutside { object["outside"] = true }
-        if !access.needsSignIn { object["sign_in"] = false }
+        let keys = access.trust.pinnedPublicKeys
+        let headers = access.headers.map { ["name": $0.0, "value": $0.1] as JSONObject }
         let proxy: HTTPProxy? =
             switch access.route {
             case .standard: daemon.network().proxy
             case .direct: nil
             case .proxy(let proxy): proxy
             }
-        if let proxy, proxy.covers(url) {
-            var members = JSONObject([.init("url", .string(proxy.url.text))])
-            members["user"] = proxy.credentials.map { .string($0.user) }
-            members["password"] = proxy.credentials.map { .string($0.password.revealed()) }
-            object["proxy"] = .object(members)
+        let members = proxy.flatMap { $0.covers(url) ? $0 : nil }.map { proxy in
+            [
+                "url": proxy.url.text, "user": proxy.credentials?.user,
+                "password": proxy.credentials?.password.revealed(),
+            ] as JSONObject
         }
+        let object: JSONObject = [
+            "account": name.rawValue, "url": url.text,
+            "certificate_authorities": access.trust.certificateAuthorities.map {
+                String(decoding: $0, as: UTF8.self)
+            }, "pinned_public_keys": keys.isEmpty ? nil : keys, "headers": headers.isEmpty ? nil : headers,
+            "outside": access.isOutside ? true : nil, "sign_in": access.needsSignIn ? nil : false, "proxy": members,
+        ]
         let body = JSON.object(object).serialized()
         if let configuration { api.mcpServers.keep(body, of: name.rawValue, configuration, session) }
         return ServerResponse(status: 200, fields: ServerResponse.jsonFields, body: body)
