@@ -34,19 +34,16 @@ struct FactorResource: Resource {
     ]
 
     func listFactors(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let user = try await call.ask { () throws(BrokerError) in try await broker.supabase.user(name) }
-        return ServerResponse(json: ["factors": user["factors"] ?? .array([])])
+        ServerResponse(["factors": try await call.ask(broker.supabase.user)["factors"] ?? []])
     }
 
     /// The response has the secret for an authenticator app: anyone who sees it can make the codes.
     func enrollFactor(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
         let kind: NewFactor.Kind
         switch FactorKind(rawValue: try call.text("factor_type") ?? FactorKind.totp.rawValue) {
         case .totp?: kind = .totp(issuer: try call.text("issuer"))
         case .phone?:
-            guard let phone = try call.text("phone") else { throw call.invalid("phone", "it is required") }
+            let phone = try call.required("phone")
             do throws(FieldError) {
                 kind = .phone(try PhoneNumber(parsing: phone))
             } catch {
@@ -56,26 +53,24 @@ struct FactorResource: Resource {
         case nil: throw call.invalid("factor_type", "must be totp, phone or webauthn")
         }
         let factor = NewFactor(kind, name: try call.text("friendly_name"))
-        let enrolment = try await call.ask { () throws(BrokerError) in try await broker.supabase.enroll(name, factor) }
-        var object = JSONObject([
-            .init("id", .string(enrolment.id)), .init("factor_type", .string(enrolment.kind)),
-            .init("status", "unverified"),
-        ])
-        object["friendly_name"] = enrolment.name.map { .string($0) }
-        object["phone"] = enrolment.phone.map { .string($0) }
-        object["totp"] = enrolment.totp.map { totp in
-            var member = JSONObject([
-                .init("uri", .string(totp.uri.revealed())), .init("secret", .string(totp.secret.revealed())),
-            ])
-            member["qr_code"] = totp.picture.map { .string($0.revealed()) }
-            return .object(member)
+        let enrolment = try await call.ask { name throws(BrokerError) in
+            try await broker.supabase.enroll(name, factor)
         }
-        return ServerResponse(status: 201, json: .object(object))
+        let totp: JSONObject? = enrolment.totp.map { totp in
+            [
+                "uri": totp.uri.revealed(), "secret": totp.secret.revealed(), "qr_code": totp.picture?.revealed(),
+            ]
+        }
+        return ServerResponse(
+            status: 201,
+            [
+                "id": enrolment.id, "factor_type": enrolment.kind, "status": "unverified",
+                "friendly_name": enrolment.name, "phone": enrolment.phone, "totp": totp,
+            ])
     }
 
     func challengeFactor(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let id = call.parameters["id"] ?? ""
+        let id = call["id"]
         var channel: MessageChannel?
         if let text = try call.text("channel") {
             guard let known = MessageChannel(rawValue: text) else {
@@ -85,28 +80,28 @@ struct FactorResource: Resource {
         }
         let wanted = channel
         let party = try call.party()
-        let challenge = try await call.ask { () throws(BrokerError) in
+        let challenge = try await call.ask { name throws(BrokerError) in
             try await broker.supabase.challenge(name, factor: id, channel: wanted, party: party)
         }
-        var object = JSONObject([.init("id", .string(challenge.id)), .init("factor", .string(id))])
-        object["expires_at"] = challenge.expiresAt.map { .integer($0) }
-        object["webauthn"] = challenge.webAuthn.map { asked in
-            ["type": .string(asked.ceremony.rawValue), "options": .object(asked.options)]
+        let webAuthn: JSONObject? = challenge.webAuthn.map { asked in
+            ["type": asked.ceremony.rawValue, "options": asked.options]
         }
-        return ServerResponse(json: .object(object))
+        return ServerResponse([
+            "id": challenge.id, "factor": id, "expires_at": challenge.expiresAt, "webauthn": webAuthn,
+        ])
     }
 
     /// Without a `challenge_id` a challenge is requested first: an authenticator app need not be sent anything.
     func verifyFactor(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
-        let id = call.parameters["id"] ?? ""
+        let id = call["id"]
         let known = try call.text("challenge_id")
         if let credential = try call.object("credential") {
-            return try await verifyFactor(id, of: name, known, credential, call)
+            return try await verifyFactor(id, known, credential, call)
         }
         guard let code = try call.secret("code") else { throw call.invalid("code", "code or credential is required") }
         if known == nil { try await refuseUnasked(id, of: name, call) }
-        let view = try await call.ask { () throws(BrokerError) in
+        return try await account(call) { name throws(BrokerError) in
             let challenge: String
             if let known {
                 challenge = known
@@ -115,21 +110,19 @@ struct FactorResource: Resource {
             }
             return try await broker.supabase.verifyFactor(name, factor: id, challenge: challenge, code: code)
         }
-        return ServerResponse(json: view.json(in: call.language))
     }
 
     /// Verifies with an authenticator's response to the options of a challenge.
     private func verifyFactor(
-        _ id: String, of name: AccountName, _ challenge: String?, _ credential: JSONObject, _ call: Call
+        _ id: String, _ challenge: String?, _ credential: JSONObject, _ call: Call
     ) async throws(Problem) -> ServerResponse {
         guard !call.has("code") else { throw call.invalid("code", "code and credential exclude each other") }
         guard let challenge else { throw call.invalid("challenge_id", "it is required with a credential") }
         let party = try call.party()
-        let view = try await call.ask { () throws(BrokerError) in
+        return try await account(call) { name throws(BrokerError) in
             try await broker.supabase.verifyFactor(
                 name, factor: id, challenge: challenge, credential: credential, party: party)
         }
-        return ServerResponse(json: view.json(in: call.language))
     }
 
     /// A phone's code belongs to the challenge whose message brought it. Another challenge would send another message.
@@ -145,12 +138,9 @@ struct FactorResource: Resource {
     }
 
     func removeFactor(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let id = call.parameters["id"] ?? ""
-        let view = try await call.ask { () throws(BrokerError) in
-            try await broker.supabase.removeFactor(name, factor: id)
+        try await account(call) { name throws(BrokerError) in
+            try await broker.supabase.removeFactor(name, factor: call["id"])
         }
-        return ServerResponse(json: view.json(in: call.language))
     }
 }
 
@@ -216,47 +206,36 @@ struct PasskeyResource: Resource {
     ]
 
     func listPasskeys(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let passkeys = try await call.ask { () throws(BrokerError) in try await broker.supabase.passkeys(name) }
-        return ServerResponse(json: ["passkeys": .array(passkeys.map { .object($0.json) })])
+        ServerResponse(["passkeys": try await call.ask(broker.supabase.passkeys).map(\.json)])
     }
 
     /// The options that an authenticator needs to make a passkey.
     func beginPasskey(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let challenge = try await call.ask { () throws(BrokerError) in
-            try await broker.supabase.passkeyRegistration(name)
-        }
-        return ServerResponse(json: .object(challenge.json))
+        ServerResponse(try await call.ask(broker.supabase.passkeyRegistration).json)
     }
 
     func registerPasskey(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        guard let id = try call.text("challenge_id") else { throw call.invalid("challenge_id", "it is required") }
+        let id = try call.required("challenge_id")
         guard let credential = try call.object("credential") else {
             throw call.invalid("credential", "it is required")
         }
-        let passkey = try await call.ask { () throws(BrokerError) in
+        let passkey = try await call.ask { name throws(BrokerError) in
             try await broker.supabase.registerPasskey(name, challenge: id, credential: credential)
         }
-        return ServerResponse(status: 201, json: .object(passkey.json))
+        return ServerResponse(status: 201, passkey.json)
     }
 
     func renamePasskey(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let id = call.parameters["id"] ?? ""
-        guard let title = try call.text("friendly_name") else { throw call.invalid("friendly_name", "it is required") }
-        let passkey = try await call.ask { () throws(BrokerError) in
-            try await broker.supabase.renamePasskey(name, id, to: title)
+        let title = try call.required("friendly_name")
+        let passkey = try await call.ask { name throws(BrokerError) in
+            try await broker.supabase.renamePasskey(name, call["id"], to: title)
         }
-        return ServerResponse(json: .object(passkey.json))
+        return ServerResponse(passkey.json)
     }
 
     func removePasskey(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let id = call.parameters["id"] ?? ""
-        try await call.ask { () throws(BrokerError) in try await broker.supabase.removePasskey(name, id) }
-        return ServerResponse(json: ["account": .string(name.rawValue), "removed": .string(id)])
+        try await call.ask { name throws(BrokerError) in try await broker.supabase.removePasskey(name, call["id"]) }
+        return ServerResponse(["account": call["account"], "removed": call["id"]])
     }
 }
 

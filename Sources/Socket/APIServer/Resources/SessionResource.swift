@@ -36,8 +36,7 @@ struct SessionResource: Resource {
     ]
 
     func getSession(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        return try await session(of: name, call)
+        try await session(of: try call.account(), call)
     }
 
     func getSessionByIssuer(_ call: Call) async throws(Problem) -> ServerResponse {
@@ -145,27 +144,22 @@ struct SessionResource: Resource {
     private enum SignOutScope: String, CaseIterable { case local, global, others }
 
     func refresh(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
         let isForced = try call.truth("force")
         let rejected = try call.digest("rejected_sha256")
-        let view = try await call.ask { () throws(BrokerError) in
+        return try await account(call) { name throws(BrokerError) in
             try await broker.refresh(name, isForced: isForced, rejected: rejected)
         }
-        return ServerResponse(json: view.json(in: call.language))
     }
 
     func signOut(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
         let scope = try call.query("scope", as: SignOutScope.self) ?? .local
         let forgets = try call.flag("forget")
-        let isProject = try await call.ask { () throws(BrokerError) in try await broker.supabase.isProject(name) }
+        let isProject = try await call.ask(broker.supabase.isProject)
         guard scope == .local || isProject else {
             throw Problem(.methodUnsupported, "The provider of \(name) ends single sessions only: use scope=local.")
         }
-        if scope == .others {
-            let view = try await call.ask { () throws(BrokerError) in try await broker.supabase.signOutOthers(name) }
-            return ServerResponse(json: view.json(in: call.language))
-        }
+        if scope == .others { return try await account(call, broker.supabase.signOutOthers) }
         // The subject has to be read before the session is closed. The page can be found out afterwards, when readers
         // see no session.
         var ending: EndingSession?
@@ -175,7 +169,7 @@ struct SessionResource: Resource {
         let outcome = try await call.ask { () throws(BrokerError) in
             try await broker.signOut(name, endingAll: scope == .global)
         }
-        var object = outcome.account.json(in: call.language).object ?? JSONObject()
+        var object = outcome.account.json(in: call.language)
         object["had_session"] = .bool(outcome.hadSession)
         object["revocation_pending"] = outcome.isRevocationPending ? true : nil
         if let revocation = outcome.revocation {
@@ -184,27 +178,21 @@ struct SessionResource: Resource {
                 object["revocation_error"] = Problem(error, language: call.language).json
             }
         }
-        object["still_valid"] = outcome.leftover.map(SessionResource.stillValid)
+        object["still_valid"] = outcome.leftover.map { .object(SessionResource.stillValid($0)) }
         if forgets { try await call.ask { () throws(BrokerError) in try await broker.forgetUsers(of: name) } }
         object.members += try await endSession(call, ending, name)
-        return ServerResponse(json: .object(object))
+        return ServerResponse(object)
     }
 }
 
 extension SessionResource {
     /// What stays valid at the provider after a sign-out that it was not told, or that it refused.
-    private static func stillValid(_ leftover: SignedOut.Leftover) -> JSON {
-        var object = JSONObject([
-            .init("access_token", .bool(leftover.hasAccessToken)),
-            .init("refresh_token", .bool(leftover.hasRefreshToken)),
-        ])
-        if leftover.hasAccessToken {
-            object["access_token_expires_at"] = leftover.accessTokenExpiry.map { .integer($0.seconds) }
-        }
-        if leftover.hasRefreshToken {
-            object["refresh_token_expires_at"] = leftover.refreshTokenExpiry.map { .integer($0.seconds) }
-        }
-        return .object(object)
+    private static func stillValid(_ leftover: SignedOut.Leftover) -> JSONObject {
+        [
+            "access_token": leftover.hasAccessToken, "refresh_token": leftover.hasRefreshToken,
+            "access_token_expires_at": leftover.hasAccessToken ? leftover.accessTokenExpiry?.seconds : nil,
+            "refresh_token_expires_at": leftover.hasRefreshToken ? leftover.refreshTokenExpiry?.seconds : nil,
+        ]
     }
 
     private static let issuer: [Member] = .members(.required("issuer", text: "Whose token"))

@@ -44,7 +44,7 @@ struct SignInResource: Resource {
 
     func signIn(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
-        let isProject = try await call.ask { () throws(BrokerError) in try await broker.supabase.isProject(name) }
+        let isProject = try await call.ask(broker.supabase.isProject)
         var request = SignInRequest()
         request.method = try call.text("method").map { SignInMethod(rawValue: $0) } ?? .browser
         if isProject {
@@ -54,9 +54,9 @@ struct SignInResource: Resource {
                 throw Problem(
                     .methodUnsupported, "\(name) has no sign-in method “\(request.method)”. It has: \(names).")
             }
-            try call.refuseStrangers(to: method)
+            try call.refuseStrangers(to: method.method, taking: method.fields)
         } else if let method = OAuthMethod(request.method) {
-            try call.refuseStrangers(to: method)
+            try call.refuseStrangers(to: method.method, taking: method.fields)
         }
         request.scopes = try call.scopes()
         request.parameters = try call.authorizationParameters()
@@ -71,21 +71,19 @@ struct SignInResource: Resource {
             request.details = try call.secret("refresh_token").map(HandedInSession.init)
         }
         let wanted = request
-        let started = try await call.ask { () throws(BrokerError) in try await broker.begin(name, wanted) }
-        return try await beginning(started, of: name, call)
+        return try await beginning(call) { name throws(BrokerError) in try await broker.begin(name, wanted) }
     }
 }
 
 extension Resource {
-    /// The response: the flow if something is awaited, the account if it was done at once.
+    /// Begins a flow for the account of the path. Responds with the flow if something is awaited, and with the account if
+    /// it was done at once.
     func beginning(
-        _ started: (flow: FlowView?, isNew: Bool), of name: AccountName, _ call: Call
+        _ call: Call, _ begin: (AccountName) async throws(BrokerError) -> (flow: FlowView?, isNew: Bool)
     ) async throws(Problem) -> ServerResponse {
-        if let flow = started.flow {
-            return ServerResponse(status: started.isNew ? 201 : 200, json: flow.json(in: call.language))
-        }
-        let view = try await call.ask { () throws(BrokerError) in try await broker.account(name) }
-        return ServerResponse(json: view.json(in: call.language))
+        let started = try await call.ask(begin)
+        guard let flow = started.flow else { return try await account(call, broker.account) }
+        return ServerResponse(status: started.isNew ? 201 : 200, flow.json(in: call.language))
     }
 }
 
@@ -128,17 +126,8 @@ extension Call {
     /// The fields that the methods accept, all together.
     static let allProjectFields = SupabaseMethod.allCases.reduce(into: Set<String>()) { $0.formUnion($1.fields) }
 
-    /// Refuses fields that do not belong to the method.
-    func refuseStrangers(to method: SupabaseMethod) throws(Problem) {
-        try refuseStrangers(to: method.method, taking: method.fields)
-    }
-
     /// Rejects fields that do not belong to the method.
-    func refuseStrangers(to method: OAuthMethod) throws(Problem) {
-        try refuseStrangers(to: method.method, taking: method.fields)
-    }
-
-    private func refuseStrangers(to method: SignInMethod, taking fields: Set<String>) throws(Problem) {
+    func refuseStrangers(to method: SignInMethod, taking fields: Set<String>) throws(Problem) {
         for name in Call.allProjectFields.sorted() where has(name) && !fields.contains(name) {
             throw invalid(name, "a sign-in by \(method) has no such field")
         }

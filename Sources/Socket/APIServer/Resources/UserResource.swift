@@ -37,13 +37,10 @@ struct UserResource: Resource {
     ]
 
     func getUser(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let user = try await call.ask { () throws(BrokerError) in try await broker.supabase.user(name) }
-        return ServerResponse(json: ["user": .object(user)])
+        ServerResponse(["user": try await call.ask(broker.supabase.user)])
     }
 
     func updateUser(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
         var changes = UserChanges()
         do throws(FieldError) {
             changes.email = try call.field("email").map { text throws(FieldError) in try EmailAddress(parsing: text) }
@@ -63,54 +60,43 @@ struct UserResource: Resource {
             throw Problem(.validationFailed, "The request changes nothing: send email, phone, password or data.")
         }
         let wanted = changes
-        let changed = try await call.ask { () throws(BrokerError) in try await broker.supabase.update(name, wanted) }
-        var answer = JSONObject([.init("user", .object(changed.user))])
+        let changed = try await call.ask { name throws(BrokerError) in try await broker.supabase.update(name, wanted) }
         // The change is complete when the codes of its messages have been redeemed at this flow.
-        answer["flow"] = changed.flow.map { $0.json(in: call.language) }
-        return ServerResponse(json: .object(answer))
+        return ServerResponse(["user": changed.user, "flow": changed.flow?.json(in: call.language)])
     }
 
     func resetPassword(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        guard let email = try call.text("email") else { throw call.invalid("email", "it is required") }
+        let email = try call.required("email")
         let captcha = try call.secret("captcha_token")
         let replaces = try call.truth("replace")
-        let started = try await call.ask { () throws(BrokerError) in
+        return try await beginning(call) { name throws(BrokerError) in
             try await broker.supabase.resetPassword(name, email: email, captcha: captcha, replaces: replaces)
         }
-        return try await beginning(started, of: name, call)
     }
 
     func reauthenticate(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        try await call.ask { () throws(BrokerError) in try await broker.supabase.reauthenticate(name) }
-        return ServerResponse(json: ["account": .string(name.rawValue), "sent": true])
+        try await call.ask(broker.supabase.reauthenticate)
+        return ServerResponse(["account": call["account"], "sent": true])
     }
 
     func callFunction(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let function = call.parameters["function"] ?? ""
-        let arguments = call.wholeBody
-        let value = try await call.ask { () throws(BrokerError) in
-            try await broker.supabase.call(name, function: function, arguments: arguments)
+        let value = try await call.ask { name throws(BrokerError) in
+            try await broker.supabase.call(name, function: call["function"], arguments: call.wholeBody)
         }
-        return ServerResponse(json: ["result": value])
+        return ServerResponse(["result": value])
     }
 
     // MARK: Migration
 
     func migrate(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        guard let former = try call.text("from") else { throw call.invalid("from", "it is required") }
-        let view = try await call.ask { () throws(BrokerError) in try await broker.supabase.migrate(name, from: former)
+        let former = try call.required("from")
+        return try await account(call) { name throws(BrokerError) in
+            try await broker.supabase.migrate(name, from: former)
         }
-        return ServerResponse(json: view.json(in: call.language))
     }
 
     func acknowledgeMigration(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let view = try await call.ask { () throws(BrokerError) in try await broker.supabase.acknowledgeMigration(name) }
-        return ServerResponse(json: view.json(in: call.language))
+        try await account(call, broker.supabase.acknowledgeMigration)
     }
 }
 
@@ -149,14 +135,11 @@ struct IdentityResource: Resource {
     ]
 
     func listIdentities(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let user = try await call.ask { () throws(BrokerError) in try await broker.supabase.user(name) }
-        return ServerResponse(json: ["identities": user["identities"] ?? .array([])])
+        ServerResponse(["identities": try await call.ask(broker.supabase.user)["identities"] ?? []])
     }
 
     func linkIdentity(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        try call.refuseStrangers(to: SupabaseMethod.link)
+        try call.refuseStrangers(to: SupabaseMethod.link.method, taking: SupabaseMethod.link.fields)
         var request = SignInRequest(.link)
         request.parameters = try call.authorizationParameters()
         request.timeout = try call.number("timeout", in: 1...3_600).map { .seconds($0) }
@@ -164,28 +147,25 @@ struct IdentityResource: Resource {
         request.replaces = try call.truth("replace")
         request.project = try call.projectSignIn()
         let wanted = request
-        let started = try await call.ask { () throws(BrokerError) in try await broker.begin(name, wanted) }
-        return try await beginning(started, of: name, call)
+        return try await beginning(call) { name throws(BrokerError) in try await broker.begin(name, wanted) }
     }
 
     func unlinkIdentity(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let id = call.parameters["id"] ?? ""
-        let user = try await call.ask { () throws(BrokerError) in try await broker.supabase.unlink(name, identity: id) }
-        return ServerResponse(json: ["identities": user["identities"] ?? .array([])])
+        let user = try await call.ask { name throws(BrokerError) in
+            try await broker.supabase.unlink(name, identity: call["id"])
+        }
+        return ServerResponse(["identities": user["identities"] ?? []])
     }
 
     func listConsents(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let consents = try await call.ask { () throws(BrokerError) in try await broker.supabase.consents(name) }
-        return ServerResponse(json: ["consents": .array(consents.map { .object($0.json) })])
+        ServerResponse(["consents": try await call.ask(broker.supabase.consents).map(\.json)])
     }
 
     func revokeConsent(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let id = call.parameters["id"] ?? ""
-        try await call.ask { () throws(BrokerError) in try await broker.supabase.revokeConsent(name, client: id) }
-        return ServerResponse(json: ["account": .string(name.rawValue), "revoked": .string(id)])
+        try await call.ask { name throws(BrokerError) in
+            try await broker.supabase.revokeConsent(name, client: call["id"])
+        }
+        return ServerResponse(["account": call["account"], "revoked": call["id"]])
     }
 }
 

@@ -28,7 +28,7 @@ struct VaultResource: Resource {
 
     func lockVault(_ call: Call) async throws(Problem) -> ServerResponse {
         try await call.ask { () throws(BrokerError) in try await broker.lockVault() }
-        return ServerResponse(json: broker.vault.status.json)
+        return ServerResponse(broker.vault.status.json)
     }
 
     func unlockVault(_ call: Call) async throws(Problem) -> ServerResponse {
@@ -39,12 +39,11 @@ struct VaultResource: Resource {
                 process: pid, groups: ProcessFacts.groups(of: pid), sessionStart: ProcessFacts.sessionStart(of: pid))
             try await broker.unlockVault(passphrase: passphrase, by: caller)
         }
-        return ServerResponse(json: broker.vault.status.json)
+        return ServerResponse(broker.vault.status.json)
     }
 
     func rekeyVault(_ call: Call) async throws(Problem) -> ServerResponse {
-        guard let word = try call.text("key_source") else { throw call.invalid("key_source", "it is required") }
-        guard let choice = KeySourceChoice(rawValue: word) else {
+        guard let choice = KeySourceChoice(rawValue: try call.required("key_source")) else {
             let words = KeySourceChoice.allCases.map(\.rawValue).joined(separator: ", ")
             throw call.invalid("key_source", "must be one of: \(words)")
         }
@@ -55,7 +54,7 @@ struct VaultResource: Resource {
         try await forUser(call) { () throws(BrokerError) in
             try await broker.rekeyVault(to: choice, passphrase: passphrase)
         }
-        return ServerResponse(json: broker.vault.status.json)
+        return ServerResponse(broker.vault.status.json)
     }
 
     /// A user has requested this, so a locked keyring may show its prompt.
@@ -80,26 +79,22 @@ extension KeySourceChoice? {
 
 extension VaultStatus {
     /// The vault as `GET /v1/status` shows it.
-    var json: JSON {
-        var object = JSONObject([.init("kind", .string(kind.rawValue)), .init("locked", .bool(isLocked))])
-        object["reason"] = reason.map { .string($0.sentence) }
-        object["key_source"] = .string(keySource.word)
-        object["protects"] = .string(protection.sentence)
-        if needsNewPassphrase { object["needs_new_passphrase"] = true }
-        object["database"] = database.map { database in
-            var member = JSONObject([
-                .init("place", .string(database.place)), .init("reachable", .bool(database.problem == nil)),
-                .init("unsent", .integer(database.unsent)),
-            ])
-            member["problem"] = database.problem.map { .string($0.sentence) }
-            member["notifications"] = database.listens.map { .bool($0) }
-            member["synchronous_standby"] = database.hasSynchronousStandby.map { .bool($0) }
-            member["away_seconds"] = database.away.map { .integer(Int($0.components.seconds)) }
-            return .object(member)
+    var json: JSONObject {
+        let database: JSONObject? = database.map { database in
+            [
+                "place": database.place, "reachable": database.problem == nil, "unsent": database.unsent,
+                "problem": database.problem?.sentence, "notifications": database.listens,
+                "synchronous_standby": database.hasSynchronousStandby,
+                "away_seconds": database.away.map { Int($0.components.seconds) },
+            ]
         }
-        object["other_key_source"] = otherKeySource.map { .string($0.rawValue) }
+        var object: JSONObject = [
+            "kind": kind.rawValue, "locked": isLocked, "reason": reason?.sentence, "key_source": keySource.word,
+            "protects": protection.sentence, "needs_new_passphrase": needsNewPassphrase ? true : nil,
+            "database": database, "other_key_source": otherKeySource?.rawValue,
+        ]
         for member in obstacle?.members.members ?? [] { object[member.name] = member.value }
-        return .object(object)
+        return object
     }
 }
 
@@ -131,34 +126,28 @@ struct SealedSessionResource: Resource {
     ]
 
     func remove(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
         let revokes = try !call.flag("skip_revocation")
-        let removed = try await call.ask { () throws(BrokerError) in
+        let removed = try await call.ask { name throws(BrokerError) in
             try await SealedSessions(of: broker).remove(of: name, revokes: revokes)
         }
-        let sessions = removed.map { removed -> JSON in
+        let sessions = removed.map { removed in
             var object = removed.session.members
             object["revocation"] = .string(removed.revocation.rawValue)
             object["error"] = removed.error.map { Problem($0, language: call.language).json }
-            return .object(object)
+            return object
         }
-        return ServerResponse(json: ["account": .string(name.rawValue), "sessions": .array(sessions)])
+        return ServerResponse(["account": call["account"], "sessions": sessions])
     }
 }
 
 extension SealedSession {
     /// The session for callers, without secrets.
     var members: JSONObject {
-        var object = JSONObject([
-            .init("account", .string(account)), .init("provider", .string(provider)),
-            .init("client_id", .string(clientID)),
-        ])
-        object["subject"] = subject.map { .string($0) }
-        object["display_name"] = .string(displayName ?? unnamedUser)
-        object["signed_in_at"] = .integer(signedInAt.seconds)
-        object["signed_out"] = .bool(isSignedOut)
-        object["revocable"] = .bool(isRevocable)
-        return object
+        [
+            "account": account, "provider": provider, "client_id": clientID, "subject": subject,
+            "display_name": displayName ?? unnamedUser, "signed_in_at": signedInAt.seconds,
+            "signed_out": isSignedOut, "revocable": isRevocable,
+        ]
     }
 }
 

@@ -69,6 +69,20 @@ extension Resource {
     var broker: Broker { api.broker }
     var daemon: SocketAPI.Daemon { api.daemon }
     var records: RecordKeeper? { api.records }
+
+    /// Runs a call of the broker for the account of the path, and responds with the account as it is then.
+    func account(
+        _ call: Call, _ body: (AccountName) async throws(BrokerError) -> AccountView
+    ) async throws(Problem) -> ServerResponse {
+        ServerResponse(try await call.ask(body).json(in: call.language))
+    }
+
+    /// Runs a call of the broker, and responds with the flow as it is then.
+    func flow(
+        _ call: Call, _ body: () async throws(BrokerError) -> FlowView
+    ) async throws(Problem) -> ServerResponse {
+        ServerResponse(try await call.ask(body).json(in: call.language))
+    }
 }
 
 /// Finds the route of a request. It is made once, from the lists of all resources.
