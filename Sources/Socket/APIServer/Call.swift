@@ -70,10 +70,14 @@ struct Call: Sendable {
 
     /// The account of the path.
     func account() throws(Problem) -> AccountName {
-        let text = parameters["account"] ?? ""
-        guard let name = AccountName(text) else { throw Problem(.accountNotFound, "There is no account of this name.") }
+        guard let name = AccountName(self["account"]) else {
+            throw Problem(.accountNotFound, "There is no account of this name.")
+        }
         return name
     }
+
+    /// A parameter of the path.
+    subscript(parameter: String) -> String { parameters[parameter] ?? "" }
 
     /// A query parameter.
     func query(_ name: String) -> String? { query[name] }
@@ -106,9 +110,7 @@ struct Call: Sendable {
     /// A time in the query, in seconds, clamped to ``longestWait``.
     func duration(_ name: String) throws(Problem) -> Duration? {
         guard let text = query[name] else { return nil }
-        guard !text.isEmpty, text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else {
-            throw invalid(name, "must be a whole number of seconds")
-        }
+        guard Call.isNumber(text) else { throw invalid(name, "must be a whole number of seconds") }
         // A number that is too large for an `Int` is clamped too.
         return min(.seconds(Int(text) ?? Int.max), Call.longestWait)
     }
@@ -116,8 +118,7 @@ struct Call: Sendable {
     /// An instant in the query: as Unix seconds, or as RFC 3339 writes it.
     func instant(_ name: String) throws(Problem) -> WallInstant? {
         guard let text = query[name] else { return nil }
-        let isNumber = !text.isEmpty && text.utf8.allSatisfy { $0 >= 0x30 && $0 <= 0x39 }
-        guard let seconds = isNumber ? Int(text) : Timestamp.seconds(of: text) else {
+        guard let seconds = Call.isNumber(text) ? Int(text) : Timestamp.seconds(of: text) else {
             throw invalid(name, "must be Unix seconds, or a time such as 2027-01-15T08:00:00Z")
         }
         return WallInstant(seconds: seconds)
@@ -126,10 +127,15 @@ struct Call: Sendable {
     /// A number of things in the query, clamped to the bound.
     func count(_ name: String, atMost bound: Int) throws(Problem) -> Int? {
         guard let text = query[name] else { return nil }
-        guard !text.isEmpty, text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }),
-            text.utf8.contains(where: { $0 > 0x30 })
-        else { throw invalid(name, "must be a whole number, 1 or more") }
+        guard Call.isNumber(text), text.utf8.contains(where: { $0 > 0x30 }) else {
+            throw invalid(name, "must be a whole number, 1 or more")
+        }
         return min(Int(text) ?? Int.max, bound)
+    }
+
+    /// True for digits alone, however many.
+    private static func isNumber(_ text: String) -> Bool {
+        !text.isEmpty && text.utf8.allSatisfy { $0 >= 0x30 && $0 <= 0x39 }
     }
 
     /// A truth value in the query.
@@ -142,12 +148,23 @@ struct Call: Sendable {
     /// A member of the body; nil if it is absent or null.
     private func member(_ name: String) -> JSON? { body[name] == .null ? nil : body[name] }
 
+    /// The value of a member; nil without it.
+    private func value<Value>(
+        _ name: String, _ reason: String, _ read: (JSON) -> Value?
+    ) throws(Problem) -> Value? {
+        guard let member = member(name) else { return nil }
+        guard let value = read(member) else { throw invalid(name, reason) }
+        return value
+    }
+
     /// True if the body has a member that is not null.
     func has(_ name: String) -> Bool { member(name) != nil }
 
-    func text(_ name: String) throws(Problem) -> String? {
-        guard let value = member(name) else { return nil }
-        guard let text = value.string else { throw invalid(name, "must be a string") }
+    func text(_ name: String) throws(Problem) -> String? { try value(name, "must be a string", \.string) }
+
+    /// A text that the request must have.
+    func required(_ name: String) throws(Problem) -> String {
+        guard let text = try text(name) else { throw invalid(name, "it is required") }
         return text
     }
 
@@ -158,28 +175,18 @@ struct Call: Sendable {
         return Secret(text)
     }
 
-    func truth(_ name: String) throws(Problem) -> Bool {
-        guard let value = member(name) else { return false }
-        guard let truth = value.bool else { throw invalid(name, "must be true or false") }
-        return truth
-    }
+    func truth(_ name: String) throws(Problem) -> Bool { try value(name, "must be true or false", \.bool) ?? false }
 
     /// A member that is an object.
-    func object(_ name: String) throws(Problem) -> JSONObject? {
-        guard let value = member(name) else { return nil }
-        guard let object = value.object else { throw invalid(name, "must be an object") }
-        return object
-    }
+    func object(_ name: String) throws(Problem) -> JSONObject? { try value(name, "must be an object", \.object) }
 
     /// The body as it came.
     var wholeBody: JSONObject { body }
 
     func number(_ name: String, in range: ClosedRange<Int>) throws(Problem) -> Int? {
-        guard let value = member(name) else { return nil }
-        guard let number = value.integer, range.contains(number) else {
-            throw invalid(name, "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+        try value(name, "must be a whole number from \(range.lowerBound) to \(range.upperBound)") { value in
+            value.integer.flatMap { range.contains($0) ? $0 : nil }
         }
-        return number
     }
 
     /// A member that is an array; empty without it.
@@ -206,6 +213,12 @@ struct Call: Sendable {
     }
 
     func invalid(_ name: String, _ reason: String) -> Problem { Problem(invalid: name, "\(reason).") }
+
+    /// Runs a call of the broker for the account of the path.
+    func ask<Value>(_ body: (AccountName) async throws(BrokerError) -> Value) async throws(Problem) -> Value {
+        let name = try account()
+        return try await ask { () throws(BrokerError) in try await body(name) }
+    }
 
     /// Runs a call of the broker; its failures become problems.
     func ask<Value>(_ body: () async throws(BrokerError) -> Value) async throws(Problem) -> Value {

@@ -170,7 +170,7 @@ final class ConnectionFacts: Sendable {
 extension SocketAPI {
     /// The facts of the request's connection; nil if the policy denies access. The policy is asked once per connection,
     /// and again when it has changed.
-    func admit(_ request: ServerRequest, account: String?, operation: RingbackAPI.Operation) -> ConnectionFacts? {
+    func admit(_ request: ServerRequest, account: String?, operation: PolicyOperation) -> ConnectionFacts? {
         let known = request.memory.value as? ConnectionFacts
         if let known, known.decision.generation == policy.generation, known.decision.coversEverything {
             return known.decision.isAllowed ? known : nil
@@ -182,7 +182,7 @@ extension SocketAPI {
             return recent.decision.isAllowed ? recent : nil
         }
         let decision = policy.decide(
-            PolicyPeer(uid: uid, pid: pid), account: account, operation: operation.ofPolicy)
+            PolicyPeer(uid: uid, pid: pid), account: account, operation: operation)
         let facts = ConnectionFacts(decision: decision, caller: caller)
         recentFacts.keep(facts)
         request.memory.value = facts
@@ -203,7 +203,7 @@ extension SocketAPI {
     /// - Returns: the counters, if repetitions may be added to them.
     @discardableResult
     func noteIssuedToken(
-        _ facts: ConnectionFacts, _ issuedToken: IssuedToken, _ key: TokenKey, _ operation: RingbackAPI.Operation,
+        _ facts: ConnectionFacts, _ issuedToken: IssuedToken, _ key: TokenKey, _ operation: PolicyOperation,
         for lookup: OriginLookup? = nil
     ) -> (use: CountedUse, metric: Metrics.IssuedTokens)? {
         guard let records else { return nil }
@@ -236,23 +236,5 @@ extension SocketAPI {
         var use = AuditUse(.request, account: account, operation: call.route.endpoint.operation.rawValue)
         use.route = "\(call.route.endpoint.method.rawValue) \(call.route.endpoint.path)"
         records.audit.note(caller, use, at: broker.now.seconds)
-    }
-}
-
-extension RingbackAPI.Operation {
-    /// The operation as the broker's policy knows it.
-    var ofPolicy: PolicyOperation {
-        switch self {
-        case .readState: .readState
-        case .token: .token
-        case .idToken: .idToken
-        case .providerToken: .providerToken
-        case .signIn: .signIn
-        case .signOut: .signOut
-        case .user: .user
-        case .deliverCallback: .deliverCallback
-        case .deepLink: .deepLink
-        case .manage: .manage
-        }
     }
 }

@@ -29,89 +29,74 @@ public final class RecordKeeper: Sendable {
         // Other parts notify the user.
         case .signInWanted, .sessionEnding: break
         case .signInEnded(let account, let method, let outcome, let duration, let error, _):
-            write("sign_in", account, error) { members in
-                members["method"] = .string(method.rawValue)
-                members["outcome"] = .string(outcome.rawValue)
-                members["seconds"] = .integer(Int(duration.components.seconds))
-            }
+            write(
+                "sign_in", account, error,
+                with: [
+                    "method": method.rawValue, "outcome": outcome.rawValue,
+                    "seconds": Int(duration.components.seconds),
+                ])
         case .callbackRefused(let account, let reason):
-            write("callback_refused", account, .invalidCallback(reason)) {
-                $0["reason"] = .string(RecordKeeper.bounded(reason.sentence))
-            }
+            write("callback_refused", account, .invalidCallback(reason), with: ["reason": bounded(reason.sentence)])
         case .sessionOpened(let account, let subject, let replacing): opened(account, subject, replacing)
         case .identityLinked(let account, let provider, let sight):
-            write("identity_linked", account) { members in
-                members["identity_provider"] = .string(RecordKeeper.bounded(provider))
-                if sight != .asked { members["inferred"] = true }
-                if case .former(let linkedAt) = sight { members["linked_at"] = .integer(linkedAt.seconds) }
-            }
+            let linkedAt: Int? = if case .former(let instant) = sight { instant.seconds } else { nil }
+            write(
+                "identity_linked", account,
+                with: [
+                    "identity_provider": bounded(provider), "inferred": sight == .asked ? nil : true,
+                    "linked_at": linkedAt,
+                ])
         case .identityUnlinked(let account, let provider, let isInferred):
-            write("identity_unlinked", account) { members in
-                members["identity_provider"] = .string(RecordKeeper.bounded(provider))
-                if isInferred { members["inferred"] = true }
-            }
+            write(
+                "identity_unlinked", account,
+                with: ["identity_provider": bounded(provider), "inferred": isInferred ? true : nil])
         case .passkeyRegistered(let account, let id):
-            write("passkey_registered", account) { $0["passkey"] = .string(RecordKeeper.bounded(id)) }
-        case .passkeyRemoved(let account, let id):
-            write("passkey_removed", account) { $0["passkey"] = .string(RecordKeeper.bounded(id)) }
+            write("passkey_registered", account, with: ["passkey": bounded(id)])
+        case .passkeyRemoved(let account, let id): write("passkey_removed", account, with: ["passkey": bounded(id)])
         case .sessionClosed(let account, let subject): write("signed_out", account, subject: subject)
         case .sessionEnded(let account, let subject, let unheard, let error):
-            write("session_ended", account, subject: subject) { members in
-                members["provider_message"] = error.flatMap(RecordKeeper.providerMessage(of:)).map { .string($0) }
-                guard let unheard else { return }
-                members["unheard_host"] = .string(unheard.host)
-                members["unheard_seconds"] = .integer(Int(unheard.age.components.seconds))
-            }
+            write(
+                "session_ended", account, subject: subject,
+                with: [
+                    "provider_message": error.flatMap(RecordKeeper.providerMessage(of:)),
+                    "unheard_host": unheard?.host,
+                    "unheard_seconds": unheard.map { Int($0.age.components.seconds) },
+                ])
         case .refreshFailed(let account, let error): failed("refresh_failed", account, error)
         case .downscopingFailed(let account, let error): failed("downscoping_failed", account, error)
         case .idTokenDropped(let account, let error):
-            write("id_token_dropped", account, error) { members in
-                if case .provider(.invalidResponse(let reason)) = error {
-                    members["reason"] = .string(RecordKeeper.bounded(reason.sentence))
-                }
-            }
+            let reason: Reason? = if case .provider(.invalidResponse(let reason)) = error { reason } else { nil }
+            write("id_token_dropped", account, error, with: ["reason": reason.map { bounded($0.sentence) }])
         case .scopesLost(let account, let scopes):
-            write("scopes_lost", account) { $0["scope"] = .string(RecordKeeper.bounded(scopes.joined(separator: " "))) }
+            write("scopes_lost", account, with: ["scope": bounded(scopes.joined(separator: " "))])
         case .revocationPostponed(let account, let error): write("revocation_postponed", account, error)
         case .revocationDelivered(let account): write("revocation_delivered", account)
         case .revocationNotOffered(let account): write("revocation_not_offered", account)
         case .revocationAbandoned(let account): write("revocation_abandoned", account)
-        case .vaultOpened(let source): write("vault_unlocked", nil) { $0["key_source"] = .string(source.word) }
+        case .vaultOpened(let source): write("vault_unlocked", nil, with: ["key_source": source.word])
         case .vaultLocked: write("vault_locked", nil)
         case .vaultRefused(let error): write("unlock_refused", nil, error)
         case .vaultRekeyed(let former, let source):
-            write("vault_rekeyed", nil) { members in
-                members["former_key_source"] = .string(former.word)
-                members["key_source"] = .string(source.word)
-            }
-        case .databaseTurned(.away(let reason)):
-            write("database_away", nil) { $0["reason"] = .string(reason.sentence) }
+            write("vault_rekeyed", nil, with: ["former_key_source": former.word, "key_source": source.word])
+        case .databaseTurned(.away(let reason)): write("database_away", nil, with: ["reason": reason.sentence])
         case .databaseTurned(.returned(let span)):
-            write("database_returned", nil) { $0["seconds"] = .integer(Int(span.components.seconds)) }
+            write("database_returned", nil, with: ["seconds": Int(span.components.seconds)])
         case .clientRegistered(let account, let issuer, let clientID):
-            write("client_registered", account) { members in
-                members["issuer"] = .string(RecordKeeper.bounded(issuer))
-                members["client_id"] = .string(RecordKeeper.bounded(clientID))
-            }
+            write("client_registered", account, with: ["issuer": bounded(issuer), "client_id": bounded(clientID)])
         case .registrationDeleted(let account, let clientID):
-            write("registration_deleted", account) { members in
-                members["client_id"] = clientID.map { .string(RecordKeeper.bounded($0)) }
-            }
+            write("registration_deleted", account, with: ["client_id": clientID.map(bounded)])
         case .registrationLeft(let account, let error): write("registration_left", account, error)
         case .linkListenerReplaced(let scheme, let program, let former):
-            write("listener_replaced", nil) { members in
-                members["scheme"] = .string(scheme)
-                members["uid"] = program.map { .integer(Int($0.uid)) }
-                members["pid"] = program.map { .integer(Int($0.pid)) }
-                members["executable"] = program.flatMap { ProcessFacts.executable(of: $0.pid) }.map { .string($0) }
-                members["former_pid"] = former.map { .integer(Int($0.pid)) }
-            }
-        case .applicationStarted(let scheme): write("application_started", nil) { $0["scheme"] = .string(scheme) }
+            write(
+                "listener_replaced", nil,
+                with: [
+                    "scheme": scheme, "uid": program.map { Int($0.uid) }, "pid": program.map { Int($0.pid) },
+                    "executable": program.flatMap { ProcessFacts.executable(of: $0.pid) },
+                    "former_pid": former.map { Int($0.pid) },
+                ])
+        case .applicationStarted(let scheme): write("application_started", nil, with: ["scheme": scheme])
         case .applicationNotStarted(let scheme, let reason):
-            write("application_not_started", nil) { members in
-                members["scheme"] = .string(scheme)
-                members["reason"] = .string(RecordKeeper.bounded(reason))
-            }
+            write("application_not_started", nil, with: ["scheme": scheme, "reason": bounded(reason)])
         }
     }
 
@@ -120,16 +105,12 @@ public final class RecordKeeper: Sendable {
             event: event, account: account, code: RecordKeeper.code(of: error),
             providerCode: RecordKeeper.providerCode(of: error))
         guard let count = failures.withLock({ $0.note(failure, at: WallInstant(seconds: audit.now())) }) else { return }
-        write(event, account, error) { members in
-            if count > 1 { members["count"] = .integer(count) }
-        }
+        write(event, account, error, with: ["count": count > 1 ? count : nil])
     }
 
     private func opened(_ account: AccountName, _ subject: String?, _ replacing: String??) {
         if let former = replacing, former != subject {
-            write("subject_switched", account, subject: subject) { members in
-                members["former_subject"] = former.map { .string($0) }
-            }
+            write("subject_switched", account, subject: subject, with: ["former_subject": former])
         } else {
             write("signed_in", account, subject: subject)
         }
@@ -137,36 +118,35 @@ public final class RecordKeeper: Sendable {
 
     private func write(
         _ event: String, _ account: AccountName?, _ error: BrokerError? = nil, subject: String? = nil,
-        _ more: (inout JSONObject) -> Void = { _ in }
+        with more: JSONObject = [:]
     ) {
-        var members = JSONObject()
-        members["account"] = account.map { .string($0.rawValue) }
-        members["subject"] = subject.map { .string(RecordKeeper.bounded($0)) }
-        more(&members)
-        members["code"] = error.map { .string(RecordKeeper.code(of: $0)) }
-        members["provider_code"] = error.flatMap(RecordKeeper.providerCode(of:)).map { .string($0) }
-        if let message = error.flatMap(RecordKeeper.providerMessage(of:)) {
-            members["provider_message"] = .string(message)
-        }
-        audit.write(event, members)
+        let who: JSONObject = ["account": account?.rawValue, "subject": subject.map(bounded)]
+        let failure: JSONObject = [
+            "code": error.map(RecordKeeper.code), "provider_code": error.flatMap(RecordKeeper.providerCode(of:)),
+            "provider_message": error.flatMap(RecordKeeper.providerMessage(of:)),
+        ]
+        audit.write(event, JSONObject(who.members + more.members + failure.members))
     }
+
+    private func bounded(_ text: String) -> String { RecordKeeper.bounded(text) }
 
     private func count(_ fact: BrokerFact) {
         switch fact {
-        case .signInStarted(let account, let method): metrics.signInStarted(account.rawValue, method: method.rawValue)
+        case .signInStarted(let account, let method):
+            metrics.count(.signInsStarted, account.rawValue, method: method.rawValue)
         case .signInEnded(let account, let method, let outcome, let duration, let error, _):
             let method = method.rawValue
             switch outcome {
             case .completed: metrics.signInCompleted(account.rawValue, method: method, duration: duration)
-            case .cancelled: metrics.signInCancelled(account.rawValue, method: method)
+            case .cancelled: metrics.count(.signInsCancelled, account.rawValue, method: method)
             case .failed, .expired:
                 let code = error.map(RecordKeeper.code) ?? ErrorCode.flowExpired.rawValue
-                metrics.signInFailed(account.rawValue, method: method, code: code)
+                metrics.count(.signInsFailed, account.rawValue, method: method, code: code)
             }
-        case .refreshStarted(let account, _): metrics.refreshAttempted(account.rawValue)
+        case .refreshStarted(let account, _): metrics.count(.refreshesAttempted, account.rawValue)
         // Each attempt was counted, for a downscoped token too.
         case .refreshFailed(let account, let error), .downscopingFailed(let account, let error):
-            metrics.refreshFailed(account.rawValue, code: RecordKeeper.code(of: error))
+            metrics.count(.refreshesFailed, account.rawValue, code: RecordKeeper.code(of: error))
         default: break
         }
     }
@@ -246,14 +226,13 @@ enum HostRecord {
 
 extension RecordKeeper {
     func note(_ record: HostRecord) {
-        let text = { (text: String) in JSON.string(RecordKeeper.bounded(text)) }
         switch record {
         case .joined(let name, let owner):
-            audit.write("vault_joined", JSONObject([.init("host", text(name)), .init("owner", text(owner))]))
+            audit.write("vault_joined", ["host": bounded(name), "owner": bounded(owner)])
         case .invited(let role, let seconds):
-            audit.write("host_invited", JSONObject([.init("role", text(role)), .init("seconds", .integer(seconds))]))
-        case .gaveKey(let host): audit.write("key_shared", JSONObject([.init("host", text(host))]))
-        case .removed(let host): audit.write("host_removed", JSONObject([.init("host", text(host))]))
+            audit.write("host_invited", ["role": bounded(role), "seconds": seconds])
+        case .gaveKey(let host): audit.write("key_shared", ["host": bounded(host)])
+        case .removed(let host): audit.write("host_removed", ["host": bounded(host)])
         }
     }
 }

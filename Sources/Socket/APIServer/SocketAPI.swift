@@ -182,7 +182,7 @@ public struct SocketAPI: Sendable {
     }
 
     private func authorize(
-        _ request: ServerRequest, _ operation: RingbackAPI.Operation, _ account: String?
+        _ request: ServerRequest, _ operation: PolicyOperation, _ account: String?
     ) throws(Problem) -> ConnectionFacts {
         guard let facts = admit(request, account: account, operation: operation) else {
             throw Problem(.policyDenied, "The policy does not allow \(operation.rawValue) to this program.")
@@ -212,5 +212,14 @@ extension ServerResponse {
 
     init(status: Int = 200, json: JSON) {
         self.init(status: status, fields: ServerResponse.jsonFields, body: json.serialized())
+    }
+
+    init(status: Int = 200, _ members: JSONObject) { self.init(status: status, json: .object(members)) }
+
+    /// Server-sent events (WHATWG HTML section 9.2).
+    init(events feed: some EventFeed) {
+        self.init(
+            status: 200, fields: HTTPFields([("Content-Type", "text/event-stream"), ("Cache-Control", "no-store")]),
+            stream: AsyncStream(unfolding: { await feed.next() }, onCancel: { feed.stop() }))
     }
 }

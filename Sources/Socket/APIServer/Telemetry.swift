@@ -37,30 +37,25 @@ final class Telemetry: Sendable {
         case .signInStarted(let account, let method):
             return [line(.authStarted, account, ways[account.rawValue] ?? method.rawValue)]
         case .signInEnded(let account, let method, let outcome, let duration, let error, _):
-            var line: TelemetryLine
-            let way = ways[account.rawValue] ?? method.rawValue
-            switch outcome {
-            case .completed: line = self.line(.authCompleted, account, way)
-            case .cancelled: line = self.line(.authCancelled, account, way)
-            case .failed, .expired: line = self.line(.authFailed, account, way)
-            }
-            line.data["duration_ms"] = .integer(
-                Int(duration.components.seconds) * 1_000
-                    + Int(duration.components.attoseconds / 1_000_000_000_000_000))
-            line.data["error_type"] = error.map { .string(RecordKeeper.code(of: $0)) }
-            return [line]
+            let event: TelemetryEvent =
+                switch outcome {
+                case .completed: .authCompleted
+                case .cancelled: .authCancelled
+                case .failed, .expired: .authFailed
+                }
+            let (seconds, attoseconds) = duration.components
+            let milliseconds = Int(seconds) * 1_000 + Int(attoseconds / 1_000_000_000_000_000)
+            return [
+                line(
+                    event, account, ways[account.rawValue] ?? method.rawValue,
+                    ["duration_ms": milliseconds, "error_type": error.map(RecordKeeper.code)])
+            ]
         case .refreshStarted(let account, let reason):
-            var line = line(.tokenRefreshAttempted, account, nil)
-            line.data["reason"] = .string(reason.rawValue)
-            return [line]
+            return [line(.tokenRefreshAttempted, account, nil, ["reason": reason.rawValue])]
         case .refreshFailed(let account, let error), .downscopingFailed(let account, let error):
-            var line = line(.tokenRefreshFailed, account, nil)
-            line.data["error_type"] = .string(RecordKeeper.code(of: error))
-            return [line]
+            return [line(.tokenRefreshFailed, account, nil, ["error_type": RecordKeeper.code(of: error)])]
         case .sessionEnded(let account, _, _, _):
-            var line = line(.tokenRefreshFailed, account, nil)
-            line.data["error_type"] = "session_expired"
-            return [line]
+            return [line(.tokenRefreshFailed, account, nil, ["error_type": "session_expired"])]
         case .identityLinked(let account, let provider, let sight):
             // An identity that was linked before the user first signed in here is not a step of this sign-in.
             if case .former = sight { return [] }
@@ -69,12 +64,14 @@ final class Telemetry: Sendable {
         }
     }
 
-    private func line(_ event: TelemetryEvent, _ account: AccountName, _ method: String?) -> TelemetryLine {
-        var data = JSONObject([
-            .init("event", .string(event.rawValue)), .init("account", .string(account.rawValue)),
-        ])
-        data["method"] = method.map { .string(RecordKeeper.bounded($0)) }
-        data["at"] = .integer(now())
+    private func line(
+        _ event: TelemetryEvent, _ account: AccountName, _ method: String?, _ more: JSONObject = [:]
+    ) -> TelemetryLine {
+        var data: JSONObject = [
+            "event": event.rawValue, "account": account.rawValue, "method": method.map(RecordKeeper.bounded),
+            "at": now(),
+        ]
+        data.members += more.members
         return TelemetryLine(event: event, data: data)
     }
 }
@@ -82,12 +79,14 @@ final class Telemetry: Sendable {
 /// One event of the stream of telemetry.
 struct TelemetryLine: Sendable {
     let event: TelemetryEvent
-    var data: JSONObject
+    let data: JSONObject
 }
 
 /// One listener's lines. If it does not read, the oldest are dropped.
-final class TelemetryFeed: Sendable {
+final class TelemetryFeed: EventFeed {
     private struct State {
+        /// A comment is sent at once, so that the listener knows that the stream has begun.
+        var isFirst = true
         var lines: [TelemetryLine] = []
         var signal = Promise<Void>()
         var isOver = false
@@ -97,8 +96,6 @@ final class TelemetryFeed: Sendable {
     private let onStop: @Sendable (ObjectIdentifier) -> Void
 
     private static let capacity = 1_024
-    /// How often a comment is sent, so that a broken connection is noticed.
-    private static let heartbeat: Duration = .seconds(15)
 
     init(account: String?, onStop: @escaping @Sendable (ObjectIdentifier) -> Void) {
         self.account = account
@@ -116,18 +113,21 @@ final class TelemetryFeed: Sendable {
         signal.fulfil(())
     }
 
-    /// The next bytes; nil at the end.
     func next() async -> [UInt8]? {
         let (ready, signal) = take()
         if let ready { return ready }
         _ = await signal.wait(atMost: TelemetryFeed.heartbeat)
         if Task.isCancelled { stop() }
         let isOver = state.withLock { $0.isOver }
-        return isOver ? nil : take().ready ?? Array(": still here\n\n".utf8)
+        return isOver ? nil : take().ready ?? TelemetryFeed.quiet
     }
 
     private func take() -> (ready: [UInt8]?, signal: Promise<Void>) {
         state.withLock { state in
+            if state.isFirst {
+                state.isFirst = false
+                return (Array(": telemetry\n\n".utf8), state.signal)
+            }
             defer { state.lines = [] }
             guard !state.lines.isEmpty else { return (nil, state.signal) }
             return (state.lines.flatMap { $0.event.bytes(.object($0.data)) }, state.signal)

@@ -248,8 +248,8 @@ public final class AuditLog: Sendable {
             guard let former = waiting[name], !former.lines.isEmpty else { continue }
             var lines = former.lines
             if former.unreported > 0 {
-                let count: JSONObject = JSONObject([.init("count", .integer(former.unreported))])
-                lines.append(AuditLine.bytes(of: AuditLog.entry("entries_lost", at: options.now(), count)))
+                let entry = AuditLog.entry("entries_lost", at: options.now(), ["count": former.unreported])
+                lines.append(AuditLine.bytes(of: entry))
             }
             do throws(AuditFile.Failure) {
                 try files.append(lines, to: name)

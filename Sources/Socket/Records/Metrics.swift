@@ -3,14 +3,38 @@ internal import Synchronization
 /// Counters for `GET /v1/metrics`. Labels are account, method and code. Their values are all from closed sets: no text
 /// from a caller or a provider becomes a label.
 public final class Metrics: Sendable {
-    struct SignIn: Hashable, Sendable {
-        let account: String
-        let method: String
+    /// What is counted. The raw value is the name of the metric.
+    public enum Counter: String, Sendable, CaseIterable {
+        case signInsStarted = "sign_ins_started_total"
+        case signInsCompleted = "sign_ins_completed_total"
+        case signInsFailed = "sign_ins_failed_total"
+        case signInsCancelled = "sign_ins_cancelled_total"
+        case refreshesAttempted = "refreshes_attempted_total"
+        case refreshesFailed = "refreshes_failed_total"
+
+        var help: String {
+            switch self {
+            case .signInsStarted: "Sign-ins that were started."
+            case .signInsCompleted: "Sign-ins that ended with a session."
+            case .signInsFailed: "Sign-ins that failed or ran out of time, by code."
+            case .signInsCancelled: "Sign-ins that were cancelled."
+            case .refreshesAttempted: "Requests made to renew a token."
+            case .refreshesFailed: "Requests that did not renew a token, by code."
+            }
+        }
     }
-    struct Failure: Hashable, Sendable {
+    struct Labels: Hashable, Comparable, Sendable {
         let account: String
-        let method: String?
-        let code: String
+        var method: String?
+        var code: String?
+
+        var pairs: [(String, String)] {
+            [("account", account)] + (method.map { [("method", $0)] } ?? []) + (code.map { [("code", $0)] } ?? [])
+        }
+
+        static func < (left: Labels, right: Labels) -> Bool {
+            (left.account, left.method ?? "", left.code ?? "") < (right.account, right.method ?? "", right.code ?? "")
+        }
     }
     /// How long sign-ins took. The buckets are added up to cumulative ones only in the output.
     struct Durations: Sendable {
@@ -28,13 +52,8 @@ public final class Metrics: Sendable {
         }
     }
     struct Counts: Sendable {
-        var started: [SignIn: Int] = [:]
-        var completed: [SignIn: Int] = [:]
-        var cancelled: [SignIn: Int] = [:]
-        var failed: [Failure: Int] = [:]
-        var durations: [SignIn: Durations] = [:]
-        var refreshes: [String: Int] = [:]
-        var failedRefreshes: [Failure: Int] = [:]
+        var numbers: [Counter: [Labels: Int]] = [:]
+        var durations: [Labels: Durations] = [:]
         var issuedTokens: [String: Int] = [:]
     }
     private let counts = Mutex(Counts())
@@ -42,38 +61,17 @@ public final class Metrics: Sendable {
 
     public init() {}
 
-    /// A sign-in was started.
-    public func signInStarted(_ account: String, method: String) {
-        counts.withLock { $0.started[SignIn(account: account, method: method), default: 0] += 1 }
+    /// Counts one more. `code` is one of the socket API's.
+    public func count(_ counter: Counter, _ account: String, method: String? = nil, code: String? = nil) {
+        let labels = Labels(account: account, method: method, code: code)
+        counts.withLock { $0.numbers[counter, default: [:]][labels, default: 0] += 1 }
     }
 
     /// A sign-in ended with a session.
     public func signInCompleted(_ account: String, method: String, duration: Duration) {
-        counts.withLock { counts in
-            let key = SignIn(account: account, method: method)
-            counts.completed[key, default: 0] += 1
-            counts.durations[key, default: Durations()].add(duration)
-        }
-    }
-
-    /// A sign-in was cancelled.
-    public func signInCancelled(_ account: String, method: String) {
-        counts.withLock { $0.cancelled[SignIn(account: account, method: method), default: 0] += 1 }
-    }
-
-    /// A sign-in ended without a session; `code` is one of the socket API's.
-    public func signInFailed(_ account: String, method: String, code: String) {
-        counts.withLock { $0.failed[Failure(account: account, method: method, code: code), default: 0] += 1 }
-    }
-
-    /// A token request was sent to refresh a token.
-    public func refreshAttempted(_ account: String) {
-        counts.withLock { $0.refreshes[account, default: 0] += 1 }
-    }
-
-    /// A refresh failed; `code` is one of the socket API's.
-    public func refreshFailed(_ account: String, code: String) {
-        counts.withLock { $0.failedRefreshes[Failure(account: account, method: nil, code: code), default: 0] += 1 }
+        count(.signInsCompleted, account, method: method)
+        let labels = Labels(account: account, method: method)
+        counts.withLock { $0.durations[labels, default: Durations()].add(duration) }
     }
 
     /// How many tokens of one account were issued. A connection keeps it for its next request.
@@ -141,13 +139,16 @@ public struct MetricsText: Sendable {
     public static func text(of metrics: Metrics, _ present: Present) -> String {
         let counts = metrics.snapshot()
         var text = MetricsText()
-        text.signIns(counts)
-        text.family("refreshes_attempted_total", "counter", "Requests made to renew a token.")
-        for (account, count) in counts.refreshes.sorted(by: { $0.key < $1.key }) {
-            text.sample([("account", account)], count)
+        for counter in Metrics.Counter.allCases {
+            text.family(counter.rawValue, "counter", counter.help)
+            for (labels, count) in counts.numbers[counter, default: [:]].sorted(by: { $0.key < $1.key }) {
+                text.sample(labels.pairs, count)
+            }
         }
-        text.family("refreshes_failed_total", "counter", "Requests that did not renew a token, by code.")
-        text.failures(counts.failedRefreshes)
+        text.family("sign_in_duration_seconds", "histogram", "From the start of a sign-in to its session.")
+        for (labels, durations) in counts.durations.sorted(by: { $0.key < $1.key }) {
+            text.histogram(durations, labels.pairs)
+        }
         text.family("issued_tokens_total", "counter", "Tokens that were issued.")
         for (account, count) in counts.issuedTokens.sorted(by: { $0.key < $1.key }) {
             text.sample([("account", account)], count)
@@ -158,23 +159,6 @@ public struct MetricsText: Sendable {
 
     private var output = ""
     private var name = ""
-
-    private mutating func signIns(_ counts: Metrics.Counts) {
-        family("sign_ins_started_total", "counter", "Sign-ins that were started.")
-        signIns(counts.started)
-        family("sign_ins_completed_total", "counter", "Sign-ins that ended with a session.")
-        signIns(counts.completed)
-        family("sign_ins_failed_total", "counter", "Sign-ins that failed or ran out of time, by code.")
-        failures(counts.failed)
-        family("sign_ins_cancelled_total", "counter", "Sign-ins that were cancelled.")
-        signIns(counts.cancelled)
-        family("sign_in_duration_seconds", "histogram", "From the start of a sign-in to its session.")
-        for (key, durations) in counts.durations.sorted(by: {
-            ($0.key.account, $0.key.method) < ($1.key.account, $1.key.method)
-        }) {
-            histogram(durations, [("account", key.account), ("method", key.method)])
-        }
-    }
 
     private mutating func present(_ present: Present) {
         // The state is part of the metric's name, because labels are only account, method and code.
@@ -214,22 +198,6 @@ public struct MetricsText: Sendable {
 
     private mutating func sample(_ labels: [(String, String)], _ value: Int, suffix: String = "") {
         output += "\(name)\(suffix)\(MetricsText.braced(labels)) \(value)\n"
-    }
-
-    private mutating func signIns(_ counts: [Metrics.SignIn: Int]) {
-        for (key, count) in counts.sorted(by: { ($0.key.account, $0.key.method) < ($1.key.account, $1.key.method) }) {
-            sample([("account", key.account), ("method", key.method)], count)
-        }
-    }
-
-    private mutating func failures(_ counts: [Metrics.Failure: Int]) {
-        let sorted = counts.sorted {
-            ($0.key.account, $0.key.method ?? "", $0.key.code) < ($1.key.account, $1.key.method ?? "", $1.key.code)
-        }
-        for (key, count) in sorted {
-            let method = key.method.map { [("method", $0)] } ?? []
-            sample([("account", key.account)] + method + [("code", key.code)], count)
-        }
     }
 
     private mutating func histogram(_ durations: Metrics.Durations, _ labels: [(String, String)]) {

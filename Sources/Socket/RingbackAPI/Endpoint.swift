@@ -1,16 +1,4 @@
-/// What an endpoint does, for the policy. The raw values are used on the wire.
-public enum Operation: String, Sendable, CaseIterable {
-    case readState = "read_state"
-    case token
-    case idToken = "id_token"
-    case providerToken = "provider_token"
-    case signIn = "sign_in"
-    case signOut = "sign_out"
-    case user
-    case deliverCallback = "deliver_callback"
-    case deepLink = "deep_link"
-    case manage
-}
+public import RingbackBase
 
 /// One endpoint of the socket API: method, path and operation. The daemon and its clients share this list, and the raw
 /// value is the endpoint's name in the OpenAPI document (`operationId`).
@@ -94,10 +82,10 @@ public enum Endpoint: String, Sendable, CaseIterable {
     /// Segments in braces are parameters, one segment each.
     public var path: String { facts.1 }
     /// The operation that the policy decides about.
-    public var operation: Operation { facts.2 }
+    public var operation: PolicyOperation { facts.2 }
 
     /// By path, then method.
-    private var facts: (Method, String, Operation) {
+    private var facts: (Method, String, PolicyOperation) {
         switch self {
         case .listAccounts: (.get, "/v1/accounts", .readState)
         case .getAccount: (.get, "/v1/accounts/{account}", .readState)

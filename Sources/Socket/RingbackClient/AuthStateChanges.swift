@@ -30,13 +30,10 @@ public struct AuthStateChanges: AsyncSequence, Sendable {
     /// If a consumer is this many events behind, the oldest are dropped: the newest session is what counts.
     private static let backlog = 64
 
-    let account: String
-    let application: String
-    let socket: String?
+    let source: AuthEventSource
 
     public func makeAsyncIterator() -> BrokerEventIterator<Element> {
-        BrokerEventIterator(
-            of: AuthEventSource(account: account, application: application, socket: socket), backlog: Self.backlog)
+        BrokerEventIterator(of: source, backlog: Self.backlog)
     }
 }
 
@@ -50,7 +47,7 @@ extension BrokerClient {
     ///
     /// It throws only errors that waiting does not change: `account_not_found`, `policy_denied`, `foreign_server`.
     public func authStateChanges(_ account: String) -> AuthStateChanges {
-        AuthStateChanges(account: account, application: application, socket: socket)
+        AuthStateChanges(source: AuthEventSource(account: account, application: application, socket: socket))
     }
 }
 
@@ -60,13 +57,7 @@ struct AuthEventSource: EventSource {
     let application: String
     let socket: String?
     /// After a reconnection the daemon continues with the events that follow this one.
-    private var lastID: String?
-
-    init(account: String, application: String, socket: String?) {
-        self.account = account
-        self.application = application
-        self.socket = socket
-    }
+    var lastID: String?
 
     mutating func follow(
         _ interruption: Interruption, hasConnected: () -> Void, _ deliver: (AuthStateChanges.Element) -> Void

@@ -56,19 +56,25 @@ package struct BrokerCalls: Sendable {
 
     /// Makes one call whose response is text.
     package func text(_ endpoint: Endpoint, timeout: Duration = .seconds(30)) throws(RingbackError) -> String {
-        let target = try RequestTarget.of(endpoint)
-        let connection = try SocketConnection(
-            unixPath: socket, deadline: .now + timeout, interruption: interruption)
-        let exchange = HTTPExchange(connection)
-        var fields = self.fields.filter { $0.name != "Accept" }
-        fields.append(HeaderField("Accept", "text/plain, application/problem+json"))
-        try exchange.send("GET", target, fields: fields)
-        let head = try exchange.readHead()
-        guard head.status == 200, head.field("content-type")?.hasPrefix("text/plain") == true else {
-            _ = try BrokerCalls.readJSON(exchange, head)
-            throw RingbackError(.badResponse, "The daemon's response is not text.")
-        }
+        let accept = HeaderField("Accept", "text/plain, application/problem+json")
+        let exchange = try open(RequestTarget.of(endpoint), [accept], "text/plain", "text", within: timeout).exchange
         return String(decoding: try exchange.readBody(), as: UTF8.self)
+    }
+
+    /// Sends a GET request, and reads the head of a response that has another media type than JSON. `what` names it in
+    /// the error.
+    private func open(
+        _ target: String, _ more: [HeaderField], _ type: String, _ what: String, within timeout: Duration
+    ) throws(RingbackError) -> (connection: SocketConnection, exchange: HTTPExchange) {
+        let connection = try SocketConnection(unixPath: socket, deadline: .now + timeout, interruption: interruption)
+        let exchange = HTTPExchange(connection)
+        try exchange.send("GET", target, fields: fields.filter { $0.name != "Accept" } + more)
+        let head = try exchange.readHead()
+        guard head.status == 200, head.field("content-type")?.hasPrefix(type) == true else {
+            _ = try BrokerCalls.readJSON(exchange, head)
+            throw RingbackError(.badResponse, "The daemon's response is not \(what).")
+        }
+        return (connection, exchange)
     }
 
     /// Opens the stream of events. A wait for an event fails with `timed_out` if nothing came for `silence` (the daemon
@@ -90,17 +96,10 @@ package struct BrokerCalls: Sendable {
     private func openStream(
         _ target: String, lastEventID: String?, silence: Duration
     ) throws(RingbackError) -> EventReader {
-        let connection = try SocketConnection(unixPath: socket, deadline: .now + silence, interruption: interruption)
-        let exchange = HTTPExchange(connection)
-        var fields = self.fields.filter { $0.name != "Accept" }
-        fields.append(HeaderField("Accept", "text/event-stream"))
+        let type = "text/event-stream"
+        var fields = [HeaderField("Accept", type)]
         if let lastEventID { fields.append(HeaderField("Last-Event-ID", BrokerCalls.fieldText(lastEventID))) }
-        try exchange.send("GET", target, fields: fields)
-        let head = try exchange.readHead()
-        guard head.status == 200, head.field("content-type")?.hasPrefix("text/event-stream") == true else {
-            _ = try BrokerCalls.readJSON(exchange, head)
-            throw RingbackError(.badResponse, "The daemon's response is not a stream of events.")
-        }
+        let (connection, exchange) = try open(target, fields, type, "a stream of events", within: silence)
         return EventReader(connection, exchange, silence: silence)
     }
 

@@ -88,16 +88,15 @@ public struct BrokerClient: Sendable {
     public func signIn(
         _ account: String, timeout: Int? = nil, switchSubject: Bool = false, replace: Bool = false
     ) async throws(RingbackError) -> Flow {
-        var fields = JSONObject([.init("method", "browser")])
-        if let timeout { fields["timeout"] = .integer(timeout) }
-        if switchSubject { fields["switch_subject"] = true }
-        if replace { fields["replace"] = true }
-        let body = fields
+        let body: JSONObject = [
+            "method": "browser", "timeout": timeout, "switch_subject": switchSubject ? true : nil,
+            "replace": replace ? true : nil,
+        ]
         return try await run { calls throws(RingbackError) in
-            switch try calls.signIn(account, body) {
-            case .flow(let flow, _): return flow
-            case .done: throw RingbackError(.badResponse, "The daemon began no browser sign-in.")
+            guard case .flow(let flow, _) = try calls.signIn(account, body) else {
+                throw RingbackError(.badResponse, "The daemon began no browser sign-in.")
             }
+            return flow
         }
     }
 
@@ -123,8 +122,7 @@ public struct BrokerClient: Sendable {
     @discardableResult
     public func signOut(_ account: String, scope: SignOutScope = .local) async throws(RingbackError) -> Account {
         try await run { calls throws(RingbackError) in
-            return try Account(
-                reading: try calls.call(.signOut, [account], query: [("scope", scope.rawValue)]))
+            try Account(reading: try calls.call(.signOut, [account], query: [("scope", scope.rawValue)]))
         }
     }
 
@@ -134,21 +132,14 @@ public struct BrokerClient: Sendable {
     @discardableResult
     public func refresh(_ account: String, force: Bool = false) async throws(RingbackError) -> Account {
         try await run { calls throws(RingbackError) in
-            let body: JSON = force ? ["force": true] : [:]
-            let answer = try calls.call(.refresh, [account], body: body)
-            return try Account(reading: answer)
+            try Account(reading: try calls.call(.refresh, [account], body: force ? ["force": true] : [:]))
         }
     }
 
     /// Every configured account, sorted by name.
     public func accounts() async throws(RingbackError) -> [Account] {
         try await run { calls throws(RingbackError) in
-            guard let list = try calls.call(.listAccounts)["accounts"]?.array else {
-                throw .missing("accounts", in: "response")
-            }
-            var accounts: [Account] = []
-            for json in list { accounts.append(try Account(reading: json)) }
-            return accounts
+            try calls.call(.listAccounts).list("accounts", Account.init(reading:))
         }
     }
 
@@ -177,6 +168,16 @@ public struct BrokerClient: Sendable {
 
     private func session(_ request: SessionRequest) async throws(RingbackError) -> Session {
         try await run { calls throws(RingbackError) in try Session(reading: try calls.session(request)) }
+    }
+
+    /// One call below an account, and the value of its response.
+    func project<Value: Sendable>(
+        _ endpoint: Endpoint, _ account: String, _ values: [String] = [], body: JSONObject? = nil,
+        reading read: @escaping @Sendable (JSON) throws(RingbackError) -> Value
+    ) async throws(RingbackError) -> Value {
+        try await run { calls throws(RingbackError) in
+            try read(try calls.project(endpoint, account, values, body: body))
+        }
     }
 
     func run<Value: Sendable>(

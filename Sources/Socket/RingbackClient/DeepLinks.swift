@@ -14,12 +14,9 @@ public struct DeepLink: Sendable, Hashable, Identifiable {
 
     /// - Throws: `bad_response` if something is missing.
     package init(reading json: JSON) throws(RingbackError) {
-        guard let id = json["id"]?.string else { throw .missing("id", in: "link") }
-        guard let scheme = json["scheme"]?.string else { throw .missing("scheme", in: "link") }
-        guard let url = json["url"]?.string else { throw .missing("url", in: "link") }
-        self.id = id
-        self.scheme = scheme
-        self.url = url
+        id = try json.text("id", of: "link")
+        scheme = try json.text("scheme", of: "link")
+        url = try json.text("url", of: "link")
         at = WallInstant(json["at"]) ?? WallInstant(secondsSince1970: 0)
     }
 }
@@ -32,13 +29,10 @@ public struct DeepLinks: AsyncSequence, Sendable {
     /// More than the daemon keeps for a listener that acknowledges nothing.
     private static let backlog = 64
 
-    let scheme: String
-    let application: String
-    let socket: String?
+    let source: DeepLinkSource
 
     public func makeAsyncIterator() -> BrokerEventIterator<DeepLink> {
-        BrokerEventIterator(
-            of: DeepLinkSource(scheme: scheme, application: application, socket: socket), backlog: Self.backlog)
+        BrokerEventIterator(of: source, backlog: Self.backlog)
     }
 }
 
@@ -52,7 +46,7 @@ extension BrokerClient {
     /// It throws only errors that waiting does not change: `not_found` (the scheme is not configured), `policy_denied`,
     /// `foreign_server`.
     public func deepLinks(_ scheme: String) -> DeepLinks {
-        DeepLinks(scheme: scheme, application: application, socket: socket)
+        DeepLinks(source: DeepLinkSource(scheme: scheme, application: application, socket: socket))
     }
 
     /// The app has taken the link over: no other listener gets it. A link that is no longer kept is no error.
@@ -78,15 +72,9 @@ struct DeepLinkSource: EventSource {
     let application: String
     let socket: String?
     /// The ids of the links that were delivered last. A link that is not acknowledged yet comes again after a break.
-    private var delivered: [String] = []
+    var delivered: [String] = []
 
     private static let memory = 64
-
-    init(scheme: String, application: String, socket: String?) {
-        self.scheme = scheme
-        self.application = application
-        self.socket = socket
-    }
 
     mutating func follow(
         _ interruption: Interruption, hasConnected: () -> Void, _ deliver: (DeepLink) -> Void

@@ -55,10 +55,9 @@ public struct Session: Sendable, Equatable, CustomStringConvertible, CustomRefle
     public var customMirror: Mirror { Mirror(self, children: ["account": account, "subject": subject]) }
 
     package init(reading json: JSON) throws(RingbackError) {
-        guard let token = json["access_token"]?.string else { throw .missing("access_token", in: "session") }
+        accessToken = try json.text("access_token", of: "session")
         account = json["account"]?.string ?? ""
         subject = json["subject"]?.string ?? ""
-        accessToken = token
         tokenType = json["token_type"]?.string ?? "Bearer"
         expiresAt = WallInstant(json["expires_at"])
         scope = json["scope"]?.string ?? ""
@@ -112,8 +111,7 @@ public struct Account: Sendable, Equatable {
     public var error: RingbackError?
 
     package init(reading json: JSON) throws(RingbackError) {
-        guard let name = json["name"]?.string else { throw .missing("name", in: "account") }
-        self.name = name
+        name = try json.text("name", of: "account")
         provider = json["provider"]?.string ?? ""
         state = State(rawValue: json["state"]?.string ?? "")
         isDefault = json["default"]?.bool ?? false
@@ -290,8 +288,7 @@ public struct DaemonStatus: Sendable, Equatable {
     public var accounts: [Account.State: Int]
 
     package init(reading json: JSON) throws(RingbackError) {
-        guard let version = json["version"]?.string else { throw .missing("version", in: "status") }
-        self.version = version
+        version = try json.text("version", of: "status")
         build = json["build"]?.string
         pid = json["pid"]?.integer
         uptime = json["uptime"]?.integer ?? 0

@@ -163,6 +163,24 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
     }
 }
 
+extension JSON {
+    /// The text of a member that a resource of the daemon must have.
+    func text(_ member: String, of resource: String) throws(RingbackError) -> String {
+        guard let text = self[member]?.string else { throw .missing(member, in: resource) }
+        return text
+    }
+
+    /// The elements of a member that a response of the daemon must have.
+    func list<Element>(
+        _ member: String, _ read: (JSON) throws(RingbackError) -> Element
+    ) throws(RingbackError) -> [Element] {
+        guard let list = self[member]?.array else { throw .missing(member, in: "response") }
+        var elements: [Element] = []
+        for item in list { elements.append(try read(item)) }
+        return elements
+    }
+}
+
 extension RingbackError {
     static func missing(_ member: String, in resource: String) -> RingbackError {
         RingbackError(.badResponse, "The daemon's \(resource) has no “\(member)”.")

@@ -243,6 +243,17 @@ public enum VaultError: Error, Sendable, Equatable {
     case refused(VaultReason, obstacle: VaultObstacle? = nil)
 }
 
+extension VaultError {
+    package var sentence: String {
+        switch self {
+        case .locked(let reason, _), .refused(let reason, _): reason.sentence
+        case .unwritable(let reason), .damaged(let reason), .newer(let reason), .unreachable(let reason):
+            reason.sentence
+        case .wrongPassphrase: "The passphrase does not open the vault."
+        }
+    }
+}
+
 /// A condition that the user can change so that the vault opens. Programs use it to advise the user.
 public enum VaultObstacle: Sendable, Equatable {
     /// The key is kept by another source than the configured one.

@@ -3,21 +3,15 @@ public import RingbackBase
 /// Why a vault cannot be used, or why it does not support an operation. The message is made where it is shown, and no
 /// code depends on its wording. The values are paths, account names and numbers, never a key or a sealed text.
 public indirect enum VaultReason: Sendable, Equatable {
-    /// The vault is closed, and no other reason is known.
     case locked
     case notOpened
     case lockedByUser
-    /// The key's source needs a passphrase.
     case needsPassphrase
-    /// No passphrase was chosen yet. The next passphrase that is given becomes the vault's passphrase.
     case noPassphraseYet
     case emptyPassphrase
-    /// The cryptography library failed, probably for lack of memory.
     case cryptography
     case file(FileFailure)
-    /// The folder of the sealed files cannot be opened.
     case folderNotOpened(path: String)
-    /// The file was written in a newer version of the format, and was not changed.
     case newer(path: String, version: Int)
     /// The file has more than `limit` bytes.
     case tooLong(path: String, limit: Int)
@@ -29,13 +23,10 @@ public indirect enum VaultReason: Sendable, Equatable {
     /// The source's key is not the one that `vault.key` was made with.
     case otherKey(KeySourceChoice, path: String, folder: String)
     case keySourceDiffers(recorded: KeySourceChoice, configured: KeySourceChoice)
-    /// The key is kept by a source that is not available here.
     case keySourceMissing(KeySourceChoice)
-    /// The cryptography library failed while it unwrapped the key.
     case notUnwrapped
     /// The source that keeps the key could not return it.
     case keptBy(KeySourceChoice, KeyReason)
-    /// The source that was chosen to keep the new key is not available here.
     case noSuchKeeper(KeySourceChoice)
     /// The source could not make or store a new key.
     case notTaken(KeySourceChoice, KeyReason)
@@ -51,28 +42,19 @@ public indirect enum VaultReason: Sendable, Equatable {
 
     // MARK: A vault in memory
 
-    /// A vault on disk cannot be changed into a vault in memory.
     case notIntoMemory
-    /// A vault in memory cannot be locked, because its sessions would be lost.
     case inMemory
-    /// A vault in memory has no key that could be moved.
     case noKeyInMemory
 
     // MARK: A vault that hosts share
 
     case databaseAway(DatabaseReason)
     case databaseRefused(DatabaseReason)
-    /// This host has no data key of the vault's rows.
     case noHostsKey
-    /// The database's role belongs to no host that has joined.
     case noHost
-    /// The record of this host's joining is damaged.
     case joiningUnreadable
-    /// Another host is changing the slot.
     case heldElsewhere
-    /// Another host has changed the slot.
     case changedElsewhere
-    /// The right to send a request was over before it was sent.
     case leaseOver
     /// The row is older than one that this host has seen, and this host does not have that one's content.
     case olderRow
@@ -85,12 +67,85 @@ public indirect enum VaultReason: Sendable, Equatable {
     case bindingTooLong(account: String)
     case tooLarge(VaultSlot.Kind, account: String)
     case onlySessionsRetire
-    /// The file was sealed with another vault's key, and was not changed.
     case otherVaultsKey(path: String)
     /// The file is damaged, and was renamed to `place`.
     case damaged(path: String, FileDamage, kind: VaultSlot.Kind, place: String)
-    /// The file is damaged, and could not be renamed.
     case damagedInPlace(path: String, FileDamage, FileFailure)
+}
+
+extension VaultReason {
+    package var sentence: String {
+        switch self {
+        case .locked: "The vault is locked."
+        case .notOpened: "The vault has not been opened yet."
+        case .lockedByUser: "A user locked the vault."
+        case .needsPassphrase: "The vault is locked with a passphrase."
+        case .noPassphraseYet:
+            "The vault has no passphrase yet: the next one that is given becomes its passphrase."
+        case .emptyPassphrase: "The passphrase is empty."
+        case .cryptography: KeyReason.cryptography.sentence
+        case .file(let failure): failure.sentence
+        case .folderNotOpened(let path): "Cannot open \(path)."
+        case .newer(let path, let version):
+            "\(path) was written by a newer ringbackd (format \(version)) and was not changed. Update ringbackd."
+        case .tooLong(let path, let limit): "\(path) is longer than \(limit) bytes, so Ringback did not write it."
+        case .damagedKeyFile(let path, let folder, let damage):
+            "\(path) is damaged: \(damage.sentence). It was not changed. Restore it from a backup. Without this file "
+                + "the sealed sessions cannot be read. To give them up, move \(path) and \(folder) away."
+        case .otherKey(let source, let path, let folder):
+            "The key that \(source.rawValue) gives is not the one that \(path) was made with. Restore the right key. "
+                + "To give up the sealed sessions, move \(path) and \(folder) away."
+        case .keySourceDiffers(let recorded, let configured):
+            "The vault's key is kept by \(recorded.rawValue), and the configuration says "
+                + "key_source = \"\(configured.rawValue)\"."
+        case .keySourceMissing(let source):
+            "The vault's key is kept by \(source.rawValue), which is not available here."
+        case .notUnwrapped: "The vault's key cannot be unwrapped: the cryptography library failed; try again."
+        case .keptBy(let source, let reason): "The vault's key is kept by \(source.rawValue). \(reason.sentence)"
+        case .noSuchKeeper(let source): "\(source.rawValue) is not available here to keep the vault's key."
+        case .notTaken(let source, let reason): "\(source.rawValue) cannot keep the vault's key. \(reason.sentence)"
+        case .key(let reason): reason.sentence
+        case .keyFileMissing(let path, let count, let folder):
+            "\(path) is missing, and \(count) sealed sessions in \(folder) need it. Restore it from a backup, or move "
+                + "the files away and sign in again."
+        case .foreignSessions(let path, let count, let folder):
+            "\(path) is not the one that the \(count) sealed sessions in \(folder) were made with. Restore the right "
+                + "one, or move those files away and sign in again."
+        case .noKeyDirectory: "There is no directory for a key file."
+        case .keyStays(let reason): "\(reason.sentence) The vault's key stays where it was."
+        case .notIntoMemory:
+            "A vault on disk cannot be changed into one in memory. Set key_source = \"memory\" and restart; the sealed "
+                + "sessions stay where they are."
+        case .inMemory: "The sessions are in memory only and would be lost by locking."
+        case .noKeyInMemory: "The sessions are in memory only: there is no key. Set key_source and restart."
+        case .notAnAccountName(let name): "\"\(name)\" is no account's name."
+        case .bindingTooLong(let account): "What \(account) is bound to is longer than 8,192 bytes."
+        case .tooLarge(let kind, let account): "The \(kind.word) of \(account) is larger than 1 MiB."
+        case .onlySessionsRetire: "Only a session can be retired."
+        case .otherVaultsKey(let path):
+            "\(path) was sealed with another vault's key and was left as it is. Restore the vault.key that belongs to "
+                + "it, or move the file away and sign in again."
+        case .databaseAway(let reason): "The vault's database cannot be reached: \(reason.sentence)"
+        case .databaseRefused(let reason): "The vault's database did not do what was asked: \(reason.sentence)"
+        case .noHostsKey: "This host does not have the key of the vault that hosts share."
+        case .noHost:
+            "The role with which this host connects to the vault's database belongs to no host that has joined."
+        case .joiningUnreadable: "The record of how this host joined the others cannot be read."
+        case .heldElsewhere: "Another host is changing this at the moment."
+        case .changedElsewhere: "Another host has changed this meanwhile."
+        case .leaseOver: "The request was not sent, since this host's turn was over before."
+        case .olderRow:
+            "The vault's database has an older record than this host has seen. It was not used. If it stays so, sign in "
+                + "again."
+        case .foreignRow:
+            "The vault's database has a record that was not sealed for this place. It was not used. If it stays so, sign in "
+                + "again."
+        case .damaged(let path, let damage, let kind, let place):
+            "\(path) cannot be read: \(damage.sentence). It was renamed to \(place); \(kind.remedy)."
+        case .damagedInPlace(let path, let damage, let failure):
+            "\(path) cannot be read: \(damage.sentence). \(failure.sentence)"
+        }
+    }
 }
 
 /// What is wrong with a sealed file.
@@ -101,7 +156,6 @@ public enum FileDamage: Sendable, Equatable {
     case invalidLengths
     case changed
     case invalidHeader
-    /// By its header the file belongs to another account than its name says.
     case otherAccount
 
     // MARK: The vault's key
@@ -112,10 +166,28 @@ public enum FileDamage: Sendable, Equatable {
     case noKey
 }
 
+extension FileDamage {
+    /// Ends a sentence, without a full stop.
+    package var sentence: String {
+        switch self {
+        case .tooShort: "it is too short"
+        case .otherKind: "it is not a file of this kind"
+        case .invalidVersion: "its version number is invalid"
+        case .invalidLengths: "its lengths do not fit"
+        case .changed: "its content was changed"
+        case .invalidHeader: "its header is no JSON object"
+        case .otherAccount: "it belongs to another account"
+        case .noKeySource: "it names no key source"
+        case .noKeyName: "it names no key"
+        case .noParameters: "it has no parameters"
+        case .noKey: "it holds no key"
+        }
+    }
+}
+
 /// What the sealed texts are protected by.
 public enum VaultProtection: Sendable, Equatable {
     case notOpened
-    /// Not known, because the key's source is not available here.
     case unknown
     case passphrase
     case secretService
@@ -125,17 +197,39 @@ public enum VaultProtection: Sendable, Equatable {
     case memory(reason: VaultReason?)
 }
 
+extension VaultProtection {
+    /// Without a full stop, as it is served.
+    package var sentence: String {
+        switch self {
+        case .notOpened: "nothing is readable until it is opened"
+        case .unknown: ""
+        case .passphrase:
+            "nobody reads the sealed sessions without the passphrase while the vault is locked; the protection is as "
+                + "strong as the passphrase is hard to guess"
+        case .secretService:
+            "nobody reads the sealed sessions without your keyring's password while the keyring is locked; programs of "
+                + "yours can read the key while it is unlocked"
+        case .systemdCredential:
+            "a copy of the state directory alone opens nothing; the key is as safe as the credential that systemd "
+                + "holds, bound to this machine where it is an encrypted one"
+        case .keyFile(let directory):
+            "a copy of the state directory alone opens nothing; whoever can read your files can read the key in "
+                + "\(directory) as well"
+        case .memory(let reason):
+            "nothing is written to disk; sessions end with the daemon"
+                + (reason.map { ". No vault could be made: \($0.sentence)" } ?? "")
+        }
+    }
+}
+
 /// Why a database cannot be reached, or did not do what it was asked for.
 public enum DatabaseReason: Sendable, Equatable {
-    /// libpq is not installed, or too old.
     case noLibrary
     /// The source of the password gave none, or the server asked for one and there is none.
     case noPassword
     /// The name is not known, there is no route, or nobody listens.
     case noConnection
-    /// The server has no TLS, or its certificate is not the one of its name by an authority that is known.
     case tls
-    /// The server does not let the role in.
     case authentication
     /// The process that answers on this machine belongs to another user than the database's; nil if it is not known whose
     /// it is.
@@ -144,30 +238,52 @@ public enum DatabaseReason: Sendable, Equatable {
     case weakAuthentication
     /// The server sends more than is taken, or asks for a proof that takes too long.
     case tooMuch
-    /// There was no answer in time.
     case timedOut
-    /// The connection ended.
     case closed
-    /// The server takes no changes.
     case readOnly
-    /// The server is starting or ending, or has no connection left.
     case notNow
-    /// The schema is missing.
     case noSchema
-    /// The schema is of another version.
     case otherSchema(Int)
-    /// The role lacks a right.
     case notPermitted
-    /// The server's disk is full.
     case noRoom
-    /// The server refused the statement with this SQLSTATE.
     case refused(state: String)
-    /// The answer has not the form that was asked for.
     case malformed
-    /// Too much waits for the server already.
     case busy
-    /// The daemon ends.
     case cancelled
+}
+
+extension DatabaseReason {
+    package var sentence: String {
+        switch self {
+        case .noLibrary: "libpq 14 or later is not installed."
+        case .noPassword: "There is no password for it."
+        case .noConnection: "No connection can be made."
+        case .tls: "It has no TLS, or its certificate is not valid for its name."
+        case .authentication:
+            "It does not let this host's role in. If another host has removed this one, it needs a new invitation."
+        case .foreignServer(let uid?):
+            "The process that answers there belongs to the user with the uid \(uid), and not to root or the database. If "
+                + "that is right, set store_uid = \(uid) in [vault]."
+        case .foreignServer:
+            "The owner of the process that answers there cannot be determined. Use TLS with sslmode=verify-full."
+        case .weakAuthentication:
+            "It asks for the password in clear or by MD5. Set scram-sha-256 in its pg_hba.conf, or use TLS with "
+                + "sslmode=verify-full."
+        case .tooMuch: "It sent more data than is accepted."
+        case .timedOut: "It did not answer in time."
+        case .closed: "The connection ended."
+        case .readOnly: "It takes no changes at the moment."
+        case .notNow: "It is starting or ending, or has no connection left."
+        case .noSchema: "It has no schema of Ringback's."
+        case .otherSchema(let version): "Its schema is of version \(version), which is not known here."
+        case .notPermitted: "This host's role lacks a right."
+        case .noRoom: "Its disk is full."
+        case .refused(let state): "It refused a statement with SQLSTATE \(state)."
+        case .malformed: "Its answer is not of the form that was asked for."
+        case .busy: "Too much waits for it already."
+        case .cancelled: "The daemon ends."
+        }
+    }
 }
 
 /// The database that hosts share went away, or is back.
@@ -194,5 +310,28 @@ public struct VaultDatabase: Sendable, Equatable {
     public init(place: String, problem: DatabaseReason? = nil) {
         self.place = place
         self.problem = problem
+    }
+}
+
+extension VaultSlot.Kind {
+    fileprivate var word: String {
+        switch self {
+        case .session: "session"
+        case .registration: "registration"
+        case .people: "people"
+        case .provider: "provider"
+        case .hostsKey: "hostskey"
+        }
+    }
+
+    /// What replaces a damaged file.
+    fileprivate var remedy: String {
+        switch self {
+        case .session: "sign in again"
+        case .registration: "register again"
+        case .people: "it is written again"
+        case .provider: "it is learned again"
+        case .hostsKey: "get the key from another host again"
+        }
     }
 }

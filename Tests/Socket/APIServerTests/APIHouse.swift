@@ -139,14 +139,19 @@ struct APIHouse: Sendable {
         return Answer(response: response, text: text, json: (try? JSON(parsing: Array(text.utf8))) ?? .null)
     }
 
+    /// Delivers a callback from outside.
+    @discardableResult
+    func deliver(_ url: String) async -> Answer {
+        await ask("POST", "/v1/callbacks", (["url": .string(url)] as JSON).text)
+    }
+
     /// The whole walk through the API; the flow's last view.
     @discardableResult
     func signIn(_ account: String = "work", as subject: String = "alice", _ body: String = "{}") async throws -> JSON {
         let flow = await ask("POST", "/v1/accounts/\(account)/sign-in", body)
         #expect(flow.status == 201)
         let callback = try provider.consent(try #require(flow["authorization_url"]?.string), as: subject)
-        let delivery = await ask(
-            "POST", "/v1/callbacks", JSON.object(JSONObject([.init("url", .string(callback))])).text)
+        let delivery = await deliver(callback)
         #expect(delivery.status == 200)
         return try #require(delivery["flow"])
     }

@@ -118,9 +118,9 @@ import Testing
 
     @Test func `allows by policy, too, the operations of those routes alone`() {
         let own = ExposedAPI.services.keys.map(\.operation)
-        let allowed = Operation.allCases.filter { operation in
+        let allowed = PolicyOperation.allCases.filter { operation in
             Policy(owner: 1, showing: .some(Self.exposedSocket)).decide(
-                PolicyPeer(uid: 1, pid: 1), account: "work", operation: operation.ofPolicy
+                PolicyPeer(uid: 1, pid: 1), account: "work", operation: operation
             ).isAllowed
         }
         #expect(Set(allowed) == Set(own))

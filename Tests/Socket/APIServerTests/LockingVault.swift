@@ -39,61 +39,36 @@ final class LockingVault: Vault {
 
     func rekey(to choice: KeySourceChoice, passphrase: Secret?) async throws(VaultError) {
         guard choice != .memory else { throw .refused(.notIntoMemory) }
-        try check()
+        _ = try opened()
         state.withLock { state in
             state.source = choice
             if let passphrase { state.passphrase = passphrase }
         }
     }
 
-    private func check() throws(VaultError) {
+    /// The records, while the vault is not locked.
+    private func opened() throws(VaultError) -> MemoryVault {
         if isLocked { throw .locked(.locked) }
+        return memory
     }
 
-    func load(_ slot: VaultSlot) async throws(VaultError) -> VaultEntry? {
-        try check()
-        return await memory.load(slot)
-    }
-    func announce(_ slot: VaultSlot) async throws(VaultError) {
-        try check()
-        await memory.announce(slot)
-    }
-    func store(_ text: Secret, in slot: VaultSlot) async throws(VaultError) {
-        try check()
-        await memory.store(text, in: slot)
-    }
-    func settle(_ slot: VaultSlot) async throws(VaultError) {
-        try check()
-        await memory.settle(slot)
-    }
-    func remove(_ slot: VaultSlot) async throws(VaultError) {
-        try check()
-        await memory.remove(slot)
-    }
-    func retire(_ slot: VaultSlot) async throws(VaultError) -> RetiredEntry? {
-        try check()
-        return await memory.retire(slot)
-    }
+    func load(_ slot: VaultSlot) async throws(VaultError) -> VaultEntry? { try await opened().load(slot) }
+    func announce(_ slot: VaultSlot) async throws(VaultError) { try await opened().announce(slot) }
+    func store(_ text: Secret, in slot: VaultSlot) async throws(VaultError) { try await opened().store(text, in: slot) }
+    func settle(_ slot: VaultSlot) async throws(VaultError) { try await opened().settle(slot) }
+    func remove(_ slot: VaultSlot) async throws(VaultError) { try await opened().remove(slot) }
+    func retire(_ slot: VaultSlot) async throws(VaultError) -> RetiredEntry? { try await opened().retire(slot) }
     func replace(_ text: Secret, in slot: VaultSlot) async throws(VaultError) -> RetiredEntry? {
-        try check()
-        return await memory.replace(text, in: slot)
+        try await opened().replace(text, in: slot)
     }
     func keep(_ text: Secret, retiredFrom slot: VaultSlot) async throws(VaultError) -> RetiredEntry {
-        try check()
-        return await memory.keep(text, retiredFrom: slot)
+        try await opened().keep(text, retiredFrom: slot)
     }
-    func retired() async throws(VaultError) -> [RetiredEntry] {
-        try check()
-        return await memory.retired()
-    }
+    func retired() async throws(VaultError) -> [RetiredEntry] { try await opened().retired() }
     func slots(of kind: VaultSlot.Kind, besides known: Set<VaultSlot>) async throws(VaultError) -> [VaultSlot] {
-        try check()
-        return await memory.slots(of: kind, besides: known)
+        try await opened().slots(of: kind, besides: known)
     }
-    func discard(_ id: String) async throws(VaultError) {
-        try check()
-        await memory.discard(id)
-    }
+    func discard(_ id: String) async throws(VaultError) { try await opened().discard(id) }
 
     var status: VaultStatus {
         state.withLock { state in

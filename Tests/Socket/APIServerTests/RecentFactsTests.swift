@@ -1,4 +1,5 @@
 import BrokerCore
+import RingbackBase
 import Testing
 
 @testable import APIServer

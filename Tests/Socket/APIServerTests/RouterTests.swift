@@ -1,57 +1,21 @@
 import RingbackAPI
+import RingbackBase
 import Testing
 
 @testable import APIServer
 
 @Suite struct `The routes` {
-    @Test(
-        arguments: [
-            ("GET", "/v1/openapi.json", .getOpenAPI, [:]),
-            ("GET", "/v1/status", .getStatus, [:]),
-            ("GET", "/v1/peer", .getPeer, [:]),
-            ("GET", "/v1/accounts", .listAccounts, [:]),
-            ("GET", "/v1/accounts/work", .getAccount, ["account": "work"]),
-            ("GET", "/v1/accounts/org.swisscoin.app", .getAccount, ["account": "org.swisscoin.app"]),
-            ("POST", "/v1/accounts/work/sign-in", .signIn, ["account": "work"]),
-            ("GET", "/v1/accounts/work/session", .getSession, ["account": "work"]),
-            ("DELETE", "/v1/accounts/work/session", .signOut, ["account": "work"]),
-            ("POST", "/v1/accounts/work/refresh", .refresh, ["account": "work"]),
-            ("GET", "/v1/flows", .listFlows, [:]),
-            ("GET", "/v1/flows/f1", .getFlow, ["flow": "f1"]),
-            ("DELETE", "/v1/flows/f1", .cancelFlow, ["flow": "f1"]),
-            ("POST", "/v1/callbacks", .deliverCallback, [:]),
-            ("GET", "/v1/session", .getSessionByIssuer, [:]),
-            ("GET", "/v1/events", .streamEvents, [:]),
-            ("POST", "/v1/reload", .reload, [:]),
-            ("GET", "/v1/audit", .getAudit, [:]),
-            ("GET", "/v1/metrics", .getMetrics, [:]),
-            ("POST", "/v1/vault/lock", .lockVault, [:]),
-            ("POST", "/v1/vault/unlock", .unlockVault, [:]),
-            ("POST", "/v1/vault/rekey", .rekeyVault, [:]),
-            ("POST", "/v1/vault/join", .joinVault, [:]),
-            ("POST", "/v1/vault/share", .shareVault, [:]),
-            ("GET", "/v1/vault/hosts", .listVaultHosts, [:]),
-            ("DELETE", "/v1/vault/hosts/old-laptop", .removeVaultHost, ["host": "old-laptop"]),
-        ] as [(String, String, Endpoint, [String: String])])
-    func `lead where they say`(method: String, path: String, endpoint: Endpoint, parameters: [String: String]) {
-        guard case .route(let route, let found) = Router.shared.match(method: method, path: path) else {
-            Issue.record("\(method) \(path) leads nowhere")
+    @Test(arguments: Endpoint.allCases) func `lead to their endpoint, with the parameters of the path`(
+        endpoint: Endpoint
+    ) {
+        let values = Dictionary(uniqueKeysWithValues: endpoint.parameters.map { ($0, "org.x-\($0)") })
+        let path = values.reduce(endpoint.path) { $0.replacing("{\($1.key)}", with: $1.value) }
+        guard case .route(let route, let found) = Router.shared.match(method: endpoint.method.rawValue, path: path)
+        else {
+            Issue.record("\(endpoint.method) \(path) leads nowhere")
             return
         }
-        #expect(route.endpoint == endpoint)
-        #expect(found == parameters)
-    }
-
-    @Test(arguments: [
-        ("POST", "/v1/status", ["GET"]), ("PUT", "/v1/accounts/work/session", ["DELETE", "GET"]),
-        ("get", "/v1/status", ["GET"]), ("HEAD", "/v1/accounts", ["GET"]), ("DELETE", "/v1/flows/f1/", []),
-        ("OPTIONS", "/v1/flows/f1", ["DELETE", "GET"]),
-    ]) func `name the other methods of an address`(method: String, path: String, methods: [String]) {
-        switch Router.shared.match(method: method, path: path) {
-        case .otherMethods(let found): #expect(found == methods)
-        case .nothing: #expect(methods.isEmpty)
-        case .route(let route, _): Issue.record("\(method) \(path) leads to \(route.endpoint)")
-        }
+        #expect(route.endpoint == endpoint && found == values)
     }
 
     @Test(arguments: [
@@ -93,6 +57,6 @@ import Testing
             "read_state", "token", "id_token", "provider_token", "sign_in", "sign_out", "user",
             "deliver_callback", "deep_link", "manage",
         ]
-        #expect(Operation.allCases.map(\.rawValue) == words)
+        #expect(PolicyOperation.allCases.map(\.rawValue) == words)
     }
 }

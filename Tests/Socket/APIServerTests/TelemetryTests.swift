@@ -11,6 +11,7 @@ import Testing
     private func lines(_ facts: [BrokerFact], of name: String? = nil) async throws -> [JSON] {
         let telemetry = Telemetry(now: { 1_800_000_000 })
         let feed = telemetry.listen(to: name)
+        #expect(await feed.next() == Array(": telemetry\n\n".utf8))
         for fact in facts { telemetry.note(fact) }
         // A last line that every listener hears, so that nobody waits for one that does not come.
         telemetry.note(.refreshStarted(try account(name ?? "work"), reason: .scheduled))
@@ -85,6 +86,7 @@ import Testing
     @Test func `ends with who has stopped listening`() async throws {
         let telemetry = Telemetry(now: { 0 })
         let feed = telemetry.listen(to: nil)
+        _ = await feed.next()
         feed.stop()
         telemetry.note(.identityLinked(try account(), provider: "apple"))
         #expect(await feed.next() == nil)

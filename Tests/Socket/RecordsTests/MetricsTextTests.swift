@@ -9,16 +9,16 @@ import Testing
 
     private static func full() -> Metrics {
         let metrics = Metrics()
-        metrics.signInStarted("work", method: "browser")
-        metrics.signInStarted("work", method: "browser")
-        metrics.signInStarted("b\"a\\c\nk", method: "device")
+        metrics.count(.signInsStarted, "work", method: "browser")
+        metrics.count(.signInsStarted, "work", method: "browser")
+        metrics.count(.signInsStarted, "b\"a\\c\nk", method: "device")
         metrics.signInCompleted("work", method: "browser", duration: .milliseconds(4_250))
         metrics.signInCompleted("work", method: "browser", duration: .seconds(5))
         metrics.signInCompleted("work", method: "browser", duration: .seconds(4_000))
-        metrics.signInCancelled("work", method: "browser")
-        metrics.signInFailed("work", method: "browser", code: "access_denied")
-        metrics.refreshAttempted("work")
-        metrics.refreshFailed("work", code: "provider_unreachable")
+        metrics.count(.signInsCancelled, "work", method: "browser")
+        metrics.count(.signInsFailed, "work", method: "browser", code: "access_denied")
+        metrics.count(.refreshesAttempted, "work")
+        metrics.count(.refreshesFailed, "work", code: "provider_unreachable")
         for _ in 0..<5 { metrics.issuedTokens(of: "work").add() }
         return metrics
     }

@@ -30,9 +30,7 @@ final class Gate: Sendable {
             return .json(200, #"{"account":"work","access_token":"t","subject":"alice"}"#)
         }
         var seen: [String] = []
-        for try await (event, session) in BrokerClient(application: "test", socket: daemon.path).authStateChanges(
-            "work")
-        {
+        for try await (event, session) in daemon.client.authStateChanges("work") {
             seen.append("\(event.rawValue) \(session?.subject ?? "-")")
             if event == .signedOut { break }
         }
@@ -54,7 +52,7 @@ final class Gate: Sendable {
             }
         }
         var seen: [AuthEvent] = []
-        for try await (event, _) in BrokerClient(application: "test", socket: daemon.path).authStateChanges("work") {
+        for try await (event, _) in daemon.client.authStateChanges("work") {
             seen.append(event)
             if event == .signInFailed { break }
         }
@@ -66,7 +64,7 @@ final class Gate: Sendable {
     @Test(arguments: ["account_not_found", "policy_denied"])
     func `it throws what waiting cannot mend`(code: String) async throws {
         let daemon = try FakeDaemon { _ in .json(404, "{\"code\":\"\(code)\"}") }
-        let client = BrokerClient(application: "test", socket: daemon.path)
+        let client = daemon.client
         for (account, kind) in [("work", RingbackError.Kind(rawValue: code)), ("No Name", .accountNotFound)] {
             let error = await #expect(throws: RingbackError.self) {
                 for try await _ in client.authStateChanges(account) { Issue.record("an event") }
@@ -91,9 +89,7 @@ final class Gate: Sendable {
                 : .json(200, #"{"account":"work","access_token":"t","subject":"alice"}"#)
         }
         var seen: [Int?] = []
-        for try await (event, session) in BrokerClient(application: "test", socket: daemon.path).authStateChanges(
-            "work")
-        {
+        for try await (event, session) in daemon.client.authStateChanges("work") {
             seen.append(session?.endsAt?.secondsSince1970)
             if event == .sessionEnding { break }
         }
@@ -106,9 +102,7 @@ final class Gate: Sendable {
                 ? .hold(Self.head + Self.event(1, "initial_session", "authenticated"))
                 : .json(503, #"{"code":"provider_unreachable"}"#)
         }
-        for try await (event, session) in BrokerClient(application: "test", socket: daemon.path).authStateChanges(
-            "work")
-        {
+        for try await (event, session) in daemon.client.authStateChanges("work") {
             #expect(event == .initialSession && session == nil)
             break
         }

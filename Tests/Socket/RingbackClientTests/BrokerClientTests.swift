@@ -12,7 +12,7 @@ import Testing
 
     @Test func `a session has what the daemon says, and shows its token only where it is asked for`() async throws {
         let daemon = try FakeDaemon { _ in .json(200, Self.session) }
-        let broker = BrokerClient(application: "test", socket: daemon.path)
+        let broker = daemon.client
         let session = try await broker.session("work", minValid: 300, scope: "a b")
         #expect(session.subject == "alice")
         #expect(session.expiresAt == WallInstant(secondsSince1970: 99))
@@ -43,7 +43,7 @@ import Testing
             }
             return .json(200, #"{"name":"work","provider":"oidc","state":"authenticated"}"#)
         }
-        let broker = BrokerClient(application: "test", socket: daemon.path)
+        let broker = daemon.client
         await #expect(throws: RingbackError.self) { try await broker.session("work") }
         let shown = Mutex<[String?]>([])
         let session = try await broker.session(
@@ -67,7 +67,7 @@ import Testing
                 "open_url_error":{"code":"port_in_use","detail":"No address.","recovery":"retry"}}
                 """#)
         }
-        let broker = BrokerClient(application: "test", socket: daemon.path)
+        let broker = daemon.client
         let error = await #expect(throws: RingbackError.self) { try await broker.session("work", signIn: .browser) }
         #expect(error?.kind == "port_in_use" && error?.detail == "No address.")
         // Nobody waits for the flow.
@@ -85,7 +85,7 @@ import Testing
     ])
     func `a flow that is over says why there is no session`(json: String, expected: RingbackError.Kind) async throws {
         let daemon = try FakeDaemon { _ in .json(200, json) }
-        let broker = BrokerClient(application: "test", socket: daemon.path)
+        let broker = daemon.client
         let flow = try #require(Flow(reading: try JSON(parsing: json.utf8)))
         do throws(RingbackError) {
             try await broker.wait(for: flow)
@@ -106,7 +106,7 @@ import Testing
             waits.open()
             return .hold("")
         }
-        let broker = BrokerClient(application: "test", socket: daemon.path)
+        let broker = daemon.client
         let flow = try #require(Flow(reading: ["id": "f1", "account": "work", "status": "pending"]))
         let waiting = Task { try await broker.wait(for: flow) }
         await waits.wait()
@@ -121,7 +121,7 @@ import Testing
                 200,
                 #"{"accounts":[{"name":"a","state":"newer","error":{"code":"timeout","detail":"d"}},{"name":"b"}]}"#)
         }
-        let accounts = try await BrokerClient(application: "test", socket: daemon.path).accounts()
+        let accounts = try await daemon.client.accounts()
         #expect(accounts.map(\.name) == ["a", "b"])
         #expect(accounts[0].state == "newer" && !accounts[0].state.hasSession)
         #expect(accounts[0].error?.kind == .timeout)
@@ -134,7 +134,7 @@ import Testing
                 #"{"flows":[{"id":"a","account":"work","status":"completed"},"#
                     + #"{"id":"b","account":"home","status":"pending","method":"browser"}]}"#)
         }
-        let flows = try await BrokerClient(application: "test", socket: daemon.path).flows()
+        let flows = try await daemon.client.flows()
         #expect(flows.map(\.id) == ["a", "b"] && flows.map(\.status) == [.completed, .pending])
         #expect(daemon.requests.first?.hasPrefix("GET /v1/flows HTTP/1.1\r\n") == true)
     }

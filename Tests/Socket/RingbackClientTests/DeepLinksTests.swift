@@ -13,8 +13,6 @@ import Testing
 
     private static let replaced = "event: listener_replaced\ndata: {\"scheme\":\"coin\",\"at\":7}\n\n"
 
-    private func client(_ daemon: FakeDaemon) -> BrokerClient { BrokerClient(application: "test", socket: daemon.path) }
-
     @Test func `come in order, until another program listens`() async throws {
         let daemon = try FakeDaemon { _ in
             .hold(
@@ -22,7 +20,7 @@ import Testing
                     + Self.link(2) + Self.replaced + Self.link(3))
         }
         var seen: [String] = []
-        for try await link in client(daemon).deepLinks("coin") {
+        for try await link in daemon.client.deepLinks("coin") {
             #expect(link.scheme == "coin" && link.at.secondsSince1970 == 7)
             seen.append("\(link.id) \(link.url)")
         }
@@ -45,7 +43,7 @@ import Testing
             }
         }
         var seen: [String] = []
-        for try await link in client(daemon).deepLinks("coin") {
+        for try await link in daemon.client.deepLinks("coin") {
             seen.append(link.id)
             if seen.count == 3 { break }
         }
@@ -55,7 +53,7 @@ import Testing
     @Test(arguments: ["not_found", "validation_failed", "policy_denied"])
     func `end with what waiting cannot mend`(code: String) async throws {
         let daemon = try FakeDaemon { _ in .json(404, "{\"code\":\"\(code)\",\"detail\":\"why\"}") }
-        var links = client(daemon).deepLinks("coin").makeAsyncIterator()
+        var links = daemon.client.deepLinks("coin").makeAsyncIterator()
         let error = await #expect(throws: RingbackError.self) { _ = try await links.next() }
         #expect(error?.kind.rawValue == code)
         #expect(try await links.next() == nil)
@@ -79,10 +77,10 @@ import Testing
         func link(_ id: String) throws -> DeepLink {
             try DeepLink(reading: ["id": .string(id), "scheme": "coin", "url": "coin://x"])
         }
-        try await client(daemon).acknowledge(try link("1"))
-        try await client(daemon).acknowledge(try link("2"))
+        try await daemon.client.acknowledge(try link("1"))
+        try await daemon.client.acknowledge(try link("2"))
         let error = await #expect(throws: RingbackError.self) {
-            try await client(daemon).acknowledge(try link("3/../4"))
+            try await daemon.client.acknowledge(try link("3/../4"))
         }
         #expect(error?.kind == .policyDenied)
         #expect(daemon.requests.last?.hasPrefix("POST /v1/deep-links/3%2F..%2F4/ack ") == true)

@@ -22,6 +22,7 @@ final class FakeDaemon: Sendable {
     private let listener: Int32
     private let held = Mutex<[Int32]>([])
     private let received = Mutex<[String]>([])
+    var client: BrokerClient { BrokerClient(application: "test", socket: path) }
     /// Every request so far, head and body.
     var requests: [String] { received.withLock { $0 } }
 

@@ -23,7 +23,7 @@ import Testing
             }
             return .json(200, #"{"id":"f1","account":"app","status":"completed"}"#)
         }
-        let broker = BrokerClient(application: "test", socket: daemon.path)
+        let broker = daemon.client
         guard case .pending(let flow) = try await broker.signIn("app", with: .passkey()) else {
             Issue.record("a passkey's answer is awaited")
             return
@@ -52,7 +52,7 @@ import Testing
             if request.hasPrefix("DELETE") { return .json(200, #"{"account":"app","removed":"p"}"#) }
             return .json(request.hasPrefix("POST") ? 201 : 200, passkey)
         }
-        let broker = BrokerClient(application: "test", socket: daemon.path)
+        let broker = daemon.client
         let challenge = try await broker.passkeyRegistration("app")
         #expect(challenge.id == "c" && challenge.options == #"{"rp":{}}"# && challenge.expiresAt?.secondsSince1970 == 7)
         let added = try await broker.registerPasskey("app", challenge: "c", credential: #"{"id":"k"}"#)

@@ -1,3 +1,4 @@
+public import RingbackBase
 internal import Synchronization
 
 /// The local process that connected, as the kernel reports it.
@@ -11,10 +12,7 @@ public struct PolicyPeer: Sendable, Hashable {
     }
 }
 
-/// What a program asks to do.
-public enum PolicyOperation: Sendable, CaseIterable {
-    case readState, token, idToken, providerToken, signIn, signOut, user, deliverCallback, deepLink, manage
-
+extension PolicyOperation {
     /// An exposed socket serves state and access tokens, and nothing else.
     var isServedByExposedSockets: Bool { self == .readState || self == .token }
 }

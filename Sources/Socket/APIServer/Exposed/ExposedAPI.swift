@@ -106,11 +106,11 @@ public struct ExposedAPI: Sendable {
 
     /// The policy's decision on the request, and the caller; once for a connection.
     private func facts(
-        of request: ServerRequest, _ operation: RingbackAPI.Operation, _ account: String?
+        of request: ServerRequest, _ operation: PolicyOperation, _ account: String?
     ) throws(Problem) -> ConnectionFacts {
         guard case .local(let uid, let pid) = request.peer else { throw denied("nothing is served to you") }
         let decision = policy.decide(
-            PolicyPeer(uid: uid, pid: pid), account: account, operation: operation.ofPolicy)
+            PolicyPeer(uid: uid, pid: pid), account: account, operation: operation)
         let known = request.memory.value as? ConnectionFacts
         let facts = ConnectionFacts(
             decision: decision,
@@ -130,17 +130,16 @@ public struct ExposedAPI: Sendable {
         let counts = AccountState.allCases.map { state in
             JSONObject.Member(state.rawValue, .integer(views.count { $0.state == state }))
         }
-        var socket = JSONObject([
-            .init("name", .string(exposedSocket.name)),
-            .init("accounts", .array(exposedSocket.accounts.map { .string($0.rawValue) })),
-        ])
-        socket["scope"] = exposedSocket.ceiling.map { .string($0.joined(separator: " ")) }
-        socket["expires_at"] = exposedSocket.expiry.map { .integer(api.broker.instant(of: $0).at.seconds) }
-        if let mcp = exposedSocket.order.mcp { socket["mcp"] = mcp.json }
-        return ServerResponse(json: [
-            "version": .string(api.daemon.version), "uptime": .integer(api.uptime),
-            "vault": ["locked": .bool(api.broker.vault.status.isLocked)],
-            "accounts": .object(JSONObject(counts)), "policy": .string(policy.name), "exposed_socket": .object(socket),
+        let socket: JSONObject = [
+            "name": exposedSocket.name, "accounts": exposedSocket.accounts.map(\.rawValue),
+            "scope": exposedSocket.ceiling?.joined(separator: " "),
+            "expires_at": exposedSocket.expiry.map { api.broker.instant(of: $0).at.seconds },
+            "mcp": exposedSocket.order.mcp?.json,
+        ]
+        return ServerResponse([
+            "version": api.daemon.version, "uptime": api.uptime,
+            "vault": ["locked": api.broker.vault.status.isLocked] as JSONObject, "accounts": JSONObject(counts),
+            "policy": policy.name, "exposed_socket": socket,
         ])
     }
 
@@ -178,15 +177,14 @@ public struct ExposedAPI: Sendable {
     }
 
     private func listAccounts(_ call: Call) async throws(Problem) -> ServerResponse {
-        let views = await shown()
-        return ServerResponse(json: ["accounts": .array(views.map { account($0, call.language) })])
+        ServerResponse(["accounts": await shown().map { account($0, call.language) }])
     }
 
     private func getAccount(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
         try await refuseAnother(name)
         let view = try await ask(call) { () throws(BrokerError) in try await api.broker.account(name) }
-        return ServerResponse(json: account(view, call.language))
+        return ServerResponse(account(view, call.language))
     }
 
     /// The members of an account that are shown. The file that configures it and a pending sign-in are not.
@@ -195,9 +193,8 @@ public struct ExposedAPI: Sendable {
         "error",
     ]
 
-    private func account(_ view: AccountView, _ language: Language) -> JSON {
-        let members = view.json(in: language).object?.members ?? []
-        var object = JSONObject(members.filter { ExposedAPI.told.contains($0.name) })
+    private func account(_ view: AccountView, _ language: Language) -> JSONObject {
+        var object = JSONObject(view.json(in: language).members.filter { ExposedAPI.told.contains($0.name) })
         object["source"] = .string("exposed socket \(exposedSocket.name)")
         object["error"] = view.error.map { Problem(elsewhere: $0, language: language).told(by: exposedSocket).json }
         // The signed-in user, for a program that shows it or logs in to a mail server. The user's other claims are not
@@ -205,7 +202,7 @@ public struct ExposedAPI: Sendable {
         if let user = object["user"]?.object {
             object["user"] = .object(JSONObject(user.members.filter { ["sub", "id", "email"].contains($0.name) }))
         }
-        return .object(object)
+        return object
     }
 
     // MARK: Tokens
@@ -344,7 +341,7 @@ extension ExposedAPI {
         guard case .local(let uid, let pid) = call.request.peer,
             policy.decide(
                 PolicyPeer(uid: uid, pid: pid), account: name.rawValue,
-                operation: call.route.endpoint.operation.ofPolicy,
+                operation: call.route.endpoint.operation,
                 token: key
             ).isAllowed
         else { throw denied("a scope beyond “\(exposedSocket.ceiling?.joined(separator: " ") ?? "")” is not served") }

@@ -17,7 +17,7 @@ struct ExposedSocketResource: Resource {
             .listExposedSockets, "Every restricted socket, by name, and those that are closed", .json(.exposedSockets),
             errors: [.notFound], ExposedSocketResource.listExposedSockets),
         Route(
-            .createExposedSocket, "Show accounts through a restricted socket", body: .members(members), statuses: [201],
+            .createExposedSocket, "Show accounts through a restricted socket", body: members, statuses: [201],
             .json(.exposedSocket),
             errors: [.validationFailed, .accountNotFound, .stateConflict, .invalidConfiguration, .notFound],
             ExposedSocketResource.createExposedSocket),
@@ -32,46 +32,44 @@ struct ExposedSocketResource: Resource {
     /// Seconds that a restricted socket may be open.
     private static let lifetimes = 1...ExposedSocket.Order.longestLifetime.wholeSeconds
 
-    private static let members: [Member] = [
-        .required("name", .pattern("^[a-z0-9][a-z0-9._-]{0,63}$")), .optional("accounts", .array(.string)),
-        .optional("account", .string, "One more account"),
-        .optional("scope", .string, "The scopes that a token may have at most; separated by spaces"),
-        .optional("ttl", .range(lifetimes), "Seconds"),
-        .optional("allow_uids", .array(.integer), "Other users who may connect"),
-        .optional("flatpak", .string, "A Flatpak app's id: the socket is also made in its directory"),
+    private static let members: [Member] = .members(
+        .required("name", as: .pattern("^[a-z0-9][a-z0-9._-]{0,63}$")), .optional("accounts", as: .array(.string)),
+        .optional("account", text: "One more account"),
+        .optional("scope", text: "The scopes that a token may have at most; separated by spaces"),
+        .optional("ttl", as: .range(lifetimes), text: "Seconds"),
+        .optional("allow_uids", as: .array(.integer), text: "Other users who may connect"),
+        .optional("flatpak", text: "A Flatpak app's id: the socket is also made in its directory"),
         .optional(
-            "mcp", .object([.optional("methods", .array(.string)), .optional("tools", .array(.string))]),
-            "Serve the MCP server of the account, and no token: what may be called there; without tools all of them"),
-    ]
+            "mcp", as: .object([.optional("methods", .array(.string)), .optional("tools", .array(.string))]),
+            text:
+                "Serve the MCP server of the account, and no token: what may be called there; without tools all of them"
+        ))
 
     func listExposedSockets(_ call: Call) async throws(Problem) -> ServerResponse {
         let registry = try exposedSockets()
-        var shown: [JSON] = []
+        var shown: [JSONObject] = []
         for exposedSocket in await registry.all { shown.append(await json(of: exposedSocket)) }
-        return ServerResponse(json: [
-            "exposed_sockets": .array(shown), "closed": .array(await registry.missing.map(closed)),
-        ])
+        return ServerResponse(["exposed_sockets": shown, "closed": await registry.missing.map(closed)])
     }
 
     func getExposedSocket(_ call: Call) async throws(Problem) -> ServerResponse {
-        guard let found = try await exposedSockets().find(call.parameters["id"] ?? "") else {
+        guard let found = try await exposedSockets().find(call["id"]) else {
             throw Problem(.notFound, "Nothing is exposed under this name.")
         }
-        return ServerResponse(json: await json(of: found))
+        return ServerResponse(await json(of: found))
     }
 
     func createExposedSocket(_ call: Call) async throws(Problem) -> ServerResponse {
         let order = try await order(of: call)
         let registry = try exposedSockets()
         let made = try await call.ask { () throws(BrokerError) in try await registry.add(order) }
-        return ServerResponse(status: 201, json: await json(of: made))
+        return ServerResponse(status: 201, await json(of: made))
     }
 
     func revokeExposedSocket(_ call: Call) async throws(Problem) -> ServerResponse {
         let registry = try exposedSockets()
-        let word = call.parameters["id"] ?? ""
-        let ended = try await call.ask { () throws(BrokerError) in try await registry.revoke(word) }
-        return ServerResponse(json: await json(of: ended))
+        let ended = try await call.ask { () throws(BrokerError) in try await registry.revoke(call["id"]) }
+        return ServerResponse(await json(of: ended))
     }
 
     private func exposedSockets() throws(Problem) -> ExposedSocketRegistry {
@@ -86,7 +84,7 @@ struct ExposedSocketResource: Resource {
         for name in call.wholeBody.names where call.wholeBody[name] == .null {
             throw call.invalid(name, "must not be null; leave it out for no limit")
         }
-        guard let name = try call.text("name") else { throw call.invalid("name", "it is required") }
+        let name = try call.required("name")
         var words = try call.list("accounts") { $0.string }
         if let one = try call.text("account") { words.append(one) }
         var accounts: [AccountName] = []
@@ -134,45 +132,30 @@ struct ExposedSocketResource: Resource {
     }
 
     /// An exposed socket as JSON. `socket` is where the daemon listens, `directory` what to mount into a container.
-    private func json(of exposedSocket: ExposedSocket) async -> JSON {
+    private func json(of exposedSocket: ExposedSocket) async -> JSONObject {
         let order = exposedSocket.order
-        var object = JSONObject([
-            .init("id", .string(exposedSocket.id)), .init("name", .string(order.name)),
-            .init("accounts", .array(order.accounts.map { .string($0.rawValue) })),
-        ])
-        object["scope"] = order.ceiling.map { .string($0.joined(separator: " ")) }
-        object["allow_uids"] = .array(order.allowedUIDs.map { .integer(Int($0)) })
-        object["flatpak"] = order.flatpak.map { .string($0) }
-        object["mcp"] = order.mcp?.json
-        object["created_at"] = .integer(exposedSocket.createdAt.seconds)
-        if let expiry = exposedSocket.expiry {
-            let (at, remaining) = broker.instant(of: expiry)
-            object["expires_at"] = .integer(at.seconds)
-            object["expires_in"] = .integer(remaining.wholeSeconds)
-        }
-        object["source"] = .string(ExposedSocketResource.source(of: exposedSocket))
+        let expiry = exposedSocket.expiry.map { broker.instant(of: $0) }
         let remarks = await broker.remarks(on: order)
-        if !remarks.isEmpty { object["notes"] = .array(remarks.map { .string($0) }) }
-        if let place = daemon.exposedAt(exposedSocket) {
-            object["socket"] = .string(place.socket)
-            object["directory"] = .string(place.directory)
-            object["flatpak_socket"] = place.flatpakSocket.map { .string($0) }
-        }
-        return .object(object)
+        let place = daemon.exposedAt(exposedSocket)
+        return [
+            "id": exposedSocket.id, "name": order.name, "accounts": order.accounts.map(\.rawValue),
+            "scope": order.ceiling?.joined(separator: " "), "allow_uids": order.allowedUIDs.map { Int($0) },
+            "flatpak": order.flatpak, "mcp": order.mcp?.json, "created_at": exposedSocket.createdAt.seconds,
+            "expires_at": expiry?.at.seconds, "expires_in": expiry?.remaining.wholeSeconds,
+            "source": ExposedSocketResource.source(of: exposedSocket), "notes": remarks.isEmpty ? nil : remarks,
+            "socket": place?.socket, "directory": place?.directory, "flatpak_socket": place?.flatpakSocket,
+        ]
     }
 }
 
 extension ExposedSocketResource {
     /// A socket that is closed although the user may expect it to be open.
-    private func closed(_ closed: ClosedSocket) -> JSON {
-        var object = JSONObject([
-            .init("name", .string(closed.name)),
-            .init("source", .string(ExposedSocketResource.source(of: closed.exposedSocket))),
-            .init("accounts", .array(closed.exposedSocket.accounts.map { .string($0.rawValue) })),
-            .init("reason", .string(closed.reason.rawValue)), .init("detail", .string(closed.detail.sentence)),
-        ])
-        object["path"] = closed.unsafePath.map { .string($0) }
-        return .object(object)
+    private func closed(_ closed: ClosedSocket) -> JSONObject {
+        [
+            "name": closed.name, "source": ExposedSocketResource.source(of: closed.exposedSocket),
+            "accounts": closed.exposedSocket.accounts.map(\.rawValue), "reason": closed.reason.rawValue,
+            "detail": closed.detail.sentence, "path": closed.unsafePath,
+        ]
     }
 
     private static func source(of exposedSocket: ExposedSocket) -> String {
@@ -201,30 +184,19 @@ public struct ExposedPlace: Sendable, Equatable {
 
 extension Component {
     fileprivate static let exposedSockets = Component(
-        "ExposedSockets",
-        [
-            .required("exposed_sockets", .array(.component(.exposedSocket))),
-            .required("closed", .array(.component(.closedSocket))),
-        ])
+        "ExposedSockets", .required("exposed_sockets", as: .array(.component(.exposedSocket))),
+        .required("closed", as: .array(.component(.closedSocket))))
     fileprivate static let closedSocket = Component(
-        "ClosedExposedSocket",
-        [
-            .required("name", .string), .required("source", .string), .required("accounts", .array(.string)),
-            .required("reason", .oneOf(ClosedSocket.Reason.self)), .required("detail", .string),
-            .optional("path", .string),
-        ])
+        "ClosedExposedSocket", .required("name", "source", "detail"), .required("accounts", as: .array(.string)),
+        .required("reason", as: .oneOf(ClosedSocket.Reason.self)), .optional("path"))
     fileprivate static let exposedSocket = Component(
-        "ExposedSocket",
-        [
-            .required("id", .string), .required("name", .string), .required("accounts", .array(.string)),
-            .optional("scope", .string), .required("allow_uids", .array(.integer)), .optional("flatpak", .string),
-            .required("created_at", .integer), .optional("expires_at", .integer), .optional("expires_in", .integer),
-            .required("source", .string), .optional("socket", .string), .optional("directory", .string),
-            .optional("flatpak_socket", .string), .optional("notes", .array(.string)),
-            .optional(
-                "mcp", .object([.required("methods", .array(.string)), .optional("tools", .array(.string))]),
-                "It serves the account's MCP server, and no token"),
-        ])
+        "ExposedSocket", .required("id", "name", "source"), .required("accounts", as: .array(.string)),
+        .optional("scope", "flatpak", "socket", "directory", "flatpak_socket"),
+        .required("allow_uids", as: .array(.integer)), .required("created_at", as: .integer),
+        .optional("expires_at", "expires_in", as: .integer), .optional("notes", as: .array(.string)),
+        .optional(
+            "mcp", as: .object([.required("methods", .array(.string)), .optional("tools", .array(.string))]),
+            text: "It serves the account's MCP server, and no token"))
 }
 
 /// Restricted sockets in the audit log. Tokens that they issue have entries of their own.
@@ -242,10 +214,8 @@ extension RecordKeeper {
 
     /// A user who is not allowed connected.
     public func noteRefused(uid: UInt32, at exposedSocket: ExposedSocket) {
-        let members: JSONObject = JSONObject([
-            .init("exposed_socket", .string(exposedSocket.name)), .init("uid", .integer(Int(uid))),
-        ])
-        audit.write("exposed_socket_refused", members, at: exposedSocket.name)
+        audit.write(
+            "exposed_socket_refused", ["exposed_socket": exposedSocket.name, "uid": Int(uid)], at: exposedSocket.name)
     }
 
     /// A message that was not sent to the MCP server of a socket. Equal ones are counted together.
@@ -256,47 +226,42 @@ extension RecordKeeper {
     @Sendable public func noteDenied(
         method: String, tool: String?, reason: String, uid: Int?, pid: Int?, at exposedSocket: ExposedSocket
     ) {
-        var common = RecordKeeper.members(of: exposedSocket)
-        common["uid"] = uid.map { .integer($0) }
-        var members = common
-        members["pid"] = pid.map { .integer($0) }
-        members["method"] = .string(RecordKeeper.bounded(method))
-        members["tool"] = tool.map { .string(RecordKeeper.bounded($0)) }
-        members["reason"] = .string(RecordKeeper.bounded(reason))
-        audit.writeCounted("mcp_message_denied", members, common: common, at: exposedSocket.name)
-    }
-
-    private static func members(of exposedSocket: ExposedSocket) -> JSONObject {
-        var members = JSONObject([.init("exposed_socket", .string(exposedSocket.name))])
-        members["account"] = exposedSocket.accounts.first.map { .string($0.rawValue) }
-        return members
+        writeCounted(
+            "mcp_message_denied", common: ["uid": uid],
+            [
+                "pid": pid, "method": RecordKeeper.bounded(method), "tool": tool.map(RecordKeeper.bounded),
+                "reason": RecordKeeper.bounded(reason),
+            ], at: exposedSocket)
     }
 
     /// A message of the MCP server that was not passed on. Equal ones are counted together.
     @Sendable public func noteWithheld(reason: String, at exposedSocket: ExposedSocket) {
-        let common = RecordKeeper.members(of: exposedSocket)
-        var members = common
-        members["reason"] = .string(RecordKeeper.bounded(reason))
-        audit.writeCounted("mcp_message_withheld", members, common: common, at: exposedSocket.name)
+        writeCounted("mcp_message_withheld", ["reason": RecordKeeper.bounded(reason)], at: exposedSocket)
+    }
+
+    private func writeCounted(
+        _ event: String, common: JSONObject = [:], _ members: JSONObject, at exposedSocket: ExposedSocket
+    ) {
+        var shared: JSONObject = [
+            "exposed_socket": exposedSocket.name, "account": exposedSocket.accounts.first?.rawValue,
+        ]
+        shared.members += common.members
+        audit.writeCounted(
+            event, JSONObject(shared.members + members.members), common: shared, at: exposedSocket.name)
     }
 
     private func write(_ event: String, _ name: String?, reason: String? = nil, of exposedSocket: ExposedSocket? = nil)
     {
-        var members = JSONObject()
-        members["exposed_socket"] = name.map { .string($0) }
-        members["reason"] = reason.map { .string(RecordKeeper.bounded($0)) }
-        if let order = exposedSocket?.order {
-            members["accounts"] = .array(order.accounts.map { .string($0.rawValue) })
-            members["scope"] = order.ceiling.map { .string($0.joined(separator: " ")) }
-            if !order.allowedUIDs.isEmpty {
-                members["allow_uids"] = .array(order.allowedUIDs.map { .integer(Int($0)) })
-            }
-            members["flatpak"] = order.flatpak.map { .string($0) }
-            members["tools"] = order.mcp?.tools.map { .array($0.map { .string($0) }) }
-            members["methods"] = order.mcp.map { .array($0.methods.map { .string($0) }) }
-            members["expires_at"] = exposedSocket?.expiry.map { .integer($0.at.seconds) }
-        }
-        audit.write(event, members)
+        let order = exposedSocket?.order
+        let uids = order.map { $0.allowedUIDs.map { Int($0) } } ?? []
+        audit.write(
+            event,
+            [
+                "exposed_socket": name, "reason": reason.map(RecordKeeper.bounded),
+                "accounts": order?.accounts.map(\.rawValue), "scope": order?.ceiling?.joined(separator: " "),
+                "allow_uids": uids.isEmpty ? nil : uids, "flatpak": order?.flatpak, "tools": order?.mcp?.tools,
+                "methods": order?.mcp?.methods, "expires_at": exposedSocket?.expiry?.at.seconds,
+            ])
     }
 }
 
@@ -338,9 +303,8 @@ extension ExposedAPI {
         let name = try call.account()
         try await refuseAnother(name)
         let access = try await ask(call) { () throws(BrokerError) in try await api.broker.mcpServer(name) }
-        return ServerResponse(json: [
-            "account": .string(name.rawValue), "url": .string(access.url.origin + access.url.path),
-            "exposed_socket": .string(exposedSocket.name),
+        return ServerResponse([
+            "account": name.rawValue, "url": access.url.origin + access.url.path, "exposed_socket": exposedSocket.name,
         ])
     }
 }
@@ -378,9 +342,5 @@ extension Call {
 
 extension ExposedSocket.MCPAccess {
     /// `tools` and `methods`; without `tools` all of them.
-    var json: JSON {
-        var object = JSONObject([.init("methods", .array(methods.map { .string($0) }))])
-        object["tools"] = tools.map { .array($0.map { .string($0) }) }
-        return .object(object)
-    }
+    var json: JSONObject { ["methods": methods, "tools": tools] }
 }

@@ -22,50 +22,44 @@ extension Problem {
         case .flowNotFound: self.init(.flowNotFound, "The flow is unknown, or was forgotten 10 minutes after its end.")
         case .nothingHeld(let reason): self.init(.notFound, reason.sentence)
         case .signInRequired(let name):
-            self.init(.signInRequired, "\(name) is not signed in.", extensions: Problem.members(of: name))
+            self.init(.signInRequired, "\(name) is not signed in.", extensions: ["account": name.rawValue])
         case .sessionRanOut(let name, let advice):
             let words = "The session of \(name) runs out, and the provider gave no refresh token to renew it."
             self.init(
                 .signInRequired, "\(words)\(advice.map { " \($0.sentence)" } ?? "")",
-                extensions: Problem.members(of: name))
+                extensions: ["account": name.rawValue])
         case .sessionExpired(let name, let word, let message):
-            let words = message.map { ": \($0.hasSuffix(".") ? String($0.dropLast()) : $0)" } ?? ""
+            let words = message.map { ": \(Problem.clause($0))" } ?? ""
             let reason = (word.map { ": it responded with “\($0)”" } ?? "") + words
-            var members = Problem.members(of: name)
-            members["provider_code"] = word.map { .string($0) }
-            members["provider_message"] = message.map { .string($0) }
             self.init(
                 .sessionExpired, "The provider ended the session of \(name)\(reason).",
-                extensions: members)
+                extensions: ["account": name.rawValue, "provider_code": word, "provider_message": message])
         case .refreshRefused(let name, let host, let refusal):
             self.init(refused: name, by: host, refusal)
         case .clientForgotten(let name, let host, let code, let message, let terms?):
-            var members = Problem.members(ofProvider: code, message)
-            members["account"] = .string(name.rawValue)
-            members["setting"] = "client_id"
-            members["registration"] = terms.json
             self.init(
                 .providerError,
                 "\(host) does not accept the client that was registered for \(name)"
                     + "\(Problem.quoting(code, message)). Register the client again.",
-                recovery: .fixConfiguration, extensions: members)
+                recovery: .fixConfiguration,
+                extensions: [
+                    "provider_code": code, "provider_message": message, "account": name.rawValue,
+                    "setting": "client_id", "registration": terms.json,
+                ])
         case .clientForgotten(let name, let host, let code, let message, nil):
-            var members = Problem.members(ofProvider: code, message)
-            members["account"] = .string(name.rawValue)
             self.init(
                 .providerError,
                 "\(host) does not know the client that was registered for \(name)\(Problem.quoting(code, message)). The "
                     + "next sign-in registers another one.",
-                recovery: .signIn, extensions: members)
+                recovery: .signIn,
+                extensions: ["provider_code": code, "provider_message": message, "account": name.rawValue])
         case .accessDenied(let name):
             self.init(.accessDenied, "The sign-in of \(name) was denied at the provider.")
         case .conflict(let reason, let cause):
             self.init(.stateConflict, reason.sentence, extensions: cause?.members ?? JSONObject())
         case .invalid(let field, let reason): self.init(invalid: field, reason.sentence)
         case .methodUnsupported(let reason, let method):
-            var members = JSONObject()
-            members["method"] = method.map { .string($0) }
-            self.init(.methodUnsupported, reason.sentence, extensions: members)
+            self.init(.methodUnsupported, reason.sentence, extensions: ["method": method])
         case .portInUse(let failure):
             self.init(
                 .portInUse, "The callback cannot be listened for: \(failure.clause).", extensions: failure.members)
@@ -115,24 +109,14 @@ extension Problem {
 
     /// A field of the request that is not valid.
     init(invalid field: String, _ reason: String) {
-        self.init(
-            .validationFailed, "\(field): \(reason)", extensions: JSONObject([.init("field", .string(field))]))
-    }
-
-    /// The account of the problem, for programs.
-    fileprivate static func members(of account: AccountName) -> JSONObject {
-        JSONObject([.init("account", .string(account.rawValue))])
+        self.init(.validationFailed, "\(field): \(reason)", extensions: ["field": field])
     }
 
     private static func members(of setting: UnusableSetting) -> JSONObject {
-        var members = JSONObject([.init("setting", .string(setting.setting))])
-        members["file"] = setting.file.map { .string($0) }
-        members["line"] = setting.line.map { .integer($0) }
-        members["credential"] = setting.credential.map { .string($0) }
-        members["cause"] = setting.trouble.map { .string($0.rawValue) }
-        members["path"] = setting.path.map { .string($0) }
-        members["registration"] = setting.terms?.json
-        return members
+        [
+            "setting": setting.setting, "file": setting.file, "line": setting.line, "credential": setting.credential,
+            "cause": setting.trouble?.rawValue, "path": setting.path, "registration": setting.terms?.json,
+        ]
     }
 
     private init(_ failure: ProviderFailure) {
@@ -151,7 +135,7 @@ extension Problem {
             self.init(
                 .providerUnreachable,
                 "The provider failed (HTTP status \(status)) and said \(Problem.said(code, message)).",
-                retryAfter: seconds, extensions: Problem.members(ofProvider: code, message))
+                retryAfter: seconds, extensions: ["provider_code": code, "provider_message": message])
         case .untrusted(let host, let reason):
             self.init(
                 .providerUnreachable,
@@ -166,7 +150,7 @@ extension Problem {
         case .unexplained(let host, let status, let message):
             var members = Problem.members(ofPlace: host)
             members["provider_message"] = message.map { .string($0) }
-            let why = message.map { "and said: \($0.hasSuffix(".") ? String($0.dropLast()) : $0)" }
+            let why = message.map { "and said: \(Problem.clause($0))" }
             self.init(
                 .invalidProviderResponse,
                 "\(host) refused the request (HTTP status \(status)) \(why ?? "and did not say why").",
@@ -182,44 +166,49 @@ extension Problem {
             let detail = "The provider responded with \(Problem.said(code, message)).\(advice)"
             // The session may still be valid, but the provider wants the user to sign in.
             let needsUser = ["interaction_required", "login_required", "consent_required"].contains(code)
-            var members = Problem.members(ofProvider: code, message)
-            members["setting"] = Problem.setting(behind: code).map { .string($0) }
-            self.init(.providerError, detail, recovery: needsUser ? .signIn : nil, extensions: members)
+            self.init(
+                .providerError, detail, recovery: needsUser ? .signIn : nil,
+                extensions: [
+                    "provider_code": code, "provider_message": message, "setting": Problem.setting(behind: code),
+                ])
         }
     }
 
     /// A refresh that is refused again and again.
     private init(refused name: AccountName, by host: String, _ refusal: RefreshRefusal) {
         let kept = "The session was not deleted, and the refresh is tried again."
-        var members: JSONObject
+        var code: String?
+        var message: String?
         let detail: String
         switch refusal {
-        case .unexplained(let status, let message):
-            members = JSONObject()
-            members["provider_message"] = message.map { .string($0) }
-            let why = message.map { "and says: \($0.hasSuffix(".") ? String($0.dropLast()) : $0)" }
+        case .unexplained(let status, let words):
+            message = words
+            let why = message.map { "and says: \(Problem.clause($0))" }
             detail =
                 "\(host) refuses to renew the session of \(name) (HTTP status \(status)) "
                 + "\(why ?? "and does not say why"). \(kept) Sign in again to replace it."
-        case .answered(let code, let message):
-            members = Problem.members(ofProvider: code, message)
+        case .answered(let word, let words):
+            (code, message) = (word, words)
             detail =
                 "\(host) refuses to renew the session of \(name)\(Problem.quoting(code, message)). \(kept) "
                 + "Sign in again to replace it."
-        case .client(let code, let message):
-            members = Problem.members(ofProvider: code, message)
+        case .client(let word, let words):
+            (code, message) = (word, words)
             detail =
                 "\(host) does not know the client that was registered for \(name)\(Problem.quoting(code, message)). "
                 + "\(kept) Sign in again: that registers another client."
         case .clientSecretExpired:
-            members = JSONObject()
             detail =
                 "The client secret that \(host) issued for \(name) has expired, and it issues no new one. The session was "
                 + "not deleted. Sign in again: that registers another client."
         }
-        members["account"] = .string(name.rawValue)
-        self.init(.refreshRefused, detail, extensions: members)
+        self.init(
+            .refreshRefused, detail,
+            extensions: ["provider_code": code, "provider_message": message, "account": name.rawValue])
     }
+
+    /// The text without the period at its end.
+    private static func clause(_ text: String) -> String { text.hasSuffix(".") ? String(text.dropLast()) : text }
 
     /// The provider's error code and text, in parentheses.
     private static func quoting(_ code: String?, _ message: String?) -> String {
@@ -230,7 +219,7 @@ extension Problem {
     /// The provider's error code and text, without a period at their end. A code that only stands for a missing one is
     /// left out beside a text.
     private static func said(_ code: String?, _ message: String?) -> String {
-        let words = message.map { $0.hasSuffix(".") ? String($0.dropLast()) : $0 }
+        let words = message.map(clause)
         let code = code == "unspecified_error" && words != nil ? nil : code
         return [code.map { "“\($0)”" }, words].compactMap { $0 }.joined(separator: ": ")
     }
@@ -238,10 +227,7 @@ extension Problem {
     /// Host and port of a place (`host` or `host:port`, as messages have it). The port of https is left out.
     private static func members(ofPlace place: String, cause: ProblemCause? = nil) -> JSONObject {
         let url = WebURL(ofPlace: place)
-        var members = JSONObject([.init("host", .string(url?.host ?? place))])
-        members["port"] = url?.port.map { .integer($0) }
-        members["cause"] = cause.map { .string($0.rawValue) }
-        return members
+        return ["host": url?.host ?? place, "port": url?.port, "cause": cause?.rawValue]
     }
 }
 
@@ -282,33 +268,25 @@ extension Problem {
 
 extension RegistrationTerms {
     /// For programs; the members are called as the settings are.
-    var json: JSON {
-        var members = JSONObject([
-            .init("issuer", .string(issuer)), .init("scopes", .array(scopes.map { .string($0) })),
-        ])
-        members["redirect_uri"] = redirectURI.map { .string($0) }
-        members["client_authentication"] = authentication.map { .string($0) }
-        members["response_mode"] = responseMode.map { .string($0) }
-        members["ca_file"] = certificateFile.map { .string($0) }
-        return .object(members)
+    var json: JSONObject {
+        [
+            "issuer": issuer, "scopes": scopes, "redirect_uri": redirectURI, "client_authentication": authentication,
+            "response_mode": responseMode, "ca_file": certificateFile,
+        ]
     }
 }
 
 extension ConflictCause {
     /// `cause`, and what it is about.
     fileprivate var members: JSONObject {
-        var members: JSONObject
         switch self {
         case .signInPending(let account):
-            members = Problem.members(of: account)
-            members["cause"] = .string(ProblemCause.signInPending.rawValue)
+            ["account": account.rawValue, "cause": ProblemCause.signInPending.rawValue]
         case .migrationPending(let account):
-            members = Problem.members(of: account)
-            members["cause"] = .string(ProblemCause.migrationPending.rawValue)
-        case .vault(let obstacle): members = obstacle.members
-        case .openToOthers(let path): members = VaultObstacle.openToOthers(path: path).members
+            ["account": account.rawValue, "cause": ProblemCause.migrationPending.rawValue]
+        case .vault(let obstacle): obstacle.members
+        case .openToOthers(let path): VaultObstacle.openToOthers(path: path).members
         }
-        return members
     }
 }
 
@@ -317,17 +295,13 @@ extension VaultObstacle {
     var members: JSONObject {
         switch self {
         case .keySourceDiffers(let recorded, let configured):
-            JSONObject([
-                .init("cause", .string(ProblemCause.keySourceDiffers.rawValue)),
-                .init("key_source", .string(recorded.rawValue)),
-                .init("other_key_source", .string(configured.rawValue)),
-            ])
-        case .openToOthers(let path):
-            JSONObject([
-                .init("cause", .string(ProblemCause.openToOthers.rawValue)), .init("path", .string(path)),
-            ])
-        case .notJoined: JSONObject([.init("cause", .string(ProblemCause.notJoined.rawValue))])
-        case .noHostsKey: JSONObject([.init("cause", .string(ProblemCause.noHostsKey.rawValue))])
+            [
+                "cause": ProblemCause.keySourceDiffers.rawValue, "key_source": recorded.rawValue,
+                "other_key_source": configured.rawValue,
+            ]
+        case .openToOthers(let path): ["cause": ProblemCause.openToOthers.rawValue, "path": path]
+        case .notJoined: ["cause": ProblemCause.notJoined.rawValue]
+        case .noHostsKey: ["cause": ProblemCause.noHostsKey.rawValue]
         }
     }
 }
@@ -343,22 +317,15 @@ extension WebURL {
 
 extension Component {
     static let problem = Component(
-        "Problem",
-        [
-            .required("title", .string), .required("status", .integer),
-            .required("code", .words(ErrorCode.table.keys.map(\.rawValue).sorted())), .optional("detail", .string),
-            .required("recovery", .words(["retry", "sign_in", "link", "fix_configuration", "none"])),
-            .optional("user_message", .string), .optional("retry_after", .integer),
-            .optional("errors", .array(.anyObject)), .optional("provider_code", .string),
-            .optional("provider_message", .string), .optional("reasons", .array(.string)),
-            .optional("account", .string), .optional("host", .string), .optional("port", .integer),
-            .optional("setting", .string), .optional("file", .string), .optional("line", .integer),
-            .optional("credential", .string), .optional("cause", .string), .optional("path", .string),
-            .optional("field", .string), .optional("method", .string), .optional("key_source", .string),
-            .optional("other_key_source", .string), .optional("registration", .anyObject),
-            .optional("exposed_socket", .string),
-            .optional("notified", .boolean),
-        ])
+        "Problem", .required("title"), .required("status", as: .integer),
+        .required("code", as: .words(ErrorCode.table.keys.map(\.rawValue).sorted())),
+        .optional(
+            "detail", "user_message", "provider_code", "provider_message", "account", "host", "setting", "file",
+            "credential", "cause", "path", "field", "method", "key_source", "other_key_source", "exposed_socket"),
+        .required("recovery", as: .words(["retry", "sign_in", "link", "fix_configuration", "none"])),
+        .optional("retry_after", "port", "line", as: .integer), .optional("errors", as: .array(.anyObject)),
+        .optional("reasons", as: .array(.string)), .optional("registration", as: .anyObject),
+        .optional("notified", as: .boolean))
 }
 
 /// Problems as an exposed socket reports them. Its clients are in a container or at the far end of a connection, where
@@ -438,8 +405,7 @@ extension Problem {
             self.init(.stateConflict, "The owner has as many hosts as the database allows. Remove one first.")
         case .nameTaken:
             self.init(
-                .stateConflict, "Another host has this name. Choose another one.",
-                extensions: JSONObject([.init("field", "name")]))
+                .stateConflict, "Another host has this name. Choose another one.", extensions: ["field": "name"])
         }
     }
 }
@@ -452,7 +418,8 @@ extension Problem {
         words += "."
         if let advice = Problem.advice(on: code) { words += " \(advice)" }
         self.init(
-            .providerError, words, recovery: .fixConfiguration, extensions: Problem.members(ofProvider: code, message))
+            .providerError, words, recovery: .fixConfiguration,
+            extensions: ["provider_code": code, "provider_message": message])
     }
 
     /// Advice on the errors of RFC 6749 section 5.2 and RFC 8693 section 2.2.2 that a service may get.
@@ -467,30 +434,21 @@ extension Problem {
         default: nil
         }
     }
-
-    /// The provider's error, for programs.
-    static func members(ofProvider code: String?, _ message: String?) -> JSONObject {
-        var members = JSONObject()
-        members["provider_code"] = code.map { .string($0) }
-        members["provider_message"] = message.map { .string($0) }
-        return members
-    }
 }
 
 extension Problem {
     /// An error response that the provider's own table has translated already.
     init(_ problem: ProviderProblem) {
-        var members = JSONObject()
-        members["provider_code"] = problem.providerCode.map { .string($0) }
-        members["provider_message"] = problem.providerMessage.map { .string($0) }
-        if !problem.weaknesses.isEmpty { members["reasons"] = .array(problem.weaknesses.map { .string($0) }) }
         let words = problem.providerMessage.map { ": \($0)" } ?? Problem.reasons(problem.weaknesses)
         self.init(
             ErrorCode(rawValue: problem.code),
             problem.providerCode.map { "The project responded with “\($0)”\(words)" }
                 ?? problem.reason.map { "\($0)." },
             recovery: Recovery(rawValue: problem.recovery), retryAfter: problem.retryAfter,
-            extensions: members)
+            extensions: [
+                "provider_code": problem.providerCode, "provider_message": problem.providerMessage,
+                "reasons": problem.weaknesses.isEmpty ? nil : problem.weaknesses,
+            ])
     }
 
     /// What is wrong with a password, in Ringback's own text. They are used if the project's text is missing, or is not

@@ -14,62 +14,47 @@ struct AccountResource: Resource {
     ]
 
     func listAccounts(_ call: Call) async throws(Problem) -> ServerResponse {
-        let views = await broker.accounts()
-        return ServerResponse(json: ["accounts": .array(views.map { $0.json(in: call.language) })])
+        ServerResponse(["accounts": await broker.accounts().map { $0.json(in: call.language) }])
     }
 
     func getAccount(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let view = try await call.ask { () throws(BrokerError) in try await broker.account(name) }
-        return ServerResponse(json: view.json(in: call.language))
+        try await account(call, broker.account)
     }
 }
 
 extension AccountView {
     /// The account as the API shows it.
-    func json(in language: Language) -> JSON {
-        var object = JSONObject([
-            .init("name", .string(name.rawValue)), .init("provider", .string(provider)),
-            .init("state", .string(state.rawValue)), .init("source", .string(source)),
-        ])
-        if isDefault { object["default"] = true }
-        if isStale { object["stale"] = true }
-        object["grant"] = grant.map { .string($0) }
-        if grant == nil, !kind.needsSignIn { object["sign_in"] = false }
-        object["subject"] = subject.map { .string($0) }
-        object["user"] = user.map { .object($0) }
-        object["aal"] = assurance.map { .string($0) }
-        object["migration"] = migratesFrom.map { ["from": .string($0), "to": .string(subject ?? "")] }
-        object["next_aal"] = nextAssurance.map { .string($0) }
-        object["expires_at"] = expiresAt.map { .integer($0.seconds) }
-        object["flow"] = flow.map { ["id": .string($0.id), "method": .string($0.method.rawValue)] }
-        if !lostScopes.isEmpty { object["lost_scope"] = .string(lostScopes.joined(separator: " ")) }
-        object["revocation"] = revocation.map { .string($0.word) }
-        object["notice"] = notice.map { .string($0.sentence) }
-        object["error"] = error.map { Problem($0, language: language).json }
-        return .object(object)
+    func json(in language: Language) -> JSONObject {
+        [
+            "name": name.rawValue, "provider": provider, "state": state.rawValue, "source": source,
+            "default": isDefault ? true : nil, "stale": isStale ? true : nil, "grant": grant,
+            "sign_in": grant == nil && !kind.needsSignIn ? false : nil, "subject": subject,
+            "user": user, "aal": assurance,
+            "migration": migratesFrom.map { ["from": $0, "to": subject ?? ""] as JSONObject },
+            "next_aal": nextAssurance, "expires_at": expiresAt?.seconds,
+            "flow": flow.map { ["id": $0.id, "method": $0.method.rawValue] as JSONObject },
+            "lost_scope": lostScopes.isEmpty ? nil : lostScopes.joined(separator: " "),
+            "revocation": revocation?.word, "notice": notice?.sentence,
+            "error": error.map { Problem($0, language: language).json },
+        ]
     }
 }
 
 extension Component {
     static let account = Component("Account", accountMembers)
-    static let accounts = Component("Accounts", [.required("accounts", .array(.component(.account)))])
+    static let accounts = Component("Accounts", .required("accounts", as: .array(.component(.account))))
 
-    static let accountMembers: [Member] = [
-        .required("name", .string), .required("provider", .string),
-        .required("state", .oneOf(AccountState.self)), .required("source", .string), .optional("default", .boolean),
-        .optional("stale", .boolean),
-        .optional("grant", .string),
-        .optional("sign_in", .boolean, "false: the MCP server takes requests without a token"),
-        .optional("subject", .string), .optional("user", .anyObject),
-        .optional("aal", .string), .optional("next_aal", .string), .optional("migration", .migration),
-        .optional("expires_at", .integer),
-        .optional("flow", .object([.required("id", .string), .required("method", .string)])),
-        .optional("error", .component(.problem)), .optional("notice", .string), .optional("lost_scope", .string),
+    static let accountMembers: [Member] = .members(
+        .required("name", "provider", "source"), .required("state", as: .oneOf(AccountState.self)),
+        .optional("default", "stale", as: .boolean),
+        .optional("sign_in", as: .boolean, text: "false: the MCP server takes requests without a token"),
+        .optional("grant", "subject", "aal", "next_aal", "notice", "lost_scope"), .optional("user", as: .anyObject),
+        .optional("migration", as: .migration), .optional("expires_at", as: .integer),
+        .optional("flow", as: .object([.required("id", .string), .required("method", .string)])),
+        .optional("error", as: .component(.problem)),
         .optional(
-            "revocation", .words(["revoked", "not_offered", "pending", "refused"]),
-            "pending or refused: the provider has not revoked a session that was signed out"),
-    ]
+            "revocation", as: .words(["revoked", "not_offered", "pending", "refused"]),
+            text: "pending or refused: the provider has not revoked a session that was signed out"))
 }
 
 extension RevocationState {

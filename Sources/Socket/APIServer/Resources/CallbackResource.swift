@@ -16,13 +16,13 @@ struct CallbackResource: Resource {
     static let routes: [Route] = [
         Route(
             .deliverCallback, "Deliver a callback from outside; 202: it is a link for an app",
-            body: .members([.required("url", .string), .optional("notify", .boolean)]), statuses: [200, 202],
+            body: .members(.required("url"), .optional("notify", as: .boolean)), statuses: [200, 202],
             .json(.callbackResult), errors: [.invalidCallback, .validationFailed, .flowExpired, .flowNotFound],
             CallbackResource.deliverCallback)
     ]
 
     func deliverCallback(_ call: Call) async throws(Problem) -> ServerResponse {
-        guard let url = try call.text("url") else { throw call.invalid("url", "it is required") }
+        let url = try call.required("url")
         let isTold = try call.truth("notify")
         if let answer = try diagnosticLink(url, call) { return answer }
         if let answer = try await deepLink(url, isTold: isTold, call) { return answer }
@@ -33,36 +33,30 @@ struct CallbackResource: Resource {
         switch verdict {
         case .completed(let id), .failed(let id, _), .noted(let id), .outdated(let id):
             let view = try await call.ask { () throws(BrokerError) in try await broker.flow(id) }
-            return ServerResponse(json: await answer(view, after: verdict, isTold: isTold, call))
+            return ServerResponse(await answer(view, after: verdict, isTold: isTold, call))
         case .ignored, .ended, .expired: throw await problem(after: verdict, isTold: isTold, call)
         }
     }
 
     /// The response to a callback of a flow.
-    private func answer(_ view: FlowView, after verdict: CallbackVerdict, isTold: Bool, _ call: Call) async -> JSON {
-        var object = JSONObject([.init("flow", view.json(in: call.language))])
-        if case .outdated = verdict, case .object(var flow)? = object["flow"] {
-            flow["user_message"] = .string(UserMessage.olderLink.text(in: call.language))
-            object["flow"] = .object(flow)
-        }
-        if isTold {
-            let message = object["flow"]?["user_message"]?.string
-            var verdict = verdict
-            // A user who has confirmed a new address was signed in before, so that no sign-in is reported.
-            if case .completed(let id) = verdict, view.changesUser { verdict = .noted(flow: id) }
-            object["notified"] = .bool(await daemon.tellOfCallback(verdict, view.account, message))
-        }
-        return .object(object)
+    private func answer(
+        _ view: FlowView, after verdict: CallbackVerdict, isTold: Bool, _ call: Call
+    ) async -> JSONObject {
+        var flow = view.json(in: call.language)
+        if case .outdated = verdict { flow["user_message"] = .string(UserMessage.olderLink.text(in: call.language)) }
+        guard isTold else { return ["flow": flow] }
+        var verdict = verdict
+        // A user who has confirmed a new address was signed in before, so that no sign-in is reported.
+        if case .completed(let id) = verdict, view.changesUser { verdict = .noted(flow: id) }
+        let isNotified = await daemon.tellOfCallback(verdict, view.account, flow["user_message"]?.string)
+        return ["flow": flow, "notified": isNotified]
     }
 
     /// The problem for a URL that ended no sign-in.
     private func problem(after verdict: CallbackVerdict, isTold: Bool, _ call: Call) async -> Problem {
-        var problem: Problem
-        if case .ignored(let reason, _) = verdict {
-            problem = Problem(.invalidCallback(reason), language: call.language)
-        } else {
-            problem = Problem(.flowEnded, language: call.language)
-        }
+        let error: BrokerError =
+            if case .ignored(let reason, _) = verdict { .invalidCallback(reason) } else { .flowEnded }
+        var problem = Problem(error, language: call.language)
         if isTold { problem.extensions["notified"] = .bool(await daemon.tellOfCallback(verdict, nil, nil)) }
         return problem
     }
@@ -82,7 +76,7 @@ struct CallbackResource: Resource {
         case .other: return nil
         case .unknown:
             throw Problem(.invalidCallback, "This is a test link that no program waits for any more.")
-        case .arrived(let link): return ServerResponse(json: ["diagnostic_link": link.json])
+        case .arrived(let link): return ServerResponse(["diagnostic_link": link.json])
         }
     }
 
@@ -94,27 +88,19 @@ struct CallbackResource: Resource {
         case .refused(let reason):
             throw await problem(ofForeign: reason, isTold: isTold, call)
         case .kept(let link, let isHeard):
-            return ServerResponse(
-                status: 202,
-                json: [
-                    "deep_link": [
-                        "id": .string(String(link.id)), "scheme": .string(link.scheme), "heard": .bool(isHeard),
-                    ]
-                ])
+            let members: JSONObject = ["id": String(link.id), "scheme": link.scheme, "heard": isHeard]
+            return ServerResponse(status: 202, ["deep_link": members])
         }
     }
 }
 
 extension Component {
     fileprivate static let callbackResult = Component(
-        "CallbackResult",
-        [
-            .optional("flow", .component(.flow)),
-            .optional(
-                "deep_link",
-                .object([.required("id", .string), .required("scheme", .string), .required("heard", .boolean)])),
-            .optional("diagnostic_link", .component(.diagnosticLink)), .optional("notified", .boolean),
-        ])
+        "CallbackResult", .optional("flow", as: .component(.flow)),
+        .optional(
+            "deep_link",
+            as: .object([.required("id", .string), .required("scheme", .string), .required("heard", .boolean)])),
+        .optional("diagnostic_link", as: .component(.diagnosticLink)), .optional("notified", as: .boolean))
 }
 
 struct DeepLinkResource: Resource {
@@ -123,7 +109,7 @@ struct DeepLinkResource: Resource {
     static let routes: [Route] = [
         Route(
             .streamDeepLinks, "The links of a scheme for the app that listens, as server-sent events",
-            query: [.required("scheme", .string, "The scheme, without its colon")], .events(.schemeEvent),
+            query: .required("scheme", text: "The scheme, without its colon"), .events(.schemeEvent),
             errors: [.notFound, .validationFailed], DeepLinkResource.streamDeepLinks),
         Route(
             .acknowledgeDeepLink, "Acknowledge a link", .json(.acknowledgement), errors: [.notFound],
@@ -142,37 +128,28 @@ struct DeepLinkResource: Resource {
                 "No such scheme is configured. Add [schemes.NAME] to the configuration, or an account with a redirect "
                     + "URI of that scheme, and reload.")
         }
-        let feed = DeepLinkFeed(listener, now: { [broker] in broker.now.seconds })
-        let fields = HTTPFields([("Content-Type", "text/event-stream"), ("Cache-Control", "no-store")])
-        return ServerResponse(
-            status: 200, fields: fields,
-            stream: AsyncStream(unfolding: { await feed.next() }, onCancel: { feed.stop() }))
+        return ServerResponse(events: DeepLinkFeed(listener, now: { [broker] in broker.now.seconds }))
     }
 
     func acknowledgeDeepLink(_ call: Call) async throws(Problem) -> ServerResponse {
-        let text = call.parameters["id"] ?? ""
-        guard let id = UInt64(text), api.deepLinks?.acknowledge(id) == true else {
+        guard let id = UInt64(call["id"]), api.deepLinks?.acknowledge(id) == true else {
             throw Problem(.notFound, "There is no such link. A link that is not acknowledged is kept for one minute.")
         }
-        return ServerResponse(json: ["id": .string(String(id)), "acknowledged": true])
+        return ServerResponse(["id": String(id), "acknowledged": true])
     }
 }
 
 /// The events for one listener. Only here a link's URL leaves the daemon.
-final class DeepLinkFeed: Sendable {
+final class DeepLinkFeed: EventFeed {
     private let listener: LinkListener
     private let now: @Sendable () -> Int
     private let state = Mutex((isFirst: true, isOver: false))
-
-    /// How often a comment is sent, so that a broken connection is noticed.
-    private static let heartbeat: Duration = .seconds(15)
 
     init(_ listener: LinkListener, now: @escaping @Sendable () -> Int) {
         self.listener = listener
         self.now = now
     }
 
-    /// The next bytes; nil at the end.
     func next() async -> [UInt8]? {
         let (isFirst, isOver) = state.withLock { state in
             defer { state.isFirst = false }
@@ -183,7 +160,7 @@ final class DeepLinkFeed: Sendable {
         guard !isOver else { return nil }
         switch await listener.next(within: DeepLinkFeed.heartbeat) {
         case .links(let links): return links.flatMap(DeepLinkFeed.encode)
-        case .quiet: return Array(": still here\n\n".utf8)
+        case .quiet: return DeepLinkFeed.quiet
         case .replaced: return last(.listenerReplaced, ["scheme": .string(listener.scheme), "at": .integer(now())])
         case .removed: return last(.dropped, ["reason": "the scheme is not configured any more"])
         case .cancelled:
@@ -220,5 +197,5 @@ final class DeepLinkFeed: Sendable {
 extension Component {
     fileprivate static let schemeEvent = Component.event("SchemeEvent", SchemeEvent.allCases)
     fileprivate static let acknowledgement = Component(
-        "Acknowledgement", [.required("id", .string), .required("acknowledged", .boolean)])
+        "Acknowledgement", .required("id"), .required("acknowledged", as: .boolean))
 }

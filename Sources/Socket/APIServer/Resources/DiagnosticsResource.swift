@@ -16,25 +16,25 @@ struct DiagnosticsResource: Resource {
     static let routes: [Route] = [
         Route(
             .getDiagnostics, "What the daemon sees of itself and of the accounts' providers",
-            query: [.optional("account", .string, "Only this account")], .json(.diagnostics),
+            query: .optional("account", text: "Only this account"), .json(.diagnostics),
             errors: [.accountNotFound], DiagnosticsResource.diagnostics),
         Route(
             .diagnoseAccount, "Look at the provider of an account that is not configured yet",
-            body: .members([
-                .required("account", .string),
-                .required("configuration", .string, "TOML with the account's table, as a configuration file has it"),
+            body: .members(
+                .required("account"),
+                .required("configuration", text: "TOML with the account's table, as a configuration file has it"),
                 .optional(
-                    "client_only", .boolean,
-                    "The provider was looked at a moment ago: its metadata are not requested again"),
-            ]), .json(.accountDiagnostics), errors: [.invalidConfiguration, .validationFailed],
+                    "client_only", as: .boolean,
+                    text: "The provider was looked at a moment ago: its metadata are not requested again")),
+            .json(.accountDiagnostics), errors: [.invalidConfiguration, .validationFailed],
             DiagnosticsResource.diagnoseAccount),
         Route(
             .makeDiagnosticLink, "Make a link that the desktop is to open; it arrives as a callback would",
-            body: .members([.required("scheme", .string)]), statuses: [201], .json(.diagnosticLink),
+            body: .members(.required("scheme")), statuses: [201], .json(.diagnosticLink),
             errors: [.validationFailed, .stateConflict], DiagnosticsResource.makeDiagnosticLink),
         Route(
             .getDiagnosticLink, "Whether a link has arrived, once it has or the wait is over",
-            query: [.optional("wait", .integer, "Seconds to wait, at most 600")], .json(.diagnosticLink),
+            query: .optional("wait", as: .integer, text: "Seconds to wait, at most 600"), .json(.diagnosticLink),
             errors: [.notFound, .validationFailed], DiagnosticsResource.getDiagnosticLink),
     ]
 
@@ -60,38 +60,27 @@ struct DiagnosticsResource: Resource {
         for (name, findings) in await findings(of: names) {
             checks += findings.map { check($0, of: name) }
         }
-        var object = JSONObject([
-            .init("version", .string(daemon.version)), .init("pid", .integer(Int(getpid()))),
-            .init("accounts", .array(names.map { .string($0.rawValue) })), .init("checks", .array(checks)),
+        return ServerResponse([
+            "version": daemon.version, "pid": Int(getpid()), "accounts": names.map(\.rawValue), "checks": checks,
+            "configuration_read_at": daemon.configurationReadAt()?.seconds,
+            "places": daemon.places.map { JSONObject($0.map { .init($0.name, .string($0.path)) }) },
         ])
-        object["configuration_read_at"] = daemon.configurationReadAt().map { .integer($0.seconds) }
-        if let places = daemon.places {
-            object["places"] = .object(JSONObject(places.map { .init($0.name, .string($0.path)) }))
-        }
-        return ServerResponse(json: .object(object))
     }
 
     func diagnoseAccount(_ call: Call) async throws(Problem) -> ServerResponse {
         guard let text = try call.text("account"), let name = AccountName(text) else {
             throw call.invalid("account", "must be a name: small letters, digits, “.”, “_” and “-”, at most 64")
         }
-        guard let configuration = try call.text("configuration") else {
-            throw call.invalid("configuration", "it is required")
-        }
+        let configuration = try call.required("configuration")
         let isClientOnly = try call.truth("client_only")
         let account: Account
         do throws(UnusableAccount) {
             account = try daemon.readAccount(name, configuration)
         } catch {
-            throw Problem(
-                .invalidConfiguration, "The account has mistakes.",
-                extensions: JSONObject([.init("errors", .array(error.errors))]))
+            throw Problem(.invalidConfiguration, "The account has mistakes.", extensions: ["errors": error.errors])
         }
         let findings = await Diagnostics(of: broker).findings(ofCandidate: account, isClientOnly: isClientOnly)
-        return ServerResponse(json: [
-            "account": .string(name.rawValue),
-            "checks": .array(findings.map { check($0, of: name) }),
-        ])
+        return ServerResponse(["account": name.rawValue, "checks": findings.map { check($0, of: name) }])
     }
 
     /// All providers are checked at the same time, so that one that hangs does not delay the others.
@@ -199,23 +188,14 @@ struct DiagnosticsResource: Resource {
         ]
     }
 
-    private func check(_ finding: Finding, of account: AccountName?) -> JSON {
-        var object = JSONObject([.init("check", .string(finding.check.rawValue))])
-        object["account"] = account.map { .string($0.rawValue) }
-        object["level"] = .string(finding.level.rawValue)
-        object["message"] = .string(finding.message.sentence)
-        object["cause"] = finding.cause.map { .string($0.rawValue) }
-        object["setting"] = finding.setting.map { .string($0) }
-        object["url"] = finding.url.map { .string($0) }
-        object["host"] = finding.host.map { .string($0) }
-        object["port"] = finding.port.map { .integer($0) }
-        object["path"] = finding.path.map { .string($0) }
-        object["proxy"] = api.proxy(of: finding).map { .string($0) }
-        object["ca_file"] = finding.way?.certificateFile.map { .string($0) }
-        object["stated"] = finding.stated.map { .string($0) }
-        object["scope"] = finding.scope.map { .string($0) }
-        object["registration"] = finding.terms?.json
-        return .object(object)
+    private func check(_ finding: Finding, of account: AccountName?) -> JSONObject {
+        [
+            "check": finding.check.rawValue, "account": account?.rawValue, "level": finding.level.rawValue,
+            "message": finding.message.sentence, "cause": finding.cause?.rawValue, "setting": finding.setting,
+            "url": finding.url, "host": finding.host, "port": finding.port, "path": finding.path,
+            "proxy": api.proxy(of: finding), "ca_file": finding.way?.certificateFile, "stated": finding.stated,
+            "scope": finding.scope, "registration": finding.terms?.json,
+        ]
     }
 
     // MARK: Links
@@ -229,16 +209,16 @@ struct DiagnosticsResource: Resource {
         guard let link = api.diagnosticLinks.make(scheme) else {
             throw Problem(.stateConflict, "Too many links are being tested. Try again in two minutes.")
         }
-        return ServerResponse(status: 201, json: link.json)
+        return ServerResponse(status: 201, link.json)
     }
 
     func getDiagnosticLink(_ call: Call) async throws(Problem) -> ServerResponse {
         let wait = try call.duration("wait") ?? .zero
-        guard let link = api.diagnosticLinks[call.parameters["link"] ?? ""] else {
+        guard let link = api.diagnosticLinks[call["link"]] else {
             throw Problem(.notFound, "There is no such link. A test link is valid for two minutes.")
         }
         _ = await link.arrival.wait(atMost: wait)
-        return ServerResponse(json: link.json)
+        return ServerResponse(link.json)
     }
 }
 
@@ -269,26 +249,17 @@ public struct UnusableAccount: Error, Sendable {
 
 extension Component {
     fileprivate static let accountDiagnostics = Component(
-        "AccountDiagnostics", [.required("account", .string), .required("checks", .array(.component(.check)))])
+        "AccountDiagnostics", .required("account"), .required("checks", as: .array(.component(.check))))
     fileprivate static let diagnostics = Component(
-        "Diagnostics",
-        [
-            .required("version", .string), .required("pid", .integer), .required("accounts", .array(.string)),
-            .optional("places", .map(.string)), .optional("configuration_read_at", .integer),
-            .required("checks", .array(.component(.check))),
-        ])
+        "Diagnostics", .required("version"), .required("pid", as: .integer),
+        .required("accounts", as: .array(.string)), .optional("places", as: .map(.string)),
+        .optional("configuration_read_at", as: .integer), .required("checks", as: .array(.component(.check))))
 
     private static let check = Component(
-        "Check",
-        [
-            .required("check", .string), .optional("account", .string), .required("message", .string),
-            .optional("cause", .oneOf(Finding.Cause.self)), .optional("setting", .string), .optional("url", .string),
-            .optional("host", .string), .optional("port", .integer), .optional("path", .string),
-            .optional("proxy", .string), .optional("ca_file", .string), .optional("stated", .string),
-            .optional("scope", .string),
-            .optional("registration", .anyObject),
-            .required("level", .oneOf(Finding.Level.self)),
-        ])
+        "Check", .required("check", "message"),
+        .optional("account", "setting", "url", "host", "path", "proxy", "ca_file", "stated", "scope"),
+        .optional("cause", as: .oneOf(Finding.Cause.self)), .optional("port", as: .integer),
+        .optional("registration", as: .anyObject), .required("level", as: .oneOf(Finding.Level.self)))
 }
 
 /// Links that `ringback doctor` makes the desktop open, to see whether they come back. Each has a name that cannot be
@@ -372,23 +343,18 @@ final class DiagnosticLinks: Sendable {
 
 extension DiagnosticLinks.Link {
     /// The link as the API shows it.
-    var json: JSON {
-        var object = JSONObject([
-            .init("id", .string(id)), .init("scheme", .string(scheme.name)), .init("url", .string(url)),
-            .init("arrived", .bool(arrival.value != nil)),
-        ])
-        object["executable"] = (arrival.value?.executable).map { .string($0) }
-        return .object(object)
+    var json: JSONObject {
+        [
+            "id": id, "scheme": scheme.name, "url": url, "arrived": arrival.value != nil,
+            "executable": arrival.value?.executable,
+        ]
     }
 }
 
 extension Component {
     static let diagnosticLink = Component(
-        "DiagnosticLink",
-        [
-            .required("id", .string), .required("scheme", .string), .required("url", .string),
-            .required("arrived", .boolean), .optional("executable", .string),
-        ])
+        "DiagnosticLink", .required("id", "scheme", "url"), .required("arrived", as: .boolean),
+        .optional("executable"))
 }
 
 extension SocketAPI {

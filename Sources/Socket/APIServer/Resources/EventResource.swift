@@ -17,70 +17,56 @@ struct EventResource: Resource {
             ], .events(.event), errors: .ofAccount.and([.validationFailed]), EventResource.streamEvents)
     ]
 
-    /// Server-sent events (WHATWG HTML section 9.2).
     func streamEvents(_ call: Call) async throws(Problem) -> ServerResponse {
         var account: AccountName?
         if let text = call.query("account") {
             account = AccountName(text)
             guard account != nil else { throw Problem(.accountNotFound, "There is no such account.") }
         }
-        if try call.flag("telemetry") { return try telemetry(of: account, call) }
-        let lastSeen = call.request.fields["Last-Event-ID"].flatMap(UInt64.init)
-        let feed: EventFeed
-        do throws(BrokerError) {
-            let events = try await broker.events(of: account, after: lastSeen, process: call.process)
-            feed = EventFeed(broker: broker, live: events.live, initial: events.initial, language: call.language)
-        } catch {
-            throw Problem(error, language: call.language)
+        if try call.flag("telemetry") {
+            guard let records else { throw Problem(.notFound, "This daemon keeps no records.") }
+            return ServerResponse(events: records.telemetry.listen(to: account?.rawValue))
         }
-        let fields = HTTPFields([("Content-Type", "text/event-stream"), ("Cache-Control", "no-store")])
+        let (lastSeen, wanted) = (call.request.fields["Last-Event-ID"].flatMap(UInt64.init), account)
+        let events = try await call.ask { () throws(BrokerError) in
+            try await broker.events(of: wanted, after: lastSeen, process: call.process)
+        }
         return ServerResponse(
-            status: 200, fields: fields,
-            stream: AsyncStream(unfolding: { await feed.next() }, onCancel: { feed.stop() }))
+            events: AccountFeed(broker: broker, live: events.live, initial: events.initial, language: call.language))
     }
 }
 
-extension EventResource {
-    /// The stream of telemetry, in place of the events.
-    private func telemetry(of account: AccountName?, _ call: Call) throws(Problem) -> ServerResponse {
-        guard let records else { throw Problem(.notFound, "This daemon keeps no records.") }
-        let feed = records.telemetry.listen(to: account?.rawValue)
-        let fields = HTTPFields([("Content-Type", "text/event-stream"), ("Cache-Control", "no-store")])
-        let hello = Array(": telemetry\n\n".utf8)
-        let isFirst = Mutex(true)
-        return ServerResponse(
-            status: 200, fields: fields,
-            stream: AsyncStream(
-                unfolding: {
-                    let greets = isFirst.withLock { value in
-                        defer { value = false }
-                        return value
-                    }
-                    return greets ? hello : await feed.next()
-                }, onCancel: { feed.stop() }))
-    }
+/// What one listener to a stream of events gets.
+protocol EventFeed: Sendable {
+    /// The next bytes; nil at the end.
+    func next() async -> [UInt8]?
+    /// The listener has gone.
+    func stop()
 }
 
-/// The events for one listener: first the accounts as they are, then what happens.
-final class EventFeed: Sendable {
+extension EventFeed {
+    /// How often a comment is sent, so that a broken connection is noticed.
+    static var heartbeat: Duration { .seconds(15) }
+    /// The comment.
+    static var quiet: [UInt8] { Array(": still here\n\n".utf8) }
+}
+
+/// The events of accounts for one listener: first the accounts as they are, then what happens.
+final class AccountFeed: EventFeed {
     private let broker: Broker
     private let live: EventSubscription
     private let language: Language
     private let state: Mutex<(initial: [UInt8]?, isOver: Bool)>
-
-    /// How often a comment is sent, so that a broken connection is noticed.
-    private static let heartbeat: Duration = .seconds(15)
 
     init(broker: Broker, live: EventSubscription, initial: [BrokerEvent], language: Language) {
         self.broker = broker
         self.live = live
         self.language = language
         // Something is sent at once, so that the client knows that the stream has begun.
-        let text = initial.flatMap { EventFeed.encode(nil, $0, language) }
+        let text = initial.flatMap { AccountFeed.encode(nil, $0, language) }
         state = Mutex((text.isEmpty ? Array(": no accounts\n\n".utf8) : text, false))
     }
 
-    /// The next bytes; nil at the end.
     func next() async -> [UInt8]? {
         let (initial, isOver) = state.withLock { state in
             defer { state.initial = nil }
@@ -88,9 +74,9 @@ final class EventFeed: Sendable {
         }
         if let initial { return initial }
         guard !isOver else { return nil }
-        switch await live.next(within: EventFeed.heartbeat) {
-        case .events(let events): return events.flatMap { EventFeed.encode($0.id, $0.event, language) }
-        case .quiet: return Array(": still here\n\n".utf8)
+        switch await live.next(within: AccountFeed.heartbeat) {
+        case .events(let events): return events.flatMap { AccountFeed.encode($0.id, $0.event, language) }
+        case .quiet: return AccountFeed.quiet
         case .overflowed:
             stop()
             return StreamEnd.dropped.bytes(["reason": "the events were not read fast enough"])
@@ -110,23 +96,19 @@ final class EventFeed: Sendable {
     }
 
     static func encode(_ id: UInt64?, _ event: BrokerEvent, _ language: Language) -> [UInt8] {
-        var object = JSONObject()
-        object["account"] = event.account.map { .string($0.rawValue) }
-        object["state"] = event.state.map { .string($0.rawValue) }
-        object["scheme"] = event.scheme.map { .string($0) }
+        let endedSignIn = event.kind == .signInFailed
+        var object: JSONObject = [
+            "account": event.account?.rawValue, "state": event.state?.rawValue, "scheme": event.scheme,
+            "subject": event.subject, "user": event.user, "expires_at": event.expiresAt?.seconds,
+            "ends_at": event.endsAt?.seconds,
+            "error": event.error.map { Problem($0, language: language, endedSignIn: endedSignIn).json },
+            "at": event.at.seconds,
+        ]
         switch event.database {
         case .away(let reason)?: object["reason"] = .string(reason.sentence)
         case .returned(let span)?: object["seconds"] = .integer(Int(span.components.seconds))
         case nil: break
         }
-        object["subject"] = event.subject.map { .string($0) }
-        object["user"] = event.user.map { .object($0) }
-        object["expires_at"] = event.expiresAt.map { .integer($0.seconds) }
-        object["ends_at"] = event.endsAt.map { .integer($0.seconds) }
-        object["error"] = event.error.map {
-            Problem($0, language: language, endedSignIn: event.kind == .signInFailed).json
-        }
-        object["at"] = .integer(event.at.seconds)
         return event.kind.bytes(id: id.map { String($0) }, .object(object))
     }
 }

@@ -15,39 +15,35 @@ struct FactorResource: Resource {
             FactorResource.listFactors),
         Route(
             .enrollFactor, "Add a second factor, which is active once it is verified",
-            body: .members([
-                .optional("factor_type", .words(["totp", "phone", "webauthn"])), .optional("friendly_name", .string),
-                .optional("issuer", .string), .optional("phone", .string),
-            ]), statuses: [201], .json(.enrolment), errors: .ofSession, FactorResource.enrollFactor),
+            body: .members(
+                .optional("factor_type", as: .words(["totp", "phone", "webauthn"])),
+                .optional("friendly_name", "issuer", "phone")), statuses: [201], .json(.enrolment), errors: .ofSession,
+            FactorResource.enrollFactor),
         Route(
             .challengeFactor, "Request a challenge: a phone gets a message, an authenticator gets options",
-            body: .members([.optional("channel", .channel)] + Component.party), .json(.challenge),
+            body: .members(.optional("channel", as: .channel), Component.party), .json(.challenge),
             errors: .ofSession, FactorResource.challengeFactor),
         Route(
             .verifyFactor, "Verify a factor; without challenge_id, a challenge is requested first",
             body: .members(
-                [
-                    .optional("code", .string), .optional("challenge_id", .string),
-                    .optional("credential", .anyObject, Schema.credentialText),
-                ] + Component.party), .json(.account), errors: .ofSession, FactorResource.verifyFactor),
+                .optional("code", "challenge_id"),
+                .optional("credential", as: .anyObject, text: Schema.credentialText), Component.party), .json(.account),
+            errors: .ofSession, FactorResource.verifyFactor),
         Route(
             .removeFactor, "Remove a second factor", .json(.account), errors: .ofSession, FactorResource.removeFactor),
     ]
 
     func listFactors(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let user = try await call.ask { () throws(BrokerError) in try await broker.supabase.user(name) }
-        return ServerResponse(json: ["factors": user["factors"] ?? .array([])])
+        ServerResponse(["factors": try await call.ask(broker.supabase.user)["factors"] ?? []])
     }
 
     /// The response has the secret for an authenticator app: anyone who sees it can make the codes.
     func enrollFactor(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
         let kind: NewFactor.Kind
         switch FactorKind(rawValue: try call.text("factor_type") ?? FactorKind.totp.rawValue) {
         case .totp?: kind = .totp(issuer: try call.text("issuer"))
         case .phone?:
-            guard let phone = try call.text("phone") else { throw call.invalid("phone", "it is required") }
+            let phone = try call.required("phone")
             do throws(FieldError) {
                 kind = .phone(try PhoneNumber(parsing: phone))
             } catch {
@@ -57,26 +53,24 @@ struct FactorResource: Resource {
         case nil: throw call.invalid("factor_type", "must be totp, phone or webauthn")
         }
         let factor = NewFactor(kind, name: try call.text("friendly_name"))
-        let enrolment = try await call.ask { () throws(BrokerError) in try await broker.supabase.enroll(name, factor) }
-        var object = JSONObject([
-            .init("id", .string(enrolment.id)), .init("factor_type", .string(enrolment.kind)),
-            .init("status", "unverified"),
-        ])
-        object["friendly_name"] = enrolment.name.map { .string($0) }
-        object["phone"] = enrolment.phone.map { .string($0) }
-        object["totp"] = enrolment.totp.map { totp in
-            var member = JSONObject([
-                .init("uri", .string(totp.uri.revealed())), .init("secret", .string(totp.secret.revealed())),
-            ])
-            member["qr_code"] = totp.picture.map { .string($0.revealed()) }
-            return .object(member)
+        let enrolment = try await call.ask { name throws(BrokerError) in
+            try await broker.supabase.enroll(name, factor)
         }
-        return ServerResponse(status: 201, json: .object(object))
+        let totp: JSONObject? = enrolment.totp.map { totp in
+            [
+                "uri": totp.uri.revealed(), "secret": totp.secret.revealed(), "qr_code": totp.picture?.revealed(),
+            ]
+        }
+        return ServerResponse(
+            status: 201,
+            [
+                "id": enrolment.id, "factor_type": enrolment.kind, "status": "unverified",
+                "friendly_name": enrolment.name, "phone": enrolment.phone, "totp": totp,
+            ])
     }
 
     func challengeFactor(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let id = call.parameters["id"] ?? ""
+        let id = call["id"]
         var channel: MessageChannel?
         if let text = try call.text("channel") {
             guard let known = MessageChannel(rawValue: text) else {
@@ -86,28 +80,28 @@ struct FactorResource: Resource {
         }
         let wanted = channel
         let party = try call.party()
-        let challenge = try await call.ask { () throws(BrokerError) in
+        let challenge = try await call.ask { name throws(BrokerError) in
             try await broker.supabase.challenge(name, factor: id, channel: wanted, party: party)
         }
-        var object = JSONObject([.init("id", .string(challenge.id)), .init("factor", .string(id))])
-        object["expires_at"] = challenge.expiresAt.map { .integer($0) }
-        object["webauthn"] = challenge.webAuthn.map { asked in
-            ["type": .string(asked.ceremony.rawValue), "options": .object(asked.options)]
+        let webAuthn: JSONObject? = challenge.webAuthn.map { asked in
+            ["type": asked.ceremony.rawValue, "options": asked.options]
         }
-        return ServerResponse(json: .object(object))
+        return ServerResponse([
+            "id": challenge.id, "factor": id, "expires_at": challenge.expiresAt, "webauthn": webAuthn,
+        ])
     }
 
     /// Without a `challenge_id` a challenge is requested first: an authenticator app need not be sent anything.
     func verifyFactor(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
-        let id = call.parameters["id"] ?? ""
+        let id = call["id"]
         let known = try call.text("challenge_id")
         if let credential = try call.object("credential") {
-            return try await verifyFactor(id, of: name, known, credential, call)
+            return try await verifyFactor(id, known, credential, call)
         }
         guard let code = try call.secret("code") else { throw call.invalid("code", "code or credential is required") }
         if known == nil { try await refuseUnasked(id, of: name, call) }
-        let view = try await call.ask { () throws(BrokerError) in
+        return try await account(call) { name throws(BrokerError) in
             let challenge: String
             if let known {
                 challenge = known
@@ -116,21 +110,19 @@ struct FactorResource: Resource {
             }
             return try await broker.supabase.verifyFactor(name, factor: id, challenge: challenge, code: code)
         }
-        return ServerResponse(json: view.json(in: call.language))
     }
 
     /// Verifies with an authenticator's response to the options of a challenge.
     private func verifyFactor(
-        _ id: String, of name: AccountName, _ challenge: String?, _ credential: JSONObject, _ call: Call
+        _ id: String, _ challenge: String?, _ credential: JSONObject, _ call: Call
     ) async throws(Problem) -> ServerResponse {
         guard !call.has("code") else { throw call.invalid("code", "code and credential exclude each other") }
         guard let challenge else { throw call.invalid("challenge_id", "it is required with a credential") }
         let party = try call.party()
-        let view = try await call.ask { () throws(BrokerError) in
+        return try await account(call) { name throws(BrokerError) in
             try await broker.supabase.verifyFactor(
                 name, factor: id, challenge: challenge, credential: credential, party: party)
         }
-        return ServerResponse(json: view.json(in: call.language))
     }
 
     /// A phone's code belongs to the challenge whose message brought it. Another challenge would send another message.
@@ -146,12 +138,9 @@ struct FactorResource: Resource {
     }
 
     func removeFactor(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let id = call.parameters["id"] ?? ""
-        let view = try await call.ask { () throws(BrokerError) in
-            try await broker.supabase.removeFactor(name, factor: id)
+        try await account(call) { name throws(BrokerError) in
+            try await broker.supabase.removeFactor(name, factor: call["id"])
         }
-        return ServerResponse(json: view.json(in: call.language))
     }
 }
 
@@ -170,31 +159,24 @@ extension Call {
 }
 
 extension Component {
-    fileprivate static let party: [Member] = [
-        .optional("rp_id", .string, "The domain that the credential belongs to, where the server does not know it"),
-        .optional("rp_origins", .array(.string), "The origins at which the ceremony may be performed, with rp_id"),
-    ]
+    fileprivate static let party: [Member] = .members(
+        .optional("rp_id", text: "The domain that the credential belongs to, where the server does not know it"),
+        .optional(
+            "rp_origins", as: .array(.string), text: "The origins at which the ceremony may be performed, with rp_id"))
     fileprivate static let webAuthn = Component(
         "WebAuthnChallenge",
-        [
-            .required("type", .words(["create", "request"]), "Which call of navigator.credentials: create() or get()"),
-            .required(
-                "options", .anyObject,
-                "For PublicKeyCredential.parseCreationOptionsFromJSON() or parseRequestOptionsFromJSON()"),
-        ])
-    fileprivate static let factors = Component("Factors", [.required("factors", .array(.anyObject))])
+        .required(
+            "type", as: .words(["create", "request"]), text: "Which call of navigator.credentials: create() or get()"),
+        .required(
+            "options", as: .anyObject,
+            text: "For PublicKeyCredential.parseCreationOptionsFromJSON() or parseRequestOptionsFromJSON()"))
+    fileprivate static let factors = Component("Factors", .required("factors", as: .array(.anyObject)))
     fileprivate static let enrolment = Component(
-        "Enrolment",
-        [
-            .required("id", .string), .required("factor_type", .string), .required("status", .string),
-            .optional("friendly_name", .string), .optional("phone", .string), .optional("totp", .anyObject),
-        ])
+        "Enrolment", .required("id", "factor_type", "status"), .optional("friendly_name", "phone"),
+        .optional("totp", as: .anyObject))
     fileprivate static let challenge = Component(
-        "Challenge",
-        [
-            .required("id", .string), .required("factor", .string), .optional("expires_at", .integer),
-            .optional("webauthn", .component(.webAuthn)),
-        ])
+        "Challenge", .required("id", "factor"), .optional("expires_at", as: .integer),
+        .optional("webauthn", as: .component(.webAuthn)))
 }
 
 /// Passkeys of a user at a Supabase project. The app performs the ceremony with the authenticator. The options and
@@ -210,11 +192,13 @@ struct PasskeyResource: Resource {
         Route(.listPasskeys, "The user's passkeys", .json(.passkeys), errors: .ofSession, PasskeyResource.listPasskeys),
         Route(
             .registerPasskey, "Add the passkey that an authenticator has made",
-            body: .members([
-                .required("challenge_id", .string), .required("credential", .anyObject, Schema.credentialText),
-            ]), statuses: [201], .json(.passkey), errors: .ofSession, PasskeyResource.registerPasskey),
+            body: .members(
+                .required("challenge_id"), .required("credential", as: .anyObject, text: Schema.credentialText)),
+            statuses: [201], .json(.passkey), errors: .ofSession, PasskeyResource.registerPasskey),
         Route(
-            .renamePasskey, "Rename a passkey", body: .members([.required("friendly_name", .lengths(1...120))]),
+            .renamePasskey, "Rename a passkey",
+            body: .members(
+                .required("friendly_name", as: .lengths(1...120))),
             .json(.passkey), errors: .ofSession, PasskeyResource.renamePasskey),
         Route(
             .removePasskey, "Remove a passkey: it cannot be used for sign-ins any more", .json(.removedPasskey),
@@ -222,47 +206,36 @@ struct PasskeyResource: Resource {
     ]
 
     func listPasskeys(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let passkeys = try await call.ask { () throws(BrokerError) in try await broker.supabase.passkeys(name) }
-        return ServerResponse(json: ["passkeys": .array(passkeys.map { .object($0.json) })])
+        ServerResponse(["passkeys": try await call.ask(broker.supabase.passkeys).map(\.json)])
     }
 
     /// The options that an authenticator needs to make a passkey.
     func beginPasskey(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let challenge = try await call.ask { () throws(BrokerError) in
-            try await broker.supabase.passkeyRegistration(name)
-        }
-        return ServerResponse(json: .object(challenge.json))
+        ServerResponse(try await call.ask(broker.supabase.passkeyRegistration).json)
     }
 
     func registerPasskey(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        guard let id = try call.text("challenge_id") else { throw call.invalid("challenge_id", "it is required") }
+        let id = try call.required("challenge_id")
         guard let credential = try call.object("credential") else {
             throw call.invalid("credential", "it is required")
         }
-        let passkey = try await call.ask { () throws(BrokerError) in
+        let passkey = try await call.ask { name throws(BrokerError) in
             try await broker.supabase.registerPasskey(name, challenge: id, credential: credential)
         }
-        return ServerResponse(status: 201, json: .object(passkey.json))
+        return ServerResponse(status: 201, passkey.json)
     }
 
     func renamePasskey(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let id = call.parameters["id"] ?? ""
-        guard let title = try call.text("friendly_name") else { throw call.invalid("friendly_name", "it is required") }
-        let passkey = try await call.ask { () throws(BrokerError) in
-            try await broker.supabase.renamePasskey(name, id, to: title)
+        let title = try call.required("friendly_name")
+        let passkey = try await call.ask { name throws(BrokerError) in
+            try await broker.supabase.renamePasskey(name, call["id"], to: title)
         }
-        return ServerResponse(json: .object(passkey.json))
+        return ServerResponse(passkey.json)
     }
 
     func removePasskey(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let id = call.parameters["id"] ?? ""
-        try await call.ask { () throws(BrokerError) in try await broker.supabase.removePasskey(name, id) }
-        return ServerResponse(json: ["account": .string(name.rawValue), "removed": .string(id)])
+        try await call.ask { name throws(BrokerError) in try await broker.supabase.removePasskey(name, call["id"]) }
+        return ServerResponse(["account": call["account"], "removed": call["id"]])
     }
 }
 
@@ -272,20 +245,12 @@ extension Schema {
 
 extension Component {
     fileprivate static let passkey = Component(
-        "Passkey",
-        [
-            .required("id", .string), .optional("friendly_name", .string), .optional("created_at", .string),
-            .optional("last_used_at", .string),
-        ])
-    fileprivate static let passkeys = Component("Passkeys", [.required("passkeys", .array(.component(.passkey)))])
+        "Passkey", .required("id"), .optional("friendly_name", "created_at", "last_used_at"))
+    fileprivate static let passkeys = Component("Passkeys", .required("passkeys", as: .array(.component(.passkey))))
     fileprivate static let passkeyChallenge = Component(
-        "PasskeyChallenge",
-        [
-            .required("challenge_id", .string),
-            .required(
-                "options", .anyObject, "For PublicKeyCredential.parseCreationOptionsFromJSON() or its like"),
-            .optional("expires_at", .integer),
-        ])
-    fileprivate static let removedPasskey = Component(
-        "RemovedPasskey", [.required("account", .string), .required("removed", .string)])
+        "PasskeyChallenge", .required("challenge_id"),
+        .required(
+            "options", as: .anyObject, text: "For PublicKeyCredential.parseCreationOptionsFromJSON() or its like"),
+        .optional("expires_at", as: .integer))
+    fileprivate static let removedPasskey = Component("RemovedPasskey", .required("account", "removed"))
 }

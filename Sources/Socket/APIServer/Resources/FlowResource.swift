@@ -13,118 +13,104 @@ struct FlowResource: Resource {
             .listFlows, "Every flow that is remembered, oldest first", .json(.flows), FlowResource.listFlows),
         Route(
             .getFlow, "A flow, once it has left pending or the wait is over",
-            query: [.optional("wait", .integer, "Seconds to wait, at most 600")], .json(.flow),
+            query: .optional("wait", as: .integer, text: "Seconds to wait, at most 600"), .json(.flow),
             errors: [.flowNotFound, .validationFailed], FlowResource.getFlow),
         Route(
             .cancelFlow, "Take back one sign-in call; the flow is cancelled when none is left",
-            query: [.optional("all", .boolean, "Cancel for all callers; may be repeated")], .json(.flow),
+            query: .optional("all", as: .boolean, text: "Cancel for all callers; may be repeated"), .json(.flow),
             errors: [.flowNotFound, .validationFailed], FlowResource.cancelFlow),
         Route(
             .verifyFlow, "Redeem the code that a flow waits for, or an authenticator's response",
-            body: .members([
-                .optional("code", .string), .optional("token_hash", .string), .optional("email", .string),
-                .optional("phone", .string), .optional("credential", .anyObject, Schema.credentialText),
-                .optional("type", .words(["email_change", "phone_change"])),
-            ]), .json(.flow), errors: .ofFlow, FlowResource.verifyFlow),
+            body: .members(
+                .optional("code", "token_hash", "email", "phone"),
+                .optional("credential", as: .anyObject, text: Schema.credentialText),
+                .optional("type", as: .words(["email_change", "phone_change"]))), .json(.flow), errors: .ofFlow,
+            FlowResource.verifyFlow),
         Route(
             .resendFlow, "Send a flow's message again, not before its resend_after",
-            body: .members([.optional("captcha_token", .string)]), .json(.flow), errors: .ofFlow,
+            body: .members(.optional("captcha_token")), .json(.flow), errors: .ofFlow,
             FlowResource.resendFlow),
     ]
 
     func listFlows(_ call: Call) async throws(Problem) -> ServerResponse {
-        let views = await broker.flows()
-        return ServerResponse(json: ["flows": .array(views.map { $0.json(in: call.language) })])
+        ServerResponse(["flows": await broker.flows().map { $0.json(in: call.language) }])
     }
 
     func getFlow(_ call: Call) async throws(Problem) -> ServerResponse {
         let wait = try call.duration("wait") ?? .zero
-        let id = call.parameters["flow"] ?? ""
-        let view = try await call.ask { () throws(BrokerError) in
-            try await broker.flow(id, waiting: wait)
-        }
-        return ServerResponse(json: view.json(in: call.language))
+        return try await flow(call) { () throws(BrokerError) in try await broker.flow(call["flow"], waiting: wait) }
     }
 
     func cancelFlow(_ call: Call) async throws(Problem) -> ServerResponse {
         let isForAll = try call.flag("all")
-        let id = call.parameters["flow"] ?? ""
-        let view = try await call.ask { () throws(BrokerError) in try await broker.cancel(id, isForAll: isForAll) }
-        return ServerResponse(json: view.json(in: call.language))
+        return try await flow(call) { () throws(BrokerError) in
+            try await broker.cancel(call["flow"], isForAll: isForAll)
+        }
     }
 
     /// A wrong code does not end the flow.
     func verifyFlow(_ call: Call) async throws(Problem) -> ServerResponse {
-        let id = call.parameters["flow"] ?? ""
-        if let credential = try call.object("credential") {
-            return try await verify(id, credential: credential, call)
-        }
+        if let credential = try call.object("credential") { return try await verify(credential, call) }
         let (code, hash) = (try call.secret("code"), try call.secret("token_hash"))
         let origin = CodeOrigin(
             email: try call.text("email"), phone: try call.text("phone"), kind: try call.text("type"))
-        let view = try await call.ask { () throws(BrokerError) in
-            try await broker.verify(id, code: code, tokenHash: hash, origin: origin)
+        return try await flow(call) { () throws(BrokerError) in
+            try await broker.verify(call["flow"], code: code, tokenHash: hash, origin: origin)
         }
-        return ServerResponse(json: view.json(in: call.language))
     }
 
     func resendFlow(_ call: Call) async throws(Problem) -> ServerResponse {
-        let id = call.parameters["flow"] ?? ""
         let captcha = try call.secret("captcha_token")
-        let view = try await call.ask { () throws(BrokerError) in try await broker.resend(id, captcha: captcha) }
-        return ServerResponse(json: view.json(in: call.language))
+        return try await flow(call) { () throws(BrokerError) in
+            try await broker.resend(call["flow"], captcha: captcha)
+        }
     }
 
     /// Redeems an authenticator's response, in place of a code.
-    private func verify(_ id: String, credential: JSONObject, _ call: Call) async throws(Problem) -> ServerResponse {
+    private func verify(_ credential: JSONObject, _ call: Call) async throws(Problem) -> ServerResponse {
         for other in ["code", "token_hash", "email", "phone", "type"] where call.has(other) {
             throw call.invalid(other, "it cannot be combined with credential")
         }
-        let view = try await call.ask { () throws(BrokerError) in try await broker.verify(id, credential: credential) }
-        return ServerResponse(json: view.json(in: call.language))
+        return try await flow(call) { () throws(BrokerError) in
+            try await broker.verify(call["flow"], credential: credential)
+        }
     }
 }
 
 extension Component {
-    static let flows = Component("Flows", [.required("flows", .array(.component(.flow)))])
+    static let flows = Component("Flows", .required("flows", as: .array(.component(.flow))))
 }
 
 extension FlowView {
     /// The messages whose codes a change of the user waits for, and the sentence for the user.
     private func addConfirmations(to object: inout JSONObject, _ language: Language) {
-        object["awaiting"] = .array(
-            awaitedCodes.map { origin in
-                var place = JSONObject()
-                place["type"] = origin.kind.map { .string($0) }
-                place["email"] = origin.email.map { .string($0) }
-                place["phone"] = origin.phone.map { .string($0) }
-                return .object(place)
-            })
+        let messages = awaitedCodes.map { origin in
+            ["type": origin.kind, "email": origin.email, "phone": origin.phone] as JSONObject
+        }
+        object["awaiting"] = messages.jsonValue
         let hasMail = awaitedCodes.contains { $0.email != nil }
         let message: UserMessage? = isHalfConfirmed ? .oneConfirmed : hasMail ? .checkEmail : nil
         object["user_message"] = message.map { .string($0.text(in: language)) }
     }
 
     /// The flow as the API shows it.
-    func json(in language: Language) -> JSON {
-        var object = JSONObject([
-            .init("id", .string(id)), .init("account", .string(account.rawValue)),
-            .init("method", .string(method.rawValue)), .init("status", .string(status.word)),
-        ])
+    func json(in language: Language) -> JSONObject {
+        var object: JSONObject = [
+            "id": id, "account": account.rawValue, "method": method.rawValue, "status": status.word,
+        ]
         if status == .pending {
-            object["waiting_for"] = .string(waitingFor.rawValue)
             // Our own page is opened by an address that works once.
-            if !authorizationURL.isEmpty, words == nil { object["authorization_url"] = .string(authorizationURL) }
-            if !openURL.isEmpty { object["open_url"] = .string(openURL) }
-            object["open_url_error"] = openURLError.map { Problem($0, language: language).json }
-            if !openAddresses.isEmpty { object["open_urls"] = .array(openAddresses.map(\.json)) }
-            object["words"] = words.map { .string($0) }
-            object["resend_after"] = resendAfter.map { .integer($0.seconds) }
-            object["challenge_id"] = challenge.map { .string($0.id) }
-            object["options"] = challenge.map { .object($0.options) }
-            object["user_code"] = device.map { .string($0.userCode) }
-            object["verification_uri"] = device.map { .string($0.verificationURI) }
-            object["verification_uri_complete"] = device?.verificationURIComplete.map { .string($0) }
+            let hasOwnPage = authorizationURL.isEmpty || words != nil
+            let members: JSONObject = [
+                "waiting_for": waitingFor.rawValue, "authorization_url": hasOwnPage ? nil : authorizationURL,
+                "open_url": openURL.isEmpty ? nil : openURL,
+                "open_url_error": openURLError.map { Problem($0, language: language).json },
+                "open_urls": openAddresses.isEmpty ? nil : openAddresses.map(\.json), "words": words,
+                "resend_after": resendAfter?.seconds, "challenge_id": challenge?.id, "options": challenge?.options,
+                "user_code": device?.userCode, "verification_uri": device?.verificationURI,
+                "verification_uri_complete": device?.verificationURIComplete,
+            ]
+            object.members += members.members
             if waitingFor == .emailConfirmation {
                 object["user_message"] = .string(UserMessage.checkEmail.text(in: language))
             }
@@ -142,22 +128,18 @@ extension FlowView {
         case .pending: object["error"] = refusal.map { Problem($0, language: language).json }
         case .completed, .cancelled: break
         }
-        return .object(object)
+        return object
     }
 }
 
 extension OpenAddress {
     /// The status of a URL that a program was asked to open.
-    fileprivate var json: JSON {
-        var object = JSONObject([.init("url", .string(url))])
+    fileprivate var json: JSONObject {
         switch visit {
-        case .none: object["status"] = "unused"
-        case .fetched: object["status"] = "fetched"
-        case .foreign(let uid):
-            object["status"] = "foreign"
-            object["uid"] = uid.map { .integer(Int($0)) }
+        case .none: ["url": url, "status": "unused"]
+        case .fetched: ["url": url, "status": "fetched"]
+        case .foreign(let uid): ["url": url, "status": "foreign", "uid": uid.map { Int($0) }]
         }
-        return .object(object)
     }
 }
 
@@ -175,21 +157,17 @@ extension FlowView.Status {
 
 extension Component {
     static let flow = Component(
-        "Flow",
-        [
-            .required("id", .string), .required("account", .string), .required("method", .string),
-            .required("status", .words(["pending", "completed", "failed", "cancelled", "expired"])),
-            .optional("waiting_for", .words(WaitingFor.allCases.map(\.rawValue))),
-            .optional("authorization_url", .string), .optional("open_url", .string),
-            .optional("open_url_error", .component(.problem)), .optional("open_urls", .array(openAddress)),
-            .optional("words", .string, "Two words that stand on Ringback's own sign-in page too"),
-            .optional("challenge_id", .string),
-            .optional("options", .anyObject), .optional("user_code", .string),
-            .optional("verification_uri", .string), .optional("verification_uri_complete", .string),
-            .optional("redirect_uri", .string), .required("expires_at", .integer),
-            .optional("resend_after", .integer), .optional("awaiting", .array(.anyObject)),
-            .optional("error", .component(.problem)), .optional("user_message", .string),
-        ])
+        "Flow", .required("id", "account", "method"),
+        .required("status", as: .words(["pending", "completed", "failed", "cancelled", "expired"])),
+        .optional("waiting_for", as: .words(WaitingFor.allCases.map(\.rawValue))),
+        .optional(
+            "authorization_url", "open_url", "challenge_id", "user_code", "verification_uri",
+            "verification_uri_complete", "redirect_uri", "user_message"),
+        .optional("open_url_error", "error", as: .component(.problem)),
+        .optional("open_urls", as: .array(openAddress)),
+        .optional("words", text: "Two words that stand on Ringback's own sign-in page too"),
+        .optional("options", as: .anyObject), .required("expires_at", as: .integer),
+        .optional("resend_after", as: .integer), .optional("awaiting", as: .array(.anyObject)))
 
     /// A URL that a program was asked to open, and its status.
     private static let openAddress: Schema = .object([

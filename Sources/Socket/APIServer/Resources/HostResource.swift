@@ -19,22 +19,23 @@ struct HostResource: Resource {
     static let routes: [Route] = [
         Route(
             .joinVault, "Join the hosts that share the vault; the same call again changes nothing",
-            body: .members([
-                .secret("password", "The invitation's; only needed until it is accepted"),
-                .optional("name", .pattern(namePattern), "This host's name; the machine's if nothing is said"),
-            ]), .json(.joined), errors: .ofHosts.and([.invalidCredentials, .validationFailed]), HostResource.join),
+            body: .members(
+                .secret("password", text: "The invitation's; only needed until it is accepted"),
+                .optional("name", as: .pattern(namePattern), text: "This host's name; the machine's if nothing is said")
+            ), .json(.joined), errors: .ofHosts.and([.invalidCredentials, .validationFailed]), HostResource.join),
         Route(
             .listVaultHosts, "The hosts that share the vault", .json(.hosts), errors: .ofHosts, HostResource.list),
         Route(
             .inviteVaultHost, "Invite one more host to share the vault",
-            body: .members([.optional("lasting", .range(lifetimes), "Seconds")]), statuses: [201], .json(.invitation),
+            body: .members(.optional("lasting", as: .range(lifetimes), text: "Seconds")), statuses: [201],
+            .json(.invitation),
             errors: .ofHosts.and([.validationFailed]), HostResource.invite),
         Route(
             .removeVaultHost, "Remove another host, by name or role, and refresh every session once",
             .json(.removed), errors: .ofHosts.and([.notFound]), HostResource.remove),
         Route(
             .shareVault, "Give the hosts' key to the host with this code",
-            body: .members([.secret("code", "What the host that joins has shown")]), .json(.shared),
+            body: .members(.secret("code", text: "What the host that joins has shown")), .json(.shared),
             errors: .ofHosts.and([.notFound, .validationFailed]), HostResource.share),
     ]
 
@@ -50,7 +51,7 @@ struct HostResource: Resource {
             try await hosts.join(as: name, invitation: password)
         }
         if joined.isNew { records?.note(.joined(name: joined.name, owner: joined.owner)) }
-        var object = JSONObject([.init("host", .string(joined.name)), .init("owner", .string(joined.owner))])
+        var object: JSONObject = ["host": joined.name, "owner": joined.owner]
         do throws(BrokerError) {
             try await broker.openVaultAgain()
         } catch .vaultLocked(_, obstacle: .noHostsKey) {
@@ -58,16 +59,16 @@ struct HostResource: Resource {
         } catch {
             throw Problem(error, language: call.language)
         }
-        return ServerResponse(json: .object(object))
+        return ServerResponse(object)
     }
 
     func list(_ call: Call) async throws(Problem) -> ServerResponse {
         let hosts = try hosts()
         let found = try await ask(call) { () throws(SharingFailure) in try await hosts.list() }
-        return ServerResponse(json: [
-            "hosts": .array(found.map(\.json)),
-            "stale": HostResource.names(await EverySession(of: broker).names(where: hosts.isStale).map(\.rawValue)),
-            "left": HostResource.names(await SealedSessions(of: broker).accounts(where: hosts.isStale)),
+        return ServerResponse([
+            "hosts": found.map(\.json),
+            "stale": await EverySession(of: broker).names(where: hosts.isStale).map(\.rawValue),
+            "left": await SealedSessions(of: broker).accounts(where: hosts.isStale),
         ])
     }
 
@@ -80,42 +81,37 @@ struct HostResource: Resource {
         records?.note(.invited(role: invitation.role, seconds: lasting))
         return ServerResponse(
             status: 201,
-            json: [
-                "role": .string(invitation.role), "store": .string(invitation.store),
-                "password": .string(invitation.password.revealed()),
-                "expires_at": .integer(broker.now.seconds + lasting), "expires_in": .integer(lasting),
+            [
+                "role": invitation.role, "store": invitation.store, "password": invitation.password.revealed(),
+                "expires_at": broker.now.seconds + lasting, "expires_in": lasting,
             ])
     }
 
     func share(_ call: Call) async throws(Problem) -> ServerResponse {
         let hosts = try hosts()
-        guard let text = try call.secret("code") else { throw call.invalid("code", "it is required") }
-        guard let code = HostCode(text) else {
+        guard let code = HostCode(Secret(try call.required("code"))) else {
             throw call.invalid("code", "must be the 20 letters and digits that the other host has shown")
         }
         let name = try await ask(call) { () throws(SharingFailure) in try await hosts.share(with: code) }
         records?.note(.gaveKey(host: name))
-        return ServerResponse(json: ["host": .string(name)])
+        return ServerResponse(["host": name])
     }
 
     func remove(_ call: Call) async throws(Problem) -> ServerResponse {
         let hosts = try hosts()
-        let word = call.parameters["host"] ?? ""
-        let name = try await ask(call) { () throws(SharingFailure) in try await hosts.remove(host: word) }
+        let name = try await ask(call) { () throws(SharingFailure) in try await hosts.remove(host: call["host"]) }
         records?.note(.removed(host: name))
         // What it had read is stale afterwards.
         let outcomes = await EverySession(of: broker).refresh(where: hosts.isStale)
         hosts.refreshStale()
         let names = { (isFailed: Bool) in
-            HostResource.names(outcomes.filter { ($0.error != nil) == isFailed }.map(\.account.rawValue))
+            outcomes.filter { ($0.error != nil) == isFailed }.map(\.account.rawValue)
         }
-        return ServerResponse(json: [
-            "host": .string(name), "refreshed": names(false), "failed": names(true),
-            "left": HostResource.names(await SealedSessions(of: broker).accounts(where: hosts.isStale)),
+        return ServerResponse([
+            "host": name, "refreshed": names(false), "failed": names(true),
+            "left": await SealedSessions(of: broker).accounts(where: hosts.isStale),
         ])
     }
-
-    private static func names(_ accounts: [String]) -> JSON { .array(accounts.map { .string($0) }) }
 
     private static func isName(_ text: String) -> Bool {
         let letters = text.utf8.map { byte in
@@ -156,59 +152,41 @@ extension Set<ErrorCode> {
 }
 
 extension Host {
-    fileprivate var json: JSON {
-        var object = JSONObject([.init("role", .string(role))])
-        object["name"] = name.map { .string($0) }
-        object["self"] = .bool(isSelf)
-        object["joined_at"] = joined.map { .integer(Int($0)) }
-        object["seen_at"] = seen.map { .integer(Int($0)) }
-        object["has_key"] = .bool(hasKey)
-        return .object(object)
+    fileprivate var json: JSONObject {
+        [
+            "role": role, "name": name, "self": isSelf, "joined_at": joined.map { Int($0) },
+            "seen_at": seen.map { Int($0) }, "has_key": hasKey,
+        ]
     }
 }
 
 extension Component {
     fileprivate static let joined = Component(
-        "JoinedHost",
-        [
-            .required("host", .string), .required("owner", .string),
-            .optional("code", .string, "What a host that has the key needs to give it to this one"),
-        ])
+        "JoinedHost", .required("host", "owner"),
+        .optional("code", text: "What a host that has the key needs to give it to this one"))
     fileprivate static let hosts = Component(
-        "VaultHosts",
-        [
-            .required("hosts", .array(.component(.host))),
-            .required(
-                "stale", .array(.string), "Accounts whose session a removed host may have read: they are refreshed"),
-            left,
-        ])
-    private static let left = Member.required(
-        "left", .array(.string),
-        "The same of accounts that are not configured here: a host that has them refreshes them")
+        "VaultHosts", .required("hosts", as: .array(.component(.host))),
+        .required(
+            "stale", as: .array(.string),
+            text: "Accounts whose session a removed host may have read: they are refreshed"),
+        left)
+    private static let left: [Member] = .required(
+        "left", as: .array(.string),
+        text: "The same of accounts that are not configured here: a host that has them refreshes them")
     fileprivate static let host = Component(
-        "VaultHost",
-        [
-            .required("role", .string), .optional("name", .string, "None until it has joined"),
-            .required("self", .boolean), .optional("joined_at", .integer), .optional("seen_at", .integer),
-            .required("has_key", .boolean),
-        ])
+        "VaultHost", .required("role"), .optional("name", text: "None until it has joined"),
+        .required("self", "has_key", as: .boolean), .optional("joined_at", "seen_at", as: .integer))
     fileprivate static let invitation = Component(
-        "HostInvitation",
-        [
-            .required("role", .string),
-            .required("store", .string, "The value of store in [vault] of the host's configuration"),
-            .required("password", .string), .required("expires_at", .integer), .required("expires_in", .integer),
-        ])
-    fileprivate static let shared = Component("SharedKey", [.required("host", .string)])
+        "HostInvitation", .required("role", "password"),
+        .required("store", text: "The value of store in [vault] of the host's configuration"),
+        .required("expires_at", "expires_in", as: .integer))
+    fileprivate static let shared = Component("SharedKey", .required("host"))
     fileprivate static let removed = Component(
-        "RemovedHost",
-        [
-            .required("host", .string), .required("refreshed", .array(.string)),
-            .required(
-                "failed", .array(.string),
-                "Accounts whose session what the host had read may still be good for; it is tried again"),
-            left,
-        ])
+        "RemovedHost", .required("host"), .required("refreshed", as: .array(.string)),
+        .required(
+            "failed", as: .array(.string),
+            text: "Accounts whose session what the host had read may still be good for; it is tried again"),
+        left)
 }
 
 /// What hosts that share the vault do for each other. The daemon's main provides it, if the vault is shared.

@@ -15,20 +15,16 @@ struct KeptFileResource: Resource {
     ]
 
     func listKeptFiles(_ call: Call) async throws(Problem) -> ServerResponse {
-        ServerResponse(json: ["files": .array(daemon.keptFiles().map(KeptFileResource.json))])
+        ServerResponse(["files": daemon.keptFiles().map(KeptFileResource.json)])
     }
 
-    private static func json(of view: KeptFileView) -> JSON {
+    private static func json(of view: KeptFileView) -> JSONObject {
         let file = view.file
-        var object = JSONObject([
-            .init("path", .string(file.path)), .init("account", .string(file.account.rawValue)),
-            .init("format", .string(file.format.rawValue)), .init("state", .string(view.state.rawValue)),
-        ])
-        object["scope"] = file.key.scopes.map { .string($0.joined(separator: " ")) }
-        object["audience"] = file.key.audience.map { .string($0) }
-        object["detail"] = view.detail.map { .string($0.sentence) }
-        object["expires_at"] = view.expiresAt.map { .integer($0.seconds) }
-        return .object(object)
+        return [
+            "path": file.path, "account": file.account.rawValue, "format": file.format.rawValue,
+            "state": view.state.rawValue, "scope": file.key.scopes?.joined(separator: " "),
+            "audience": file.key.audience, "detail": view.detail?.sentence, "expires_at": view.expiresAt?.seconds,
+        ]
     }
 }
 
@@ -42,16 +38,12 @@ extension SocketAPI {
 }
 
 extension Component {
-    fileprivate static let keptFiles = Component(
-        "KeptFiles", [.required("files", .array(.component(.keptFile)))])
+    fileprivate static let keptFiles = Component("KeptFiles", .required("files", as: .array(.component(.keptFile))))
 
     private static let keptFile = Component(
-        "KeptFile",
-        [
-            .required("path", .string), .required("account", .string),
-            .required("format", .words(["token", "id_token", "header", "netrc", "env", "json"])),
-            .required("state", .oneOf(KeptFileView.State.self)), .optional("scope", .string),
-            .optional("audience", .string), .optional("detail", .string, "What is wrong"),
-            .optional("expires_at", .integer, "When the token expires or the ttl is over"),
-        ])
+        "KeptFile", .required("path", "account"),
+        .required("format", as: .words(["token", "id_token", "header", "netrc", "env", "json"])),
+        .required("state", as: .oneOf(KeptFileView.State.self)), .optional("scope", "audience"),
+        .optional("detail", text: "What is wrong"),
+        .optional("expires_at", as: .integer, text: "When the token expires or the ttl is over"))
 }

@@ -11,25 +11,27 @@ struct LookupResource: Resource {
     static let routes: [Route] = [
         Route(
             .lookup, "What a tool sends to a server, by the table of origins",
-            body: .members([
-                .required("url", .string, "Where the tool connects to"),
-                .optional("username", .string, "The user name that the tool was told"),
+            body: .members(
+                .required("url", text: "Where the tool connects to"),
+                .optional("username", text: "The user name that the tool was told"),
                 .optional(
-                    "rejected_sha256", .pattern("^[0-9a-fA-F]{64}$"),
-                    "The server refused the token with this SHA-256; the next lookup refreshes it"),
+                    "rejected_sha256", as: .pattern("^[0-9a-fA-F]{64}$"),
+                    text: "The server refused the token with this SHA-256; the next lookup refreshes it"),
                 .optional(
-                    "rejected_is_guess", .boolean,
-                    "The tool does not say which token it sent: one that replaced a refused one in the last ten seconds stays"
+                    "rejected_is_guess", as: .boolean,
+                    text:
+                        "The tool does not say which token it sent: one that replaced a refused one in the last ten seconds stays"
                 ),
-                .optional("without_scheme", .boolean, "The tool does not say whether it connects with TLS"),
+                .optional("without_scheme", as: .boolean, text: "The tool does not say whether it connects with TLS"),
                 .optional(
-                    "ca_sha256", .pattern("^[0-9a-fA-F]{64}$"),
-                    "The tool trusts the certificate authority with this SHA-256 of its PEM text, not the system's"),
-                .optional("tls_server_name", .string, "The tool expects a certificate with this name"),
-                .optional("insecure_skip_tls_verify", .boolean, "The tool does not check the certificate"),
-                .optional("proxy_url", .string, "The tool connects by this proxy"),
-                .optional("interactive", .boolean, "If signed out, start or join a sign-in and wait for it"),
-            ]), .json(.originCredential),
+                    "ca_sha256", as: .pattern("^[0-9a-fA-F]{64}$"),
+                    text:
+                        "The tool trusts the certificate authority with this SHA-256 of its PEM text, not the system's"),
+                .optional("tls_server_name", text: "The tool expects a certificate with this name"),
+                .optional("insecure_skip_tls_verify", as: .boolean, text: "The tool does not check the certificate"),
+                .optional("proxy_url", text: "The tool connects by this proxy"),
+                .optional("interactive", as: .boolean, text: "If signed out, start or join a sign-in and wait for it")),
+            .json(.originCredential),
             errors: .ofAccount.and(.ofProvider).and([
                 .signInRequired, .sessionExpired, .refreshRefused, .stateConflict, .validationFailed, .accessDenied,
                 .flowExpired, .methodUnsupported, .portInUse, .flowNotFound, .notFound,
@@ -80,7 +82,7 @@ extension SocketAPI {
             if rejection == .repeated, call.facts.exposedSocket == nil {
                 daemon.tellOfRefusal(lookup.origin.rule.pattern.place, lookup.origin.account)
             }
-            return ServerResponse(json: lookup.response(rejection))
+            return ServerResponse(lookup.response(rejection))
         }
         let credential = try await registry.credential(
             of: lookup.origin, at: call.facts.exposedSocket, explain: explain, issue: issue)
@@ -102,24 +104,20 @@ extension SocketAPI {
 
     /// Writes to the audit log that a tool told of a refused token.
     private func noteRejection(_ lookup: OriginLookup, _ call: Call) {
-        var members = JSONObject([
-            .init("account", .string(lookup.origin.account.rawValue)),
-            .init("origin", .string(lookup.origin.rule.pattern.text)),
-        ])
-        members["tool"] = lookup.tool.map { .string($0) }
-        members["exposed_socket"] = call.facts.exposedSocket.map { .string($0) }
+        let members: JSONObject = [
+            "account": lookup.origin.account.rawValue, "origin": lookup.origin.rule.pattern.text, "tool": lookup.tool,
+            "exposed_socket": call.facts.exposedSocket,
+        ]
         records?.audit.write("token_rejected", members, at: call.facts.exposedSocket)
     }
 }
 
 extension Component {
     fileprivate static let originCredential = Component(
-        "OriginCredential",
-        [
-            .required("account", .string), .required("headers", .array(.string), "Lines of a request: Name: value"),
-            .optional("username", .string), .optional("secret", .string, "The token"),
-            .optional("expires_at", .integer), .optional("warning", .string, "A sentence for the user"),
-        ])
+        "OriginCredential", .required("account"),
+        .required("headers", as: .array(.string), text: "Lines of a request: Name: value"), .optional("username"),
+        .optional("secret", text: "The token"), .optional("expires_at", as: .integer),
+        .optional("warning", text: "A sentence for the user"))
 }
 
 /// A tool's request for the credentials of a server, and the origin that it belongs to.
@@ -143,8 +141,7 @@ struct OriginLookup: Sendable {
     /// Reads the request. Throws `not_found` if no origin of the configuration fits, and `policy_denied` if the one that
     /// fits does not allow the tool's connection.
     init(_ call: Call, _ registry: OriginRegistry?) throws(Problem) {
-        guard let text = try call.text("url") else { throw call.invalid("url", "it is required") }
-        guard let url = try? WebURL(parsing: text), url.host?.isEmpty == false else {
+        guard let url = try? WebURL(parsing: try call.required("url")), url.host?.isEmpty == false else {
             throw call.invalid("url", "it is an absolute URL with a host and without a user name")
         }
         username = try OriginLookup.name(call)
@@ -226,12 +223,8 @@ struct OriginLookup: Sendable {
     }
 
     /// The response to a rejection: no token.
-    func response(_ rejection: OriginRegistry.Rejection) -> JSON {
-        var object = JSONObject([
-            .init("account", .string(origin.account.rawValue)), .init("headers", .array([])),
-        ])
-        object["warning"] = rejection == .repeated ? .string(warning) : nil
-        return .object(object)
+    func response(_ rejection: OriginRegistry.Rejection) -> JSONObject {
+        ["account": origin.account.rawValue, "headers": [JSON](), "warning": rejection == .repeated ? warning : nil]
     }
 
     private var warning: String {

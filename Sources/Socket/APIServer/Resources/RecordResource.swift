@@ -31,7 +31,7 @@ struct RecordResource: Resource {
         // The account need not exist: entries about a removed one are kept.
         let account = call.query("account")
         let found = await records.audit.entries(since: since, account: account, limit: limit)
-        return ServerResponse(json: ["entries": .array(found.entries), "truncated": .bool(found.isTruncated)])
+        return ServerResponse(["entries": found.entries, "truncated": found.isTruncated])
     }
 
     func metrics(_ call: Call) async throws(Problem) -> ServerResponse {
@@ -57,7 +57,7 @@ extension VaultDatabase {
 
 extension Component {
     fileprivate static let audit = Component(
-        "Audit", [.required("entries", .array(entry)), .required("truncated", .boolean)])
+        "Audit", .required("entries", as: .array(entry)), .required("truncated", as: .boolean))
 
     /// An entry of the audit log. Its further members depend on its event.
     private static let entry: Schema = .object(told + texts + numbers + others)

@@ -12,32 +12,34 @@ struct RegistrationResource: Resource {
     static let routes: [Route] = [
         Route(
             .register, "Register a client (RFC 7591) for an account that is to be added",
-            body: .members([
-                .required("account", .string), .required("issuer", .string),
-                .optional("scopes", .string, "Separated by spaces"),
-                .optional("redirect_uri", .string, "The redirect URI of the account; {port} stands for any port"),
+            body: .members(
+                .required("account", "issuer"), .optional("scopes", text: "Separated by spaces"),
+                .optional("redirect_uri", text: "The redirect URI of the account; {port} stands for any port"),
                 .optional(
-                    "token_endpoint_auth_method", .words(RegistrationOrder.authentications),
-                    "Without it, chosen from what the provider offers"),
-                .secret("initial_access_token"), .optional("ca_file", .string, "A path"),
-                .optional("replace", .boolean, "The account may exist: its client is to be replaced"),
-            ]), statuses: [201], .json(.registration), errors: .ofRegistration, RegistrationResource.register),
+                    "token_endpoint_auth_method", as: .words(RegistrationOrder.authentications),
+                    text: "Without it, chosen from what the provider offers"),
+                .optional("ca_file", text: "A path"),
+                .optional("replace", as: .boolean, text: "The account may exist: its client is to be replaced"),
+                .secret("initial_access_token")), statuses: [201], .json(.registration), errors: .ofRegistration,
+            RegistrationResource.register),
         Route(
             .deleteRegistration, "Delete a registration, at the provider and in the vault",
-            query: [
+            query: .members(
                 .optional(
-                    "issuer", .string,
-                    "Where a registration is that no account uses; without it, the one that the account itself uses"),
-                .optional("client_id", .string, "Which one at the issuer; without it, one that could not be used"),
-                .optional("ca_file", .string, "Certificates to trust instead of the system's"),
-            ], .json(.registrationDeleted), errors: .ofRegistration.and([.accountNotFound, .notFound]),
+                    "issuer",
+                    text:
+                        "Where a registration is that no account uses; without it, the one that the account itself uses"
+                ),
+                .optional("client_id", text: "Which one at the issuer; without it, one that could not be used"),
+                .optional("ca_file", text: "Certificates to trust instead of the system's")),
+            .json(.registrationDeleted), errors: .ofRegistration.and([.accountNotFound, .notFound]),
             RegistrationResource.deleteRegistration),
     ]
 
     func register(_ call: Call) async throws(Problem) -> ServerResponse {
         let order = try await registrationOrder(call)
         let view = try await call.ask { () throws(BrokerError) in try await Registrations(of: broker).register(order) }
-        return ServerResponse(status: 201, json: registration(view))
+        return ServerResponse(status: 201, registration(view))
     }
 
     func deleteRegistration(_ call: Call) async throws(Problem) -> ServerResponse {
@@ -49,10 +51,10 @@ struct RegistrationResource: Resource {
             try await Registrations(of: broker).delete(
                 name, issuer: issuer, clientID: call.query("client_id"), trust: trust)
         }
-        var object = JSONObject([.init("account", .string(name.rawValue)), .init("issuer", .string(issuer))])
-        object["client_id"] = call.query("client_id").map { .string($0) }
-        object["deleted_at_provider"] = .bool(isTold)
-        return ServerResponse(json: .object(object))
+        return ServerResponse([
+            "account": name.rawValue, "issuer": issuer, "client_id": call.query("client_id"),
+            "deleted_at_provider": isTold,
+        ])
     }
 
     /// The registration of an account that is configured. Afterwards the account cannot sign in any more.
@@ -63,9 +65,9 @@ struct RegistrationResource: Resource {
         let deleted = try await call.ask { () throws(BrokerError) in
             try await Registrations(of: broker).deleteOwn(name)
         }
-        return ServerResponse(json: [
-            "account": .string(name.rawValue), "issuer": .string(deleted.issuer),
-            "client_id": .string(deleted.clientID), "deleted_at_provider": .bool(deleted.isTold),
+        return ServerResponse([
+            "account": name.rawValue, "issuer": deleted.issuer, "client_id": deleted.clientID,
+            "deleted_at_provider": deleted.isTold,
         ])
     }
 
@@ -104,19 +106,14 @@ struct RegistrationResource: Resource {
         }
     }
 
-    private func registration(_ view: RegistrationView) -> JSON {
-        var object = JSONObject([
-            .init("account", .string(view.account.rawValue)), .init("issuer", .string(view.issuer)),
-            .init("client_id", .string(view.clientID)),
-            .init("token_endpoint_auth_method", .string(view.authentication)),
-            .init("client_secret_registered", .bool(view.hasSecret)),
-        ])
-        object["client_secret_expires_at"] = view.secretExpiresAt.map { .integer($0.seconds) }
-        object["redirect_uris"] = .array(view.redirectURIs.map { .string($0) })
-        object["redirect_uris_requested"] = .array(view.askedRedirectURIs.map { .string($0) })
-        object["scopes"] = .string(view.scopes.joined(separator: " "))
-        object["managed"] = .bool(view.isManaged)
-        return .object(object)
+    private func registration(_ view: RegistrationView) -> JSONObject {
+        [
+            "account": view.account.rawValue, "issuer": view.issuer, "client_id": view.clientID,
+            "token_endpoint_auth_method": view.authentication, "client_secret_registered": view.hasSecret,
+            "client_secret_expires_at": view.secretExpiresAt?.seconds, "redirect_uris": view.redirectURIs,
+            "redirect_uris_requested": view.askedRedirectURIs, "scopes": view.scopes.joined(separator: " "),
+            "managed": view.isManaged,
+        ]
     }
 }
 
@@ -128,18 +125,11 @@ public struct UntrustedFile: Error, Sendable {
 
 extension Component {
     fileprivate static let registration = Component(
-        "Registration",
-        [
-            .required("account", .string), .required("issuer", .string), .required("client_id", .string),
-            .required("token_endpoint_auth_method", .string), .required("client_secret_registered", .boolean),
-            .optional("client_secret_expires_at", .integer), .required("redirect_uris", .array(.string)),
-            .required("redirect_uris_requested", .array(.string)), .required("scopes", .string),
-            .required("managed", .boolean),
-        ])
+        "Registration", .required("account", "issuer", "client_id", "token_endpoint_auth_method", "scopes"),
+        .required("client_secret_registered", "managed", as: .boolean),
+        .optional("client_secret_expires_at", as: .integer),
+        .required("redirect_uris", "redirect_uris_requested", as: .array(.string)))
     fileprivate static let registrationDeleted = Component(
-        "RegistrationDeleted",
-        [
-            .required("account", .string), .required("issuer", .string), .optional("client_id", .string),
-            .required("deleted_at_provider", .boolean),
-        ])
+        "RegistrationDeleted", .required("account", "issuer"), .optional("client_id"),
+        .required("deleted_at_provider", as: .boolean))
 }

@@ -22,30 +22,27 @@ struct MCPServerResource: Resource {
         let session = broker.snapshot.current(name.rawValue)?.entry.encoding.number
         let access = try await call.ask { () throws(BrokerError) in try await broker.mcpServer(name) }
         let url = access.url
-        var object = JSONObject([.init("account", .string(name.rawValue)), .init("url", .string(url.text))])
-        object["certificate_authorities"] = access.trust.certificateAuthorities.map {
-            .string(String(decoding: $0, as: UTF8.self))
-        }
-        if !access.trust.pinnedPublicKeys.isEmpty {
-            object["pinned_public_keys"] = .array(access.trust.pinnedPublicKeys.map { .string($0) })
-        }
-        if !access.headers.isEmpty {
-            object["headers"] = .array(access.headers.map { ["name": .string($0.0), "value": .string($0.1)] })
-        }
-        if access.isOutside { object["outside"] = true }
-        if !access.needsSignIn { object["sign_in"] = false }
+        let keys = access.trust.pinnedPublicKeys
+        let headers = access.headers.map { ["name": $0.0, "value": $0.1] as JSONObject }
         let proxy: HTTPProxy? =
             switch access.route {
             case .standard: daemon.network().proxy
             case .direct: nil
             case .proxy(let proxy): proxy
             }
-        if let proxy, proxy.covers(url) {
-            var members = JSONObject([.init("url", .string(proxy.url.text))])
-            members["user"] = proxy.credentials.map { .string($0.user) }
-            members["password"] = proxy.credentials.map { .string($0.password.revealed()) }
-            object["proxy"] = .object(members)
+        let members = proxy.flatMap { $0.covers(url) ? $0 : nil }.map { proxy in
+            [
+                "url": proxy.url.text, "user": proxy.credentials?.user,
+                "password": proxy.credentials?.password.revealed(),
+            ] as JSONObject
         }
+        let object: JSONObject = [
+            "account": name.rawValue, "url": url.text,
+            "certificate_authorities": access.trust.certificateAuthorities.map {
+                String(decoding: $0, as: UTF8.self)
+            }, "pinned_public_keys": keys.isEmpty ? nil : keys, "headers": headers.isEmpty ? nil : headers,
+            "outside": access.isOutside ? true : nil, "sign_in": access.needsSignIn ? nil : false, "proxy": members,
+        ]
         let body = JSON.object(object).serialized()
         if let configuration { api.mcpServers.keep(body, of: name.rawValue, configuration, session) }
         return ServerResponse(status: 200, fields: ServerResponse.jsonFields, body: body)
@@ -85,22 +82,19 @@ final class KnownMCPServers: Sendable {
 
 extension Component {
     fileprivate static let mcpServer = Component(
-        "MCPServer",
-        [
-            .required("account", .string), .required("url", .string),
-            .optional("certificate_authorities", .string, "PEM certificates in place of the system's"),
-            .optional("pinned_public_keys", .array(.string)),
-            .optional(
-                "headers", .array(.object([.required("name", .string), .required("value", .string)])),
-                "Added to every request"),
-            .optional(
-                "proxy",
-                .object([.required("url", .string), .optional("user", .string), .optional("password", .string)])),
-            .optional(
-                "outside", .boolean,
-                "At the sign-in the server was not on this machine: its name must not lead to this machine now"),
-            .optional("sign_in", .boolean, "False if the server takes requests without a token: none is sent to it"),
-            .optional(
-                "exposed_socket", .string, "On an exposed socket: its name. Only `account` and `url` are beside it"),
-        ])
+        "MCPServer", .required("account", "url"),
+        .optional("certificate_authorities", text: "PEM certificates in place of the system's"),
+        .optional("pinned_public_keys", as: .array(.string)),
+        .optional(
+            "headers", as: .array(.object([.required("name", .string), .required("value", .string)])),
+            text: "Added to every request"),
+        .optional(
+            "proxy",
+            as: .object([.required("url", .string), .optional("user", .string), .optional("password", .string)])),
+        .optional(
+            "outside", as: .boolean,
+            text: "At the sign-in the server was not on this machine: its name must not lead to this machine now"),
+        .optional(
+            "sign_in", as: .boolean, text: "False if the server takes requests without a token: none is sent to it"),
+        .optional("exposed_socket", text: "On an exposed socket: its name. Only `account` and `url` are beside it"))
 }

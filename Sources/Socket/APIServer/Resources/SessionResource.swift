@@ -18,27 +18,25 @@ struct SessionResource: Resource {
             SessionResource.getSessionByIssuer),
         Route(
             .refresh, "Refresh now",
-            body: .members([
-                .optional("force", .boolean), .optional("rejected_sha256", .pattern("^[0-9a-fA-F]{64}$")),
-            ]), .json(.account),
+            body: .members(
+                .optional("force", as: .boolean), .optional("rejected_sha256", as: .pattern("^[0-9a-fA-F]{64}$"))),
+            .json(.account),
             errors: .ofAccount.and(.ofProvider).and([
                 .validationFailed, .signInRequired, .sessionExpired, .refreshRefused, .stateConflict,
             ]),
             SessionResource.refresh),
         Route(
             .signOut, "Sign out, and revoke the session at the provider",
-            query: [
-                .optional("scope", .string, "local (the default), global or others"),
-                .optional("end_session", .string, "true or plain: name the page that ends it in the browser too"),
+            query: .members(
+                .optional("scope", text: "local (the default), global or others"),
+                .optional("end_session", text: "true or plain: name the page that ends it in the browser too"),
                 .optional(
-                    "forget", .boolean,
-                    "Forget also which users have signed in: the account is to be removed"),
-            ], .json(.signedOut), errors: .ofSession, SessionResource.signOut),
+                    "forget", as: .boolean, text: "Forget also which users have signed in: the account is to be removed"
+                )), .json(.signedOut), errors: .ofSession, SessionResource.signOut),
     ]
 
     func getSession(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        return try await session(of: name, call)
+        try await session(of: try call.account(), call)
     }
 
     func getSessionByIssuer(_ call: Call) async throws(Problem) -> ServerResponse {
@@ -146,27 +144,22 @@ struct SessionResource: Resource {
     private enum SignOutScope: String, CaseIterable { case local, global, others }
 
     func refresh(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
         let isForced = try call.truth("force")
         let rejected = try call.digest("rejected_sha256")
-        let view = try await call.ask { () throws(BrokerError) in
+        return try await account(call) { name throws(BrokerError) in
             try await broker.refresh(name, isForced: isForced, rejected: rejected)
         }
-        return ServerResponse(json: view.json(in: call.language))
     }
 
     func signOut(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
         let scope = try call.query("scope", as: SignOutScope.self) ?? .local
         let forgets = try call.flag("forget")
-        let isProject = try await call.ask { () throws(BrokerError) in try await broker.supabase.isProject(name) }
+        let isProject = try await call.ask(broker.supabase.isProject)
         guard scope == .local || isProject else {
             throw Problem(.methodUnsupported, "The provider of \(name) ends single sessions only: use scope=local.")
         }
-        if scope == .others {
-            let view = try await call.ask { () throws(BrokerError) in try await broker.supabase.signOutOthers(name) }
-            return ServerResponse(json: view.json(in: call.language))
-        }
+        if scope == .others { return try await account(call, broker.supabase.signOutOthers) }
         // The subject has to be read before the session is closed. The page can be found out afterwards, when readers
         // see no session.
         var ending: EndingSession?
@@ -176,7 +169,7 @@ struct SessionResource: Resource {
         let outcome = try await call.ask { () throws(BrokerError) in
             try await broker.signOut(name, endingAll: scope == .global)
         }
-        var object = outcome.account.json(in: call.language).object ?? JSONObject()
+        var object = outcome.account.json(in: call.language)
         object["had_session"] = .bool(outcome.hadSession)
         object["revocation_pending"] = outcome.isRevocationPending ? true : nil
         if let revocation = outcome.revocation {
@@ -185,41 +178,34 @@ struct SessionResource: Resource {
                 object["revocation_error"] = Problem(error, language: call.language).json
             }
         }
-        object["still_valid"] = outcome.leftover.map(SessionResource.stillValid)
+        object["still_valid"] = outcome.leftover.map { .object(SessionResource.stillValid($0)) }
         if forgets { try await call.ask { () throws(BrokerError) in try await broker.forgetUsers(of: name) } }
         object.members += try await endSession(call, ending, name)
-        return ServerResponse(json: .object(object))
+        return ServerResponse(object)
     }
 }
 
 extension SessionResource {
     /// What stays valid at the provider after a sign-out that it was not told, or that it refused.
-    private static func stillValid(_ leftover: SignedOut.Leftover) -> JSON {
-        var object = JSONObject([
-            .init("access_token", .bool(leftover.hasAccessToken)),
-            .init("refresh_token", .bool(leftover.hasRefreshToken)),
-        ])
-        if leftover.hasAccessToken {
-            object["access_token_expires_at"] = leftover.accessTokenExpiry.map { .integer($0.seconds) }
-        }
-        if leftover.hasRefreshToken {
-            object["refresh_token_expires_at"] = leftover.refreshTokenExpiry.map { .integer($0.seconds) }
-        }
-        return .object(object)
+    private static func stillValid(_ leftover: SignedOut.Leftover) -> JSONObject {
+        [
+            "access_token": leftover.hasAccessToken, "refresh_token": leftover.hasRefreshToken,
+            "access_token_expires_at": leftover.hasAccessToken ? leftover.accessTokenExpiry?.seconds : nil,
+            "refresh_token_expires_at": leftover.hasRefreshToken ? leftover.refreshTokenExpiry?.seconds : nil,
+        ]
     }
 
-    private static let issuer: [Member] = [.required("issuer", .string, "Whose token")]
-    private static let parameters: [Member] = [
-        .optional("min_valid", .integer, "Seconds that the token must still be valid; default 60"),
-        .optional("timeout", .integer, "Seconds that the response may take; default 30"),
-        .optional("scope", .string, "A token downscoped to these scopes, separated by spaces"),
-        .optional("audience", .string, "A token for this audience"),
-        .optional("resource", .string, "A token for this resource (RFC 8707)"),
-        .optional("kind", .string, "access_token (the default) or id_token"),
-        .optional("subject", .string, "Only a session with this subject"),
-        .optional("include", .string, "Any of id_token, provider_token, user, profile, separated by commas"),
-        .optional("sign_in", .string, "wait: if signed out, start or join a sign-in and wait for it"),
-    ]
+    private static let issuer: [Member] = .members(.required("issuer", text: "Whose token"))
+    private static let parameters: [Member] = .members(
+        .optional("min_valid", as: .integer, text: "Seconds that the token must still be valid; default 60"),
+        .optional("timeout", as: .integer, text: "Seconds that the response may take; default 30"),
+        .optional("scope", text: "A token downscoped to these scopes, separated by spaces"),
+        .optional("audience", text: "A token for this audience"),
+        .optional("resource", text: "A token for this resource (RFC 8707)"),
+        .optional("kind", text: "access_token (the default) or id_token"),
+        .optional("subject", text: "Only a session with this subject"),
+        .optional("include", text: "Any of id_token, provider_token, user, profile, separated by commas"),
+        .optional("sign_in", text: "wait: if signed out, start or join a sign-in and wait for it"))
 
     private static let errors: Set<ErrorCode> =
         .ofAccount.and(.ofProvider).and([
@@ -231,36 +217,30 @@ extension SessionResource {
 
 extension Component {
     static let session = Component(
-        "Session",
-        [
-            .required("account", .string), .optional("subject", .string), .optional("access_token", .string),
-            .optional("id_token", .string), .required("token_type", .string), .optional("expires_at", .integer),
-            .optional("expires_in", .integer), .optional("scope", .string), .required("issuer", .string),
-            .optional("user", .anyObject), .optional("aal", .string), .optional("next_aal", .string),
-            .optional("provider_token", .string), .optional("profile", .anyObject), .optional("migration", .migration),
-            .optional("lost_scope", .string),
-            .optional("profile_status", .words(["active", "inactive", "missing", "unavailable"])),
-        ])
+        "Session", .required("account", "token_type", "issuer"),
+        .optional("subject", "access_token", "id_token", "scope", "aal", "next_aal", "provider_token", "lost_scope"),
+        .optional("expires_at", "expires_in", as: .integer), .optional("user", "profile", as: .anyObject),
+        .optional("migration", as: .migration),
+        .optional("profile_status", as: .words(["active", "inactive", "missing", "unavailable"])))
 
     /// An account; where it was asked for, with the page that ends the user's session in their browser.
-    static let signedOut = Component("SignedOut", accountMembers + endSessionMembers)
+    static let signedOut = Component("SignedOut", accountMembers, endSessionMembers)
 
-    private static let endSessionMembers: [Member] = [
-        .optional("had_session", .boolean, "False if there was nothing to sign out of; not with scope=others"),
+    private static let endSessionMembers: [Member] = .members(
         .optional(
-            "revocation_pending", .boolean, "true if the provider has not been told of this sign-out or an earlier one"),
-        .optional("revocation_error", .component(.problem)),
+            "had_session", as: .boolean, text: "False if there was nothing to sign out of; not with scope=others"),
+        .optional(
+            "revocation_pending", as: .boolean,
+            text: "true if the provider has not been told of this sign-out or an earlier one"),
+        .optional("revocation_error", "end_session_open_url_error", "end_session_error", as: .component(.problem)),
         .optional(
             "still_valid",
-            .object([
+            as: .object([
                 .required("access_token", .boolean), .optional("access_token_expires_at", .integer),
                 .required("refresh_token", .boolean), .optional("refresh_token_expires_at", .integer),
-            ]), "What the provider has not revoked"),
-        .optional("end_session_url", .string, "To be shown to the user"),
-        .optional("end_session_open_url", .string, "For a program to open, once and within a minute"),
-        .optional("end_session_open_url_error", .component(.problem)),
-        .optional("end_session_error", .component(.problem)),
-    ]
+            ]), text: "What the provider has not revoked"),
+        .optional("end_session_url", text: "To be shown to the user"),
+        .optional("end_session_open_url", text: "For a program to open, once and within a minute"))
 }
 
 /// The page that ends the user's session at the provider, beside a sign-out. While a browser is signed in there, the

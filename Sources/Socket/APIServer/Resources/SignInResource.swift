@@ -12,7 +12,7 @@ struct SignInResource: Resource {
     static let routes: [Route] = [
         Route(
             .signIn, "Start a sign-in, or join an equal one that is pending",
-            body: .members(members + membersAtProjects),
+            body: members + membersAtProjects,
             statuses: [200, 201], .json(.beginning),
             errors: .ofAccount.and(.ofProvider).and([
                 .methodUnsupported, .validationFailed, .stateConflict, .portInUse, .flowExpired, .invalidCredentials,
@@ -22,34 +22,29 @@ struct SignInResource: Resource {
     ]
 
     /// Of every request that begins a flow.
-    static let replace = Member.optional(
-        "replace", .boolean, "Cancels a different sign-in of the account that is pending")
+    static let replace: [Member] = .optional(
+        "replace", as: .boolean, text: "Cancels a different sign-in of the account that is pending")
 
-    private static let members: [Member] = [
+    private static let members: [Member] = .members(
         .optional(
-            "method", .words(SupabaseMethod.ofSignIn.map(\.rawValue) + [OAuthMethod.device.rawValue]),
-            "browser (the default); device (RFC 8628) where offered; at a project others"),
-        .optional("scopes", .string, "Instead of the account's; separated by spaces"),
-        .optional("params", .map(.string)), .optional("timeout", .range(1...3_600)),
-        .optional("switch_subject", .boolean),
-        replace,
-        .optional("callback_port", .range(1...65_535)),
-    ]
+            "method", as: .words(SupabaseMethod.ofSignIn.map(\.rawValue) + [OAuthMethod.device.rawValue]),
+            text: "browser (the default); device (RFC 8628) where offered; at a project others"),
+        .optional("scopes", text: "Instead of the account's; separated by spaces"),
+        .optional("params", as: .map(.string)), .optional("timeout", as: .range(1...3_600)),
+        .optional("switch_subject", as: .boolean), replace, .optional("callback_port", as: .range(1...65_535)))
 
     /// The members that only sign-ins at Supabase projects have.
-    private static let membersAtProjects: [Member] = [
-        .optional("oauth_provider", .string), .optional("email", .string), .optional("phone", .string),
-        .secret("password"), .secret("password_confirmation"), .optional("data", .anyObject),
-        .optional("channel", .channel), .optional("captcha_token", .string), .optional("id_token", .string),
-        .optional("nonce", .string), .optional("from_account", .string), .optional("user", .anyObject),
-        .optional("access_token", .string), .secret("refresh_token"), .optional("domain", .string),
-        .optional("provider_id", .string), .optional("persist", .boolean), .optional("create_user", .boolean),
-        .optional("provider_token", .boolean),
-    ]
+    private static let membersAtProjects: [Member] = .members(
+        .optional(
+            "oauth_provider", "email", "phone", "captcha_token", "id_token", "nonce", "from_account", "access_token",
+            "domain", "provider_id"),
+        .optional("data", "user", as: .anyObject), .optional("channel", as: .channel),
+        .optional("persist", "create_user", "provider_token", as: .boolean),
+        .secret("password", "password_confirmation", "refresh_token"))
 
     func signIn(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
-        let isProject = try await call.ask { () throws(BrokerError) in try await broker.supabase.isProject(name) }
+        let isProject = try await call.ask(broker.supabase.isProject)
         var request = SignInRequest()
         request.method = try call.text("method").map { SignInMethod(rawValue: $0) } ?? .browser
         if isProject {
@@ -59,9 +54,9 @@ struct SignInResource: Resource {
                 throw Problem(
                     .methodUnsupported, "\(name) has no sign-in method “\(request.method)”. It has: \(names).")
             }
-            try call.refuseStrangers(to: method)
+            try call.refuseStrangers(to: method.method, taking: method.fields)
         } else if let method = OAuthMethod(request.method) {
-            try call.refuseStrangers(to: method)
+            try call.refuseStrangers(to: method.method, taking: method.fields)
         }
         request.scopes = try call.scopes()
         request.parameters = try call.authorizationParameters()
@@ -76,21 +71,19 @@ struct SignInResource: Resource {
             request.details = try call.secret("refresh_token").map(HandedInSession.init)
         }
         let wanted = request
-        let started = try await call.ask { () throws(BrokerError) in try await broker.begin(name, wanted) }
-        return try await beginning(started, of: name, call)
+        return try await beginning(call) { name throws(BrokerError) in try await broker.begin(name, wanted) }
     }
 }
 
 extension Resource {
-    /// The response: the flow if something is awaited, the account if it was done at once.
+    /// Begins a flow for the account of the path. Responds with the flow if something is awaited, and with the account if
+    /// it was done at once.
     func beginning(
-        _ started: (flow: FlowView?, isNew: Bool), of name: AccountName, _ call: Call
+        _ call: Call, _ begin: (AccountName) async throws(BrokerError) -> (flow: FlowView?, isNew: Bool)
     ) async throws(Problem) -> ServerResponse {
-        if let flow = started.flow {
-            return ServerResponse(status: started.isNew ? 201 : 200, json: flow.json(in: call.language))
-        }
-        let view = try await call.ask { () throws(BrokerError) in try await broker.account(name) }
-        return ServerResponse(json: view.json(in: call.language))
+        let started = try await call.ask(begin)
+        guard let flow = started.flow else { return try await account(call, broker.account) }
+        return ServerResponse(status: started.isNew ? 201 : 200, flow.json(in: call.language))
     }
 }
 
@@ -133,17 +126,8 @@ extension Call {
     /// The fields that the methods accept, all together.
     static let allProjectFields = SupabaseMethod.allCases.reduce(into: Set<String>()) { $0.formUnion($1.fields) }
 
-    /// Refuses fields that do not belong to the method.
-    func refuseStrangers(to method: SupabaseMethod) throws(Problem) {
-        try refuseStrangers(to: method.method, taking: method.fields)
-    }
-
     /// Rejects fields that do not belong to the method.
-    func refuseStrangers(to method: OAuthMethod) throws(Problem) {
-        try refuseStrangers(to: method.method, taking: method.fields)
-    }
-
-    private func refuseStrangers(to method: SignInMethod, taking fields: Set<String>) throws(Problem) {
+    func refuseStrangers(to method: SignInMethod, taking fields: Set<String>) throws(Problem) {
         for name in Call.allProjectFields.sorted() where has(name) && !fields.contains(name) {
             throw invalid(name, "a sign-in by \(method) has no such field")
         }

@@ -32,25 +32,17 @@ struct StatusResource: Resource {
         let vault = broker.vault.status
         if !vault.isLocked { await broker.openingSettled() }
         let warnings = await api.closedSockets().map { "\($0.name) is not exposed. \($0.detail.sentence)" }
-        var object = JSONObject([
-            .init("version", .string(daemon.version)), .init("build", .string(daemon.build)),
-            .init("pid", .integer(Int(getpid()))),
-            .init("uptime", .integer(api.uptime)), .init("vault", vault.json),
-            .init("accounts", .object(JSONObject(counts))),
-            .init("listeners", .array(broker.callbackReceiver.listeners().map { .string($0) })),
-            .init("confinement", .object(JSONObject())),
-            .init("link_listeners", .array((api.deepLinks?.heard ?? []).map { .string($0) })),
-            .init("warnings", .array(warnings.map { .string($0) })),
-            .init("pending_revocations", .integer(pending.values.reduce(0, +))),
-            .init(
-                "pending_revocations_by_account",
-                .object(
-                    JSONObject(pending.sorted { $0.key < $1.key }.map { .init($0.key.rawValue, .integer($0.value)) }))),
-        ])
-        object["file_warnings"] = .array(api.fileTroubles().map { .string($0) })
+        let byAccount = pending.sorted { $0.key < $1.key }.map { account, count in
+            JSONObject.Member(account.rawValue, .integer(count))
+        }
         let sealed = await SealedSessions(of: broker).list(atMost: StatusResource.patience)
-        object["sealed_sessions"] = sealed.map { .array($0.map { .object($0.members) }) }
-        return ServerResponse(json: .object(object))
+        return ServerResponse([
+            "version": daemon.version, "build": daemon.build, "pid": Int(getpid()), "uptime": api.uptime,
+            "vault": vault.json, "accounts": JSONObject(counts), "listeners": broker.callbackReceiver.listeners(),
+            "confinement": JSONObject(), "link_listeners": api.deepLinks?.heard ?? [], "warnings": warnings,
+            "pending_revocations": pending.values.reduce(0, +), "pending_revocations_by_account": JSONObject(byAccount),
+            "file_warnings": api.fileTroubles(), "sealed_sessions": sealed?.map(\.members),
+        ])
     }
 
     /// What the broker knows of the caller. Where the kernel proves which process connected, the executable is that
@@ -58,20 +50,19 @@ struct StatusResource: Resource {
     /// not verified either if it is another one than when the process connected.
     func peer(_ call: Call) async throws(Problem) -> ServerResponse {
         guard case .local(let uid, let pid) = call.request.peer else { throw Problem(.notFound) }
-        var object = JSONObject([.init("uid", .integer(Int(uid))), .init("pid", .integer(Int(pid)))])
         let caller = call.facts.caller
         let current = ProcessFacts.executable(of: pid)
         let isVerified = caller?.isVerified == true && (current == nil || current == caller?.executable)
-        object["executable"] = (isVerified ? caller?.executable : current).map { .string($0) }
-        object["unit"] = (isVerified ? caller?.unit : ProcessFacts.unit(of: pid)).map { .string($0) }
-        object["confidence"] = isVerified ? "verified" : "unverified"
         let peer = PolicyPeer(uid: uid, pid: pid)
-        let operations = RingbackAPI.Operation.allCases.filter {
-            api.policy.decide(peer, account: nil, operation: $0.ofPolicy).isAllowed
+        let operations = PolicyOperation.allCases.filter {
+            api.policy.decide(peer, account: nil, operation: $0).isAllowed
         }
-        object["operations"] = .array(operations.map(\.rawValue).sorted().map { .string($0) })
-        object["policy"] = .string(api.policy.name)
-        return ServerResponse(json: .object(object))
+        return ServerResponse([
+            "uid": Int(uid), "pid": Int(pid), "executable": isVerified ? caller?.executable : current,
+            "unit": isVerified ? caller?.unit : ProcessFacts.unit(of: pid),
+            "confidence": isVerified ? "verified" : "unverified", "operations": operations.map(\.rawValue).sorted(),
+            "policy": api.policy.name,
+        ])
     }
 
     func reload(_ call: Call) async throws(Problem) -> ServerResponse {
@@ -79,52 +70,37 @@ struct StatusResource: Resource {
         guard outcome.errors.isEmpty else {
             throw Problem(
                 .invalidConfiguration, "Nothing was changed. Correct the mistakes and reload again.",
-                extensions: JSONObject([.init("errors", .array(outcome.errors))]))
+                extensions: ["errors": outcome.errors])
         }
         let names = await broker.accounts().map(\.name.rawValue)
-        var object = JSONObject([.init("reloaded", true), .init("accounts", .array(names.map { .string($0) }))])
-        if !outcome.restartNeeded.isEmpty {
-            object["restart_needed"] = .array(outcome.restartNeeded.map { .string($0) })
-        }
-        return ServerResponse(json: .object(object))
+        let restartNeeded = outcome.restartNeeded.isEmpty ? nil : outcome.restartNeeded
+        return ServerResponse(["reloaded": true, "accounts": names, "restart_needed": restartNeeded])
     }
 }
 
 extension Component {
     fileprivate static let status = Component(
-        "Status",
-        [
-            .required("version", .string),
-            .required("build", .string, "The commit of which the daemon was built; `development` in debug builds"),
-            .required("pid", .integer), .required("uptime", .integer),
-            .required("vault", .component(.vault)), .required("accounts", .map(.integer)),
-            .required("listeners", .array(.string)), .required("confinement", .anyObject),
-            .required("link_listeners", .array(.string)), .required("warnings", .array(.string)),
-            .required("file_warnings", .array(.string), "What is wrong with the kept files"),
-            .required("pending_revocations", .integer),
-            .required("pending_revocations_by_account", .map(.integer)),
-            .optional(
-                "sealed_sessions", .array(.component(.sealedSession)),
-                "Not there while the vault is locked, or the database that hosts share does not answer"),
-        ])
+        "Status", .required("version"),
+        .required("build", text: "The commit of which the daemon was built; `development` in debug builds"),
+        .required("pid", "uptime", "pending_revocations", as: .integer), .required("vault", as: .component(.vault)),
+        .required("accounts", "pending_revocations_by_account", as: .map(.integer)),
+        .required("listeners", "link_listeners", "warnings", as: .array(.string)),
+        .required("confinement", as: .anyObject),
+        .required("file_warnings", as: .array(.string), text: "What is wrong with the kept files"),
+        .optional(
+            "sealed_sessions", as: .array(.component(.sealedSession)),
+            text: "Not there while the vault is locked, or the database that hosts share does not answer"))
 
-    private static let operations = RingbackAPI.Operation.allCases.map(\.rawValue).sorted()
+    private static let operations = PolicyOperation.allCases.map(\.rawValue).sorted()
 
     fileprivate static let peer = Component(
-        "Peer",
-        [
-            .required("uid", .integer), .required("pid", .integer), .optional("executable", .string),
-            .optional("unit", .string), .required("confidence", .words(["verified", "unverified"])),
-            .required("operations", .array(.words(operations))),
-            .required("policy", .string),
-        ])
+        "Peer", .required("uid", "pid", as: .integer), .optional("executable", "unit"),
+        .required("confidence", as: .words(["verified", "unverified"])),
+        .required("operations", as: .array(.words(operations))), .required("policy"))
 
     fileprivate static let reloaded = Component(
-        "Reloaded",
-        [
-            .required("reloaded", .boolean), .required("accounts", .array(.string)),
-            .optional("restart_needed", .array(.string)),
-        ])
+        "Reloaded", .required("reloaded", as: .boolean), .required("accounts", as: .array(.string)),
+        .optional("restart_needed", as: .array(.string)))
 }
 
 struct DescriptionResource: Resource {
@@ -141,9 +117,6 @@ struct DescriptionResource: Resource {
 
 extension Component {
     fileprivate static let document = Component(
-        "Document",
-        [
-            .required("openapi", .string), .required("info", .anyObject), .required("servers", .array(.anyObject)),
-            .required("paths", .anyObject), .required("components", .anyObject),
-        ])
+        "Document", .required("openapi"), .required("info", "paths", "components", as: .anyObject),
+        .required("servers", as: .array(.anyObject)))
 }

@@ -13,39 +13,34 @@ struct UserResource: Resource {
         Route(.getUser, "The user, as the server has it now", .json(.user), errors: .ofSession, UserResource.getUser),
         Route(
             .updateUser, "Change the user; an address or a number waits for its codes in a flow",
-            body: .members([
-                .optional("email", .string), .optional("phone", .string), .secret("password"),
-                .secret("password_confirmation"), .secret("current_password"), .optional("nonce", .string),
-                .optional("data", .anyObject), .optional("channel", .channel),
-            ]), .json(.changedUser), errors: .ofFlow, UserResource.updateUser),
+            body: .members(
+                .optional("email", "phone", "nonce"), .optional("data", as: .anyObject),
+                .optional("channel", as: .channel), .secret("password", "password_confirmation", "current_password")),
+            .json(.changedUser), errors: .ofFlow, UserResource.updateUser),
         Route(
             .resetPassword, "Send a mail to a user who forgot the password",
-            body: .members([
-                .optional("email", .string), .optional("captcha_token", .string), SignInResource.replace,
-            ]), statuses: [200, 201], .json(.beginning), errors: .ofFlow, UserResource.resetPassword),
+            body: .members(.optional("email", "captcha_token"), SignInResource.replace), statuses: [200, 201],
+            .json(.beginning), errors: .ofFlow, UserResource.resetPassword),
         Route(
             .reauthenticate, "Send the code that a change of the password may require", .json(.sent),
             errors: .ofSession,
             UserResource.reauthenticate),
         Route(
-            .callFunction, "Call a function of the project's database that the configuration lists", body: .open,
+            .callFunction, "Call a function of the project's database that the configuration lists", body: nil,
             .json(.functionResult), errors: .ofSession, UserResource.callFunction),
         Route(
             .migrate, "Store the app's former identifier of this user",
-            body: .members([.optional("from", .string)]), .json(.account), errors: .ofSession, UserResource.migrate),
+            body: .members(.optional("from")), .json(.account), errors: .ofSession, UserResource.migrate),
         Route(
             .acknowledgeMigration, "The app has moved the user's data", .json(.account), errors: .ofSession,
             UserResource.acknowledgeMigration),
     ]
 
     func getUser(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let user = try await call.ask { () throws(BrokerError) in try await broker.supabase.user(name) }
-        return ServerResponse(json: ["user": .object(user)])
+        ServerResponse(["user": try await call.ask(broker.supabase.user)])
     }
 
     func updateUser(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
         var changes = UserChanges()
         do throws(FieldError) {
             changes.email = try call.field("email").map { text throws(FieldError) in try EmailAddress(parsing: text) }
@@ -65,63 +60,52 @@ struct UserResource: Resource {
             throw Problem(.validationFailed, "The request changes nothing: send email, phone, password or data.")
         }
         let wanted = changes
-        let changed = try await call.ask { () throws(BrokerError) in try await broker.supabase.update(name, wanted) }
-        var answer = JSONObject([.init("user", .object(changed.user))])
+        let changed = try await call.ask { name throws(BrokerError) in try await broker.supabase.update(name, wanted) }
         // The change is complete when the codes of its messages have been redeemed at this flow.
-        answer["flow"] = changed.flow.map { $0.json(in: call.language) }
-        return ServerResponse(json: .object(answer))
+        return ServerResponse(["user": changed.user, "flow": changed.flow?.json(in: call.language)])
     }
 
     func resetPassword(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        guard let email = try call.text("email") else { throw call.invalid("email", "it is required") }
+        let email = try call.required("email")
         let captcha = try call.secret("captcha_token")
         let replaces = try call.truth("replace")
-        let started = try await call.ask { () throws(BrokerError) in
+        return try await beginning(call) { name throws(BrokerError) in
             try await broker.supabase.resetPassword(name, email: email, captcha: captcha, replaces: replaces)
         }
-        return try await beginning(started, of: name, call)
     }
 
     func reauthenticate(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        try await call.ask { () throws(BrokerError) in try await broker.supabase.reauthenticate(name) }
-        return ServerResponse(json: ["account": .string(name.rawValue), "sent": true])
+        try await call.ask(broker.supabase.reauthenticate)
+        return ServerResponse(["account": call["account"], "sent": true])
     }
 
     func callFunction(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let function = call.parameters["function"] ?? ""
-        let arguments = call.wholeBody
-        let value = try await call.ask { () throws(BrokerError) in
-            try await broker.supabase.call(name, function: function, arguments: arguments)
+        let value = try await call.ask { name throws(BrokerError) in
+            try await broker.supabase.call(name, function: call["function"], arguments: call.wholeBody)
         }
-        return ServerResponse(json: ["result": value])
+        return ServerResponse(["result": value])
     }
 
     // MARK: Migration
 
     func migrate(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        guard let former = try call.text("from") else { throw call.invalid("from", "it is required") }
-        let view = try await call.ask { () throws(BrokerError) in try await broker.supabase.migrate(name, from: former)
+        let former = try call.required("from")
+        return try await account(call) { name throws(BrokerError) in
+            try await broker.supabase.migrate(name, from: former)
         }
-        return ServerResponse(json: view.json(in: call.language))
     }
 
     func acknowledgeMigration(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let view = try await call.ask { () throws(BrokerError) in try await broker.supabase.acknowledgeMigration(name) }
-        return ServerResponse(json: view.json(in: call.language))
+        try await account(call, broker.supabase.acknowledgeMigration)
     }
 }
 
 extension Component {
-    fileprivate static let user = Component("User", [.required("user", .anyObject)])
+    fileprivate static let user = Component("User", .required("user", as: .anyObject))
     fileprivate static let changedUser = Component(
-        "ChangedUser", [.required("user", .anyObject), .optional("flow", .component(.flow))])
-    fileprivate static let sent = Component("Sent", [.required("account", .string), .required("sent", .boolean)])
-    fileprivate static let functionResult = Component("FunctionResult", [.required("result", .anything)])
+        "ChangedUser", .required("user", as: .anyObject), .optional("flow", as: .component(.flow)))
+    fileprivate static let sent = Component("Sent", .required("account"), .required("sent", as: .boolean))
+    fileprivate static let functionResult = Component("FunctionResult", .required("result", as: .anything))
 }
 
 /// The identities of a user at a Supabase project, and the OAuth clients that the user has allowed there.
@@ -134,11 +118,11 @@ struct IdentityResource: Resource {
             IdentityResource.listIdentities),
         Route(
             .linkIdentity, "Link an identity, in the browser or by an ID token",
-            body: .members([
-                .optional("oauth_provider", .string), .optional("id_token", .string), .optional("nonce", .string),
-                .optional("access_token", .string), .optional("scopes", .string), .optional("params", .map(.string)),
-                .optional("timeout", .range(1...3_600)), SignInResource.replace,
-            ]), statuses: [200, 201], .json(.beginning), errors: .ofFlow, IdentityResource.linkIdentity),
+            body: .members(
+                .optional("oauth_provider", "id_token", "nonce", "access_token", "scopes"),
+                .optional("params", as: .map(.string)), .optional("timeout", as: .range(1...3_600)),
+                SignInResource.replace), statuses: [200, 201], .json(.beginning), errors: .ofFlow,
+            IdentityResource.linkIdentity),
         Route(
             .unlinkIdentity, "Unlink an identity", .json(.identities), errors: .ofSession,
             IdentityResource.unlinkIdentity),
@@ -151,14 +135,11 @@ struct IdentityResource: Resource {
     ]
 
     func listIdentities(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let user = try await call.ask { () throws(BrokerError) in try await broker.supabase.user(name) }
-        return ServerResponse(json: ["identities": user["identities"] ?? .array([])])
+        ServerResponse(["identities": try await call.ask(broker.supabase.user)["identities"] ?? []])
     }
 
     func linkIdentity(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        try call.refuseStrangers(to: SupabaseMethod.link)
+        try call.refuseStrangers(to: SupabaseMethod.link.method, taking: SupabaseMethod.link.fields)
         var request = SignInRequest(.link)
         request.parameters = try call.authorizationParameters()
         request.timeout = try call.number("timeout", in: 1...3_600).map { .seconds($0) }
@@ -166,40 +147,33 @@ struct IdentityResource: Resource {
         request.replaces = try call.truth("replace")
         request.project = try call.projectSignIn()
         let wanted = request
-        let started = try await call.ask { () throws(BrokerError) in try await broker.begin(name, wanted) }
-        return try await beginning(started, of: name, call)
+        return try await beginning(call) { name throws(BrokerError) in try await broker.begin(name, wanted) }
     }
 
     func unlinkIdentity(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let id = call.parameters["id"] ?? ""
-        let user = try await call.ask { () throws(BrokerError) in try await broker.supabase.unlink(name, identity: id) }
-        return ServerResponse(json: ["identities": user["identities"] ?? .array([])])
+        let user = try await call.ask { name throws(BrokerError) in
+            try await broker.supabase.unlink(name, identity: call["id"])
+        }
+        return ServerResponse(["identities": user["identities"] ?? []])
     }
 
     func listConsents(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let consents = try await call.ask { () throws(BrokerError) in try await broker.supabase.consents(name) }
-        return ServerResponse(json: ["consents": .array(consents.map { .object($0.json) })])
+        ServerResponse(["consents": try await call.ask(broker.supabase.consents).map(\.json)])
     }
 
     func revokeConsent(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let id = call.parameters["id"] ?? ""
-        try await call.ask { () throws(BrokerError) in try await broker.supabase.revokeConsent(name, client: id) }
-        return ServerResponse(json: ["account": .string(name.rawValue), "revoked": .string(id)])
+        try await call.ask { name throws(BrokerError) in
+            try await broker.supabase.revokeConsent(name, client: call["id"])
+        }
+        return ServerResponse(["account": call["account"], "revoked": call["id"]])
     }
 }
 
 extension Component {
-    fileprivate static let identities = Component("Identities", [.required("identities", .array(.anyObject))])
+    fileprivate static let identities = Component("Identities", .required("identities", as: .array(.anyObject)))
     fileprivate static let consent = Component(
-        "Consent",
-        [
-            .required("client_id", .string), .optional("client_name", .string), .optional("client_uri", .string),
-            .required("scopes", .array(.string)), .optional("granted_at", .string),
-        ])
-    fileprivate static let consents = Component("Consents", [.required("consents", .array(.component(.consent)))])
-    fileprivate static let revokedConsent = Component(
-        "RevokedConsent", [.required("account", .string), .required("revoked", .string)])
+        "Consent", .required("client_id"), .optional("client_name", "client_uri", "granted_at"),
+        .required("scopes", as: .array(.string)))
+    fileprivate static let consents = Component("Consents", .required("consents", as: .array(.component(.consent))))
+    fileprivate static let revokedConsent = Component("RevokedConsent", .required("account", "revoked"))
 }

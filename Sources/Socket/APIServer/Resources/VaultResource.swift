@@ -15,20 +15,20 @@ struct VaultResource: Resource {
             errors: .ofVault, VaultResource.lockVault),
         Route(
             .unlockVault, "Open the vault; its sessions can be used again",
-            body: .members([.secret("passphrase", "Where the key's source asks for one")]), .json(.vault),
+            body: .members(.secret("passphrase", text: "Where the key's source asks for one")), .json(.vault),
             errors: .ofVault.and([.invalidCredentials, .rateLimited, .validationFailed]), VaultResource.unlockVault),
         Route(
             .rekeyVault, "Move the vault's key to another source",
-            body: .members([
-                .required("key_source", .oneOf(KeySourceChoice.self)),
-                .secret("passphrase", "The new one, for the source passphrase"),
-            ]), .json(.vault), errors: .ofVault.and([.invalidCredentials, .rateLimited, .validationFailed]),
+            body: .members(
+                .required("key_source", as: .oneOf(KeySourceChoice.self)),
+                .secret("passphrase", text: "The new one, for the source passphrase")), .json(.vault),
+            errors: .ofVault.and([.invalidCredentials, .rateLimited, .validationFailed]),
             VaultResource.rekeyVault),
     ]
 
     func lockVault(_ call: Call) async throws(Problem) -> ServerResponse {
         try await call.ask { () throws(BrokerError) in try await broker.lockVault() }
-        return ServerResponse(json: broker.vault.status.json)
+        return ServerResponse(broker.vault.status.json)
     }
 
     func unlockVault(_ call: Call) async throws(Problem) -> ServerResponse {
@@ -39,12 +39,11 @@ struct VaultResource: Resource {
                 process: pid, groups: ProcessFacts.groups(of: pid), sessionStart: ProcessFacts.sessionStart(of: pid))
             try await broker.unlockVault(passphrase: passphrase, by: caller)
         }
-        return ServerResponse(json: broker.vault.status.json)
+        return ServerResponse(broker.vault.status.json)
     }
 
     func rekeyVault(_ call: Call) async throws(Problem) -> ServerResponse {
-        guard let word = try call.text("key_source") else { throw call.invalid("key_source", "it is required") }
-        guard let choice = KeySourceChoice(rawValue: word) else {
+        guard let choice = KeySourceChoice(rawValue: try call.required("key_source")) else {
             let words = KeySourceChoice.allCases.map(\.rawValue).joined(separator: ", ")
             throw call.invalid("key_source", "must be one of: \(words)")
         }
@@ -55,7 +54,7 @@ struct VaultResource: Resource {
         try await forUser(call) { () throws(BrokerError) in
             try await broker.rekeyVault(to: choice, passphrase: passphrase)
         }
-        return ServerResponse(json: broker.vault.status.json)
+        return ServerResponse(broker.vault.status.json)
     }
 
     /// A user has requested this, so a locked keyring may show its prompt.
@@ -80,49 +79,37 @@ extension KeySourceChoice? {
 
 extension VaultStatus {
     /// The vault as `GET /v1/status` shows it.
-    var json: JSON {
-        var object = JSONObject([.init("kind", .string(kind.rawValue)), .init("locked", .bool(isLocked))])
-        object["reason"] = reason.map { .string($0.sentence) }
-        object["key_source"] = .string(keySource.word)
-        object["protects"] = .string(protection.sentence)
-        if needsNewPassphrase { object["needs_new_passphrase"] = true }
-        object["database"] = database.map { database in
-            var member = JSONObject([
-                .init("place", .string(database.place)), .init("reachable", .bool(database.problem == nil)),
-                .init("unsent", .integer(database.unsent)),
-            ])
-            member["problem"] = database.problem.map { .string($0.sentence) }
-            member["notifications"] = database.listens.map { .bool($0) }
-            member["synchronous_standby"] = database.hasSynchronousStandby.map { .bool($0) }
-            member["away_seconds"] = database.away.map { .integer(Int($0.components.seconds)) }
-            return .object(member)
+    var json: JSONObject {
+        let database: JSONObject? = database.map { database in
+            [
+                "place": database.place, "reachable": database.problem == nil, "unsent": database.unsent,
+                "problem": database.problem?.sentence, "notifications": database.listens,
+                "synchronous_standby": database.hasSynchronousStandby,
+                "away_seconds": database.away.map { Int($0.components.seconds) },
+            ]
         }
-        object["other_key_source"] = otherKeySource.map { .string($0.rawValue) }
+        var object: JSONObject = [
+            "kind": kind.rawValue, "locked": isLocked, "reason": reason?.sentence, "key_source": keySource.word,
+            "protects": protection.sentence, "needs_new_passphrase": needsNewPassphrase ? true : nil,
+            "database": database, "other_key_source": otherKeySource?.rawValue,
+        ]
         for member in obstacle?.members.members ?? [] { object[member.name] = member.value }
-        return .object(object)
+        return object
     }
 }
 
 extension Component {
     static let vault = Component(
-        "Vault",
-        [
-            .required("kind", .string), .required("locked", .boolean), .optional("reason", .string),
-            .required("key_source", .string), .required("protects", .string),
-            .optional("needs_new_passphrase", .boolean), .optional("other_key_source", .string),
-            .optional("cause", .string), .optional("path", .string),
-            .optional("database", .component(.vaultDatabase), "Of a vault that several hosts share"),
-        ])
+        "Vault", .required("kind", "key_source", "protects"), .required("locked", as: .boolean),
+        .optional("reason", "other_key_source", "cause", "path"), .optional("needs_new_passphrase", as: .boolean),
+        .optional("database", as: .component(.vaultDatabase), text: "Of a vault that several hosts share"))
 
     static let vaultDatabase = Component(
-        "VaultDatabase",
-        [
-            .required("place", .string), .required("reachable", .boolean), .optional("problem", .string),
-            .optional("away_seconds", .integer, "For how long it could not be used"),
-            .optional("notifications", .boolean, "Whether it tells of changes at once, or they are looked for"),
-            .optional("synchronous_standby", .boolean, "Whether its commits wait for a standby"),
-            .required("unsent", .integer, "How many changes of this host the database does not have yet"),
-        ])
+        "VaultDatabase", .required("place"), .required("reachable", as: .boolean), .optional("problem"),
+        .optional("away_seconds", as: .integer, text: "For how long it could not be used"),
+        .optional("notifications", as: .boolean, text: "Whether it tells of changes at once, or they are looked for"),
+        .optional("synchronous_standby", as: .boolean, text: "Whether its commits wait for a standby"),
+        .required("unsent", as: .integer, text: "How many changes of this host the database does not have yet"))
 }
 
 /// Sessions in the vault whose account is not configured any more. `GET /v1/status` lists them.
@@ -132,64 +119,52 @@ struct SealedSessionResource: Resource {
     static let routes: [Route] = [
         Route(
             .removeSealedSessions, "Remove an account's sessions that belong to no configured account",
-            query: [.optional("skip_revocation", .boolean, "Do not revoke the sessions at the provider")],
+            query: .optional("skip_revocation", as: .boolean, text: "Do not revoke the sessions at the provider"),
             .json(.removedSessions),
             errors: .ofProvider.and([.accountNotFound, .notFound, .stateConflict, .validationFailed]),
             SealedSessionResource.remove)
     ]
 
     func remove(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
         let revokes = try !call.flag("skip_revocation")
-        let removed = try await call.ask { () throws(BrokerError) in
+        let removed = try await call.ask { name throws(BrokerError) in
             try await SealedSessions(of: broker).remove(of: name, revokes: revokes)
         }
-        let sessions = removed.map { removed -> JSON in
+        let sessions = removed.map { removed in
             var object = removed.session.members
             object["revocation"] = .string(removed.revocation.rawValue)
             object["error"] = removed.error.map { Problem($0, language: call.language).json }
-            return .object(object)
+            return object
         }
-        return ServerResponse(json: ["account": .string(name.rawValue), "sessions": .array(sessions)])
+        return ServerResponse(["account": call["account"], "sessions": sessions])
     }
 }
 
 extension SealedSession {
     /// The session for callers, without secrets.
     var members: JSONObject {
-        var object = JSONObject([
-            .init("account", .string(account)), .init("provider", .string(provider)),
-            .init("client_id", .string(clientID)),
-        ])
-        object["subject"] = subject.map { .string($0) }
-        object["display_name"] = .string(displayName ?? unnamedUser)
-        object["signed_in_at"] = .integer(signedInAt.seconds)
-        object["signed_out"] = .bool(isSignedOut)
-        object["revocable"] = .bool(isRevocable)
-        return object
+        [
+            "account": account, "provider": provider, "client_id": clientID, "subject": subject,
+            "display_name": displayName ?? unnamedUser, "signed_in_at": signedInAt.seconds,
+            "signed_out": isSignedOut, "revocable": isRevocable,
+        ]
     }
 }
 
 extension Component {
-    private static let ofSealedSession: [Member] = [
-        .required("account", .string),
-        .required("provider", .string, "The issuer, or the origin of the token endpoint"),
-        .required("client_id", .string), .optional("subject", .string), .required("display_name", .string),
-        .required("signed_in_at", .integer),
-        .required("signed_out", .boolean, "Signed out here; not revoked at the provider yet"),
-        .required("revocable", .boolean, "The session can be revoked at the provider"),
-    ]
+    private static let ofSealedSession: [Member] = .members(
+        .required("account", "client_id", "display_name"),
+        .required("provider", text: "The issuer, or the origin of the token endpoint"), .optional("subject"),
+        .required("signed_in_at", as: .integer),
+        .required("signed_out", as: .boolean, text: "Signed out here; not revoked at the provider yet"),
+        .required("revocable", as: .boolean, text: "The session can be revoked at the provider"))
 
     static let sealedSession = Component("SealedSession", ofSealedSession)
 
     private static let removedSession = Component(
-        "RemovedSession",
-        ofSealedSession + [
-            .required("revocation", .oneOf(RemovedSession.Revocation.self)),
-            .optional("error", .component(.problem)),
-        ])
+        "RemovedSession", ofSealedSession, .required("revocation", as: .oneOf(RemovedSession.Revocation.self)),
+        .optional("error", as: .component(.problem)))
 
     fileprivate static let removedSessions = Component(
-        "RemovedSessions",
-        [.required("account", .string), .required("sessions", .array(.component(.removedSession)))])
+        "RemovedSessions", .required("account"), .required("sessions", as: .array(.component(.removedSession))))
 }

@@ -8,14 +8,6 @@ internal import RingbackBase
 struct Route: Sendable {
     typealias Handler = @Sendable (SocketAPI, Call) async throws(Problem) -> ServerResponse
 
-    /// The members that a request's body may have. Others are rejected.
-    enum Body: Sendable {
-        case none
-        case members([Member])
-        /// An object with any members.
-        case open
-    }
-
     /// The content of a successful response.
     enum Content: Sendable {
         case json(Component)
@@ -37,7 +29,8 @@ struct Route: Sendable {
     let summary: String
     /// The parameters that the query may have. Others are rejected.
     let query: [Member]
-    let body: Body
+    /// The members that the body may have; nil if it may have any. Others are rejected.
+    let body: [Member]?
     /// The statuses of success.
     let statuses: [Int]
     let content: Content
@@ -46,7 +39,7 @@ struct Route: Sendable {
     let handler: Handler
 
     init<Owner: Resource>(
-        _ endpoint: Endpoint, _ summary: String, query: [Member] = [], body: Body = .none, statuses: [Int] = [200],
+        _ endpoint: Endpoint, _ summary: String, query: [Member] = [], body: [Member]? = [], statuses: [Int] = [200],
         _ content: Content, errors: Set<ErrorCode> = [],
         _ handler: @escaping @Sendable (Owner) -> @Sendable (Call) async throws(Problem) -> ServerResponse
     ) {
@@ -61,13 +54,7 @@ struct Route: Sendable {
     }
 
     /// The names of the body's members, sorted; nil if it may have any.
-    var bodyMembers: [String]? {
-        switch body {
-        case .none: []
-        case .members(let members): members.map(\.name).sorted()
-        case .open: nil
-        }
-    }
+    var bodyMembers: [String]? { body?.map(\.name).sorted() }
 }
 
 /// A resource of the API: its routes, and their handlers in the same file.
@@ -82,6 +69,20 @@ extension Resource {
     var broker: Broker { api.broker }
     var daemon: SocketAPI.Daemon { api.daemon }
     var records: RecordKeeper? { api.records }
+
+    /// Runs a call of the broker for the account of the path, and responds with the account as it is then.
+    func account(
+        _ call: Call, _ body: (AccountName) async throws(BrokerError) -> AccountView
+    ) async throws(Problem) -> ServerResponse {
+        ServerResponse(try await call.ask(body).json(in: call.language))
+    }
+
+    /// Runs a call of the broker, and responds with the flow as it is then.
+    func flow(
+        _ call: Call, _ body: () async throws(BrokerError) -> FlowView
+    ) async throws(Problem) -> ServerResponse {
+        ServerResponse(try await call.ask(body).json(in: call.language))
+    }
 }
 
 /// Finds the route of a request. It is made once, from the lists of all resources.

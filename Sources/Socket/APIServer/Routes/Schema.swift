@@ -40,7 +40,7 @@ struct Component: Sendable, Equatable {
         self.schema = schema
     }
 
-    init(_ name: String, _ members: [Member]) { self.init(name, .object(members)) }
+    init(_ name: String, _ members: [Member]...) { self.init(name, .object(members.flatMap { $0 })) }
 
     /// Components with the same name are equal: a test makes sure that a name has one schema.
     static func == (left: Component, right: Component) -> Bool { left.name == right.name }
@@ -63,11 +63,25 @@ struct Member: Sendable, Equatable {
     static func optional(_ name: String, _ schema: Schema, _ text: String? = nil) -> Member {
         Member(name: name, schema: schema, isRequired: false, text: text, isSecret: false)
     }
+}
 
-    /// An optional string that must not be shown.
-    static func secret(_ name: String, _ text: String? = nil) -> Member {
-        Member(name: name, schema: .string, isRequired: false, text: text, isSecret: true)
+/// Members with the same schema, in one row.
+extension [Member] {
+    static func required(_ names: String..., as schema: Schema = .string, text: String? = nil) -> [Member] {
+        names.map { .required($0, schema, text) }
     }
+
+    static func optional(_ names: String..., as schema: Schema = .string, text: String? = nil) -> [Member] {
+        names.map { .optional($0, schema, text) }
+    }
+
+    /// Optional strings that must not be shown.
+    static func secret(_ names: String..., text: String? = nil) -> [Member] {
+        names.map { Member(name: $0, schema: .string, isRequired: false, text: text, isSecret: true) }
+    }
+
+    /// All rows.
+    static func members(_ rows: [Member]...) -> [Member] { rows.flatMap { $0 } }
 }
 
 extension Schema {
@@ -182,8 +196,8 @@ enum OpenAPIDocument {
         ])
         let parameters = route.endpoint.parameters.map(pathParameter) + route.query.map(\.queryParameter)
         if !parameters.isEmpty { object["parameters"] = .array(parameters) }
-        if let body = body(route.body) {
-            object["requestBody"] = ["content": ["application/json": ["schema": body]]]
+        if route.body?.isEmpty != true {
+            object["requestBody"] = ["content": ["application/json": ["schema": schema(of: route.body)]]]
         }
         object["responses"] = .object(responses(route))
         return .object(object)
@@ -193,16 +207,12 @@ enum OpenAPIDocument {
         ["name": .string(name), "in": "path", "required": true, "schema": Schema.string.json]
     }
 
-    private static func body(_ body: Route.Body) -> JSON? {
-        switch body {
-        case .none: return nil
-        case .open: return Schema.anyObject.json
-        case .members(let members):
-            var schema = Schema.object(members).json.object ?? JSONObject()
-            // Another member is rejected, see ``Call/refuseUnknownMembers()``.
-            schema["additionalProperties"] = false
-            return .object(schema)
-        }
+    private static func schema(of body: [Member]?) -> JSON {
+        guard let body else { return Schema.anyObject.json }
+        var schema = Schema.object(body).json.object ?? JSONObject()
+        // Another member is rejected, see ``Call/refuseUnknownMembers()``.
+        schema["additionalProperties"] = false
+        return .object(schema)
     }
 
     /// OpenAPI 3.1 has no way to say that a schema is that of one item of a stream; programs that make clients read it so.

@@ -1,4 +1,5 @@
 internal import BrokerCore
+internal import SessionVault
 
 /// How a user is named who has neither an address nor a subject.
 let unnamedUser = "an unnamed user"

@@ -23,11 +23,10 @@ extension BrokerClient {
         _ account: String, with way: SupabaseSignInFields, timeout: Int? = nil, switchSubject: Bool = false,
         replace: Bool = false
     ) async throws(RingbackError) -> Beginning {
-        var fields = try way.body()
-        if let timeout { fields["timeout"] = .integer(timeout) }
-        if switchSubject { fields["switch_subject"] = true }
-        if replace { fields["replace"] = true }
-        return try await begin(.signIn, account, fields)
+        let more: JSONObject = [
+            "timeout": timeout, "switch_subject": switchSubject ? true : nil, "replace": replace ? true : nil,
+        ]
+        return try await begin(.signIn, account, JSONObject(try way.body().members + more.members))
     }
 
     /// Redeems the code that the user received. A wrong code throws and leaves the flow pending.
@@ -62,29 +61,22 @@ extension BrokerClient {
     public func resetPassword(
         _ account: String, email: String, captchaToken: String? = nil
     ) async throws(RingbackError) -> Beginning {
-        var body = JSONObject([.init("email", .string(email))])
-        body["captcha_token"] = captchaToken.map { .string($0) }
-        return try await begin(.resetPassword, account, body)
+        try await begin(.resetPassword, account, ["email": email, "captcha_token": captchaToken])
     }
 
     // MARK: The user
 
     /// The user, as the project has them now.
     public func user(_ account: String) async throws(RingbackError) -> User {
-        try await run { calls throws(RingbackError) in
-            try BrokerClient.user(try calls.project(.getUser, account))
-        }
+        try await project(.getUser, account, reading: BrokerClient.user)
     }
 
     /// Changes the user. Another address or number takes effect when its codes have been redeemed: while they are
     /// awaited, ``UserUpdate/confirmation`` is the flow for ``confirm(_:code:)``.
     @discardableResult
     public func updateUser(_ account: String, _ changes: UserChanges) async throws(RingbackError) -> UserUpdate {
-        let body = try changes.body()
-        return try await run { calls throws(RingbackError) in
-            let answer = try calls.project(.updateUser, account, body: body)
-            return UserUpdate(
-                user: try BrokerClient.user(answer), confirmation: answer["flow"].flatMap(Flow.init(reading:)))
+        try await project(.updateUser, account, body: try changes.body()) { answer throws(RingbackError) in
+            UserUpdate(user: try BrokerClient.user(answer), confirmation: answer["flow"].flatMap(Flow.init(reading:)))
         }
     }
 
@@ -101,19 +93,14 @@ extension BrokerClient {
 
     /// Sends the code that a change of the password may need, see ``UserChanges/nonce``.
     public func reauthenticate(_ account: String) async throws(RingbackError) {
-        try await run { calls throws(RingbackError) in
-            _ = try calls.project(.reauthenticate, account, body: JSONObject())
-        }
+        try await project(.reauthenticate, account, body: [:]) { _ in }
     }
 
     // MARK: Identities
 
     /// The identities of the user: the providers' accounts that are linked.
     public func identities(_ account: String) async throws(RingbackError) -> [Identity] {
-        try await run { calls throws(RingbackError) in
-            try BrokerClient.list(
-                try calls.project(.listIdentities, account), "identities", Identity.init(reading:))
-        }
+        try await project(.listIdentities, account, reading: Identity.list)
     }
 
     /// Links a provider's account to the user, in the browser.
@@ -132,18 +119,15 @@ extension BrokerClient {
     /// Unlinks a provider's account from the user. Returns the remaining identities.
     @discardableResult
     public func unlink(_ account: String, identity: String) async throws(RingbackError) -> [Identity] {
-        try await run { calls throws(RingbackError) in
-            return try BrokerClient.list(
-                try calls.project(.unlinkIdentity, account, identity), "identities", Identity.init(reading:))
-        }
+        try await project(.unlinkIdentity, account, [identity], reading: Identity.list)
     }
 
     // MARK: Second factors
 
     /// The user's second factors, verified or not.
     public func factors(_ account: String) async throws(RingbackError) -> [Factor] {
-        try await run { calls throws(RingbackError) in
-            try BrokerClient.list(try calls.project(.listFactors, account), "factors", Factor.init(reading:))
+        try await project(.listFactors, account) { answer throws(RingbackError) in
+            try answer.list("factors", Factor.init(reading:))
         }
     }
 
@@ -152,13 +136,10 @@ extension BrokerClient {
     public func enrollFactor(
         _ account: String, phone: String? = nil, name: String? = nil
     ) async throws(RingbackError) -> FactorEnrolment {
-        var body = JSONObject([.init("factor_type", .string(phone == nil ? "totp" : "phone"))])
-        body["phone"] = phone.map { .string($0) }
-        body["friendly_name"] = name.map { .string($0) }
-        let wanted = body
-        return try await run { calls throws(RingbackError) in
-            try FactorEnrolment(reading: try calls.project(.enrollFactor, account, body: wanted))
-        }
+        let type = phone == nil ? "totp" : "phone"
+        return try await project(
+            .enrollFactor, account, body: ["factor_type": type, "phone": phone, "friendly_name": name],
+            reading: FactorEnrolment.init(reading:))
     }
 
     /// Requests a challenge, which sends a phone its code. Returns the challenge for
@@ -166,14 +147,8 @@ extension BrokerClient {
     public func challengeFactor(
         _ account: String, _ factor: String, channel: MessageChannel? = nil
     ) async throws(RingbackError) -> String {
-        var body = JSONObject()
-        body["channel"] = channel.map { .string($0.rawValue) }
-        let wanted = body
-        return try await run { calls throws(RingbackError) in
-            guard let id = try calls.project(.challengeFactor, account, factor, body: wanted)["id"]?.string else {
-                throw .missing("id", in: "challenge")
-            }
-            return id
+        try await project(.challengeFactor, account, [factor], body: ["channel": channel?.rawValue]) {
+            answer throws(RingbackError) in try answer.text("id", of: "challenge")
         }
     }
 
@@ -192,9 +167,7 @@ extension BrokerClient {
     /// Removes a factor. Returns the account with the level that its session has then.
     @discardableResult
     public func removeFactor(_ account: String, _ factor: String) async throws(RingbackError) -> Account {
-        try await run { calls throws(RingbackError) in
-            return try Account(reading: try calls.project(.removeFactor, account, factor))
-        }
+        try await project(.removeFactor, account, [factor], reading: Account.init(reading:))
     }
 
     // MARK: Functions
@@ -206,9 +179,8 @@ extension BrokerClient {
     public func call(
         _ account: String, function: String, arguments: String = "{}"
     ) async throws(RingbackError) -> String {
-        let body = try JSONText.object(arguments)
-        return try await run { calls throws(RingbackError) in
-            return (try calls.project(.callFunction, account, function, body: body)["result"] ?? .null).text
+        try await project(.callFunction, account, [function], body: try JSONText.object(arguments)) { answer in
+            (answer["result"] ?? .null).text
         }
     }
 
@@ -227,15 +199,6 @@ extension BrokerClient {
         guard let user = User(reading: answer["user"]) else { throw .missing("user", in: "response") }
         return user
     }
-
-    static func list<Value>(
-        _ answer: JSON, _ name: String, _ read: (JSON) throws(RingbackError) -> Value
-    ) throws(RingbackError) -> [Value] {
-        guard let list = answer[name]?.array else { throw .missing(name, in: "response") }
-        var values: [Value] = []
-        for item in list { values.append(try read(item)) }
-        return values
-    }
 }
 
 /// What only Supabase projects offer, as blocking calls.
@@ -247,6 +210,12 @@ extension BrokerCalls {
     package func project(
         _ endpoint: Endpoint, _ account: String, _ values: String..., body: JSONObject? = nil,
         onTick: (() -> Void)? = nil
+    ) throws(RingbackError) -> JSON {
+        try project(endpoint, account, values, body: body, onTick: onTick)
+    }
+
+    func project(
+        _ endpoint: Endpoint, _ account: String, _ values: [String], body: JSONObject?, onTick: (() -> Void)? = nil
     ) throws(RingbackError) -> JSON {
         try call(
             endpoint, [account] + values, body: body.map { .object($0) },
@@ -266,14 +235,12 @@ extension BrokerCalls {
 
     /// Redeems what was typed: `code`, or `token_hash`. A wrong value leaves the flow pending.
     package func verify(flow id: String, _ name: String, _ secret: String) throws(RingbackError) -> (Flow, JSON) {
-        try flow(after: .verifyFlow, id, JSONObject([.init(name, .string(secret))]))
+        try flow(after: .verifyFlow, id, [name: secret])
     }
 
     /// Sends a flow's message again. A project may ask for the proof of a CAPTCHA each time.
     package func resend(flow id: String, captcha: String? = nil) throws(RingbackError) -> (Flow, JSON) {
-        var body = JSONObject()
-        body["captcha_token"] = captcha.map { .string($0) }
-        return try flow(after: .resendFlow, id, body)
+        try flow(after: .resendFlow, id, ["captcha_token": captcha])
     }
 
     func flow(after deed: Endpoint, _ id: String, _ body: JSONObject) throws(RingbackError) -> (Flow, JSON) {
@@ -287,8 +254,6 @@ extension BrokerCalls {
     package func verifyFactor(
         _ account: String, _ id: String, code: String, challenge: String?
     ) throws(RingbackError) -> JSON {
-        var body = JSONObject([.init("code", .string(code))])
-        body["challenge_id"] = challenge.map { .string($0) }
-        return try project(.verifyFactor, account, id, body: body)
+        try project(.verifyFactor, account, id, body: ["code": code, "challenge_id": challenge])
     }
 }

@@ -11,8 +11,7 @@ public struct Passkey: Sendable, Equatable {
     public var lastUsedAt: WallInstant?
 
     package init(reading json: JSON) throws(RingbackError) {
-        guard let id = json["id"]?.string else { throw .missing("id", in: "passkey") }
-        self.id = id
+        id = try json.text("id", of: "passkey")
         name = json["friendly_name"]?.string
         createdAt = WallInstant(text: json["created_at"])
         lastUsedAt = WallInstant(text: json["last_used_at"])
@@ -29,9 +28,8 @@ public struct PasskeyChallenge: Sendable, Equatable {
     public var expiresAt: WallInstant?
 
     package init(reading json: JSON) throws(RingbackError) {
-        guard let id = json["challenge_id"]?.string else { throw .missing("challenge_id", in: "challenge") }
+        id = try json.text("challenge_id", of: "challenge")
         guard let options = json["options"], options.object != nil else { throw .missing("options", in: "challenge") }
-        self.id = id
         self.options = options.visibleText
         expiresAt = WallInstant(json["expires_at"])
     }
@@ -49,22 +47,16 @@ extension BrokerCalls {
     package func registerPasskey(
         _ account: String, challenge: String, credential: JSONObject
     ) throws(RingbackError) -> JSON {
-        let body = JSONObject([.init("challenge_id", .string(challenge)), .init("credential", .object(credential))])
-        return try project(.registerPasskey, account, body: body)
+        try project(.registerPasskey, account, body: ["challenge_id": challenge, "credential": credential])
     }
 
     package func renamePasskey(_ account: String, _ id: String, to name: String) throws(RingbackError) -> JSON {
-        let body = JSONObject([.init("friendly_name", .string(name))])
-        return try project(.renamePasskey, account, id, body: body)
-    }
-
-    package func removePasskey(_ account: String, _ id: String) throws(RingbackError) -> JSON {
-        try project(.removePasskey, account, id)
+        try project(.renamePasskey, account, id, body: ["friendly_name": name])
     }
 
     /// Finishes a sign-in with an authenticator's response.
     package func verify(flow id: String, credential: JSONObject) throws(RingbackError) -> (Flow, JSON) {
-        try flow(after: .verifyFlow, id, JSONObject([.init("credential", .object(credential))]))
+        try flow(after: .verifyFlow, id, ["credential": credential])
     }
 }
 
@@ -87,16 +79,14 @@ extension BrokerClient {
 
     /// The user's passkeys.
     public func passkeys(_ account: String) async throws(RingbackError) -> [Passkey] {
-        try await run { calls throws(RingbackError) in
-            try BrokerClient.list(try calls.passkeys(account), "passkeys", Passkey.init(reading:))
+        try await project(.listPasskeys, account) { answer throws(RingbackError) in
+            try answer.list("passkeys", Passkey.init(reading:))
         }
     }
 
     /// Requests the options that an authenticator needs to make a passkey for the signed-in user.
     public func passkeyRegistration(_ account: String) async throws(RingbackError) -> PasskeyChallenge {
-        try await run { calls throws(RingbackError) in
-            try PasskeyChallenge(reading: try calls.beginPasskey(account))
-        }
+        try await project(.beginPasskey, account, body: [:], reading: PasskeyChallenge.init(reading:))
     }
 
     /// Adds the passkey that an authenticator has made: from now on the user can sign in with it.
@@ -116,14 +106,12 @@ extension BrokerClient {
     /// Names a passkey: 1 to 120 bytes.
     @discardableResult
     public func renamePasskey(_ account: String, _ id: String, to name: String) async throws(RingbackError) -> Passkey {
-        try await run { calls throws(RingbackError) in
-            try Passkey(reading: try calls.renamePasskey(account, id, to: name))
-        }
+        try await project(.renamePasskey, account, [id], body: ["friendly_name": name], reading: Passkey.init(reading:))
     }
 
     /// Removes a passkey: it can no longer be used to sign in.
     public func removePasskey(_ account: String, _ id: String) async throws(RingbackError) {
-        try await run { calls throws(RingbackError) in _ = try calls.removePasskey(account, id) }
+        try await project(.removePasskey, account, [id]) { _ in }
     }
 }
 
@@ -140,7 +128,7 @@ public struct RelyingParty: Sendable, Equatable {
     }
 
     fileprivate var members: [JSONObject.Member] {
-        [.init("rp_id", .string(id)), .init("rp_origins", .array(origins.map { .string($0) }))]
+        (["rp_id": id, "rp_origins": origins] as JSONObject).members
     }
 }
 
@@ -157,11 +145,10 @@ public struct FactorChallenge: Sendable, Equatable {
     public var expiresAt: WallInstant?
 
     package init(reading json: JSON) throws(RingbackError) {
-        guard let id = json["id"]?.string else { throw .missing("id", in: "challenge") }
+        id = try json.text("id", of: "challenge")
         guard let options = json["webauthn"]?["options"], options.object != nil else {
             throw .missing("webauthn", in: "challenge")
         }
-        self.id = id
         makesKey = json["webauthn"]?["type"] == "create"
         self.options = options.visibleText
         expiresAt = WallInstant(json["expires_at"])
@@ -173,10 +160,9 @@ extension BrokerCalls {
     package func verifyFactor(
         _ account: String, _ id: String, credential: JSONObject, challenge: String, party: RelyingParty? = nil
     ) throws(RingbackError) -> JSON {
-        let body: [JSONObject.Member] = [
-            .init("challenge_id", .string(challenge)), .init("credential", .object(credential)),
-        ]
-        return try project(.verifyFactor, account, id, body: JSONObject(body + (party?.members ?? [])))
+        let body: JSONObject = ["challenge_id": challenge, "credential": credential]
+        return try project(
+            .verifyFactor, account, id, body: JSONObject(body.members + (party?.members ?? [])))
     }
 }
 
@@ -186,12 +172,9 @@ extension BrokerClient {
     public func enrollWebAuthnFactor(
         _ account: String, name: String? = nil
     ) async throws(RingbackError) -> FactorEnrolment {
-        var body = JSONObject([.init("factor_type", "webauthn")])
-        body["friendly_name"] = name.map { .string($0) }
-        let wanted = body
-        return try await run { calls throws(RingbackError) in
-            try FactorEnrolment(reading: try calls.project(.enrollFactor, account, body: wanted))
-        }
+        try await project(
+            .enrollFactor, account, body: ["factor_type": "webauthn", "friendly_name": name],
+            reading: FactorEnrolment.init(reading:))
     }
 
     /// Requests a challenge for the authenticator. For a factor that is not verified yet, it creates the credential.
@@ -200,10 +183,9 @@ extension BrokerClient {
     public func webAuthnChallenge(
         _ account: String, _ factor: String, party: RelyingParty? = nil
     ) async throws(RingbackError) -> FactorChallenge {
-        let body = JSONObject(party?.members ?? [])
-        return try await run { calls throws(RingbackError) in
-            try FactorChallenge(reading: try calls.project(.challengeFactor, account, factor, body: body))
-        }
+        try await project(
+            .challengeFactor, account, [factor], body: JSONObject(party?.members ?? []),
+            reading: FactorChallenge.init(reading:))
     }
 
     /// Verifies a factor with an authenticator's response: the session then has the second assurance level.

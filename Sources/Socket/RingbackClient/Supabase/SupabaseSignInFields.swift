@@ -16,8 +16,8 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
         case phone(String)
     }
 
-    private var fields: JSONObject
-    private var data: String?
+    private let fields: JSONObject
+    private let data: String?
     /// The proof of a CAPTCHA, if the project wants one.
     public var captchaToken: String?
     /// False keeps the session out of the vault's files: it ends with the daemon.
@@ -26,14 +26,15 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
     public var description: String { "SupabaseSignInFields(\(fields["method"]?.string ?? ""))" }
     public var customMirror: Mirror { Mirror(self, children: ["method": fields["method"]?.string ?? ""]) }
 
-    private init(_ method: String, _ contact: Contact? = nil, data: String? = nil) {
-        fields = JSONObject([.init("method", .string(method))])
+    private init(_ method: String, _ contact: Contact? = nil, _ more: JSONObject = [:], data: String? = nil) {
+        let place: JSONObject =
+            switch contact {
+            case .email(let address)?: ["email": address]
+            case .phone(let number)?: ["phone": number]
+            case nil: [:]
+            }
+        fields = JSONObject([.init("method", .string(method))] + place.members + more.members)
         self.data = data
-        switch contact {
-        case .email(let address)?: fields["email"] = .string(address)
-        case .phone(let number)?: fields["phone"] = .string(number)
-        case nil: break
-        }
     }
 
     /// In the browser, by a provider such as `google`; nil for the one that the configuration names.
@@ -46,22 +47,19 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
         _ provider: String? = nil, scopes: [String] = [], parameters: [String: String] = [:],
         keepsProviderToken: Bool = false
     ) -> SupabaseSignInFields {
-        var way = SupabaseSignInFields("browser")
-        way.fields["oauth_provider"] = provider.map { .string($0) }
-        if !scopes.isEmpty { way.fields["scopes"] = .string(scopes.joined(separator: " ")) }
-        if !parameters.isEmpty {
-            let members = parameters.sorted { $0.key < $1.key }.map { JSONObject.Member($0.key, .string($0.value)) }
-            way.fields["params"] = .object(JSONObject(members))
-        }
-        if keepsProviderToken { way.fields["provider_token"] = true }
-        return way
+        let members = parameters.sorted { $0.key < $1.key }.map { JSONObject.Member($0.key, .string($0.value)) }
+        return SupabaseSignInFields(
+            "browser", nil,
+            [
+                "oauth_provider": provider, "scopes": scopes.isEmpty ? nil : scopes.joined(separator: " "),
+                "params": members.isEmpty ? nil : JSONObject(members),
+                "provider_token": keepsProviderToken ? true : nil,
+            ])
     }
 
     /// By password, for a user whom the project knows.
     public static func password(_ contact: Contact, password: String) -> SupabaseSignInFields {
-        var way = SupabaseSignInFields("password", contact)
-        way.fields["password"] = .string(password)
-        return way
+        SupabaseSignInFields("password", contact, ["password": password])
     }
 
     /// Makes a new user. If the project wants a confirmation, the flow waits for it.
@@ -70,10 +68,8 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
     public static func signUp(
         _ contact: Contact, password: String, data: String? = nil, channel: MessageChannel? = nil
     ) -> SupabaseSignInFields {
-        var way = SupabaseSignInFields("sign_up", contact, data: data)
-        way.fields["password"] = .string(password)
-        way.fields["channel"] = channel.map { .string($0.rawValue) }
-        return way
+        SupabaseSignInFields(
+            "sign_up", contact, ["password": password, "channel": channel?.rawValue], data: data)
     }
 
     /// By a code that is sent by mail or to a phone: ``BrokerClient/verify(_:code:)`` redeems it.
@@ -82,19 +78,16 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
     public static func oneTimeCode(
         to contact: Contact, createsUser: Bool = true, data: String? = nil, channel: MessageChannel? = nil
     ) -> SupabaseSignInFields {
-        var way = SupabaseSignInFields("otp", contact, data: data)
-        if !createsUser { way.fields["create_user"] = false }
-        way.fields["channel"] = channel.map { .string($0.rawValue) }
-        return way
+        SupabaseSignInFields(
+            "otp", contact, ["create_user": createsUser ? nil : false, "channel": channel?.rawValue], data: data)
     }
 
     /// By a link in a mail, which leads back here; the code beside it can be typed too.
     public static func magicLink(
         to address: String, createsUser: Bool = true, data: String? = nil
     ) -> SupabaseSignInFields {
-        var way = SupabaseSignInFields("magic_link", .email(address), data: data)
-        if !createsUser { way.fields["create_user"] = false }
-        return way
+        SupabaseSignInFields(
+            "magic_link", .email(address), ["create_user": createsUser ? nil : false], data: data)
     }
 
     /// By an ID token that the app has from a provider such as `apple` or `google`.
@@ -106,13 +99,12 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
         _ token: String, of provider: String, nonce: String? = nil, accessToken: String? = nil,
         fullName: String? = nil
     ) -> SupabaseSignInFields {
-        var way = SupabaseSignInFields("id_token")
-        if let fullName { way.fields["data"] = .object(JSONObject([.init("full_name", .string(fullName))])) }
-        way.fields["oauth_provider"] = .string(provider)
-        way.fields["id_token"] = .string(token)
-        way.fields["nonce"] = nonce.map { .string($0) }
-        way.fields["access_token"] = accessToken.map { .string($0) }
-        return way
+        SupabaseSignInFields(
+            "id_token", nil,
+            [
+                "data": fullName.map { ["full_name": $0] as JSONObject }, "oauth_provider": provider,
+                "id_token": token, "nonce": nonce, "access_token": accessToken,
+            ])
     }
 
     /// By the ID token of another configured account, at an OpenID provider such as Google. If that account is not
@@ -120,10 +112,7 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
     ///
     /// - Parameter provider: what the project calls that provider, if the account does not say.
     public static func idToken(fromAccount account: String, of provider: String? = nil) -> SupabaseSignInFields {
-        var way = SupabaseSignInFields("id_token")
-        way.fields["from_account"] = .string(account)
-        way.fields["oauth_provider"] = provider.map { .string($0) }
-        return way
+        SupabaseSignInFields("id_token", nil, ["from_account": account, "oauth_provider": provider])
     }
 
     /// By a passkey: ``Flow/passkeyOptions`` are the options for an authenticator, and
@@ -141,25 +130,18 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
 
     /// By an organization's own sign-in, found by the domain of its addresses.
     public static func singleSignOn(domain: String) -> SupabaseSignInFields {
-        var way = SupabaseSignInFields("sso")
-        way.fields["domain"] = .string(domain)
-        return way
+        SupabaseSignInFields("sso", nil, ["domain": domain])
     }
 
     /// By an organization's own sign-in, with the identifier that the project gave it.
     public static func singleSignOn(providerID: String) -> SupabaseSignInFields {
-        var way = SupabaseSignInFields("sso")
-        way.fields["provider_id"] = .string(providerID)
-        return way
+        SupabaseSignInFields("sso", nil, ["provider_id": providerID])
     }
 
     /// Takes over a session that another program made. It is refreshed at once, and only the daemon refreshes it from
     /// then on.
     public static func session(accessToken: String, refreshToken: String) -> SupabaseSignInFields {
-        var way = SupabaseSignInFields("session")
-        way.fields["access_token"] = .string(accessToken)
-        way.fields["refresh_token"] = .string(refreshToken)
-        return way
+        SupabaseSignInFields("session", nil, ["access_token": accessToken, "refresh_token": refreshToken])
     }
 
     func body() throws(RingbackError) -> JSONObject {

@@ -27,8 +27,7 @@ public struct Factor: Sendable, Equatable {
     public var createdAt: WallInstant?
 
     package init(reading json: JSON) throws(RingbackError) {
-        guard let id = json["id"]?.string else { throw .missing("id", in: "factor") }
-        self.id = id
+        id = try json.text("id", of: "factor")
         kind = Kind(rawValue: json["factor_type"]?.string ?? "")
         isVerified = json["status"]?.string == "verified"
         name = json["friendly_name"]?.string
@@ -68,12 +67,15 @@ public struct Identity: Sendable, Equatable {
     public var lastSignInAt: WallInstant?
 
     package init(reading json: JSON) throws(RingbackError) {
-        guard let id = json["identity_id"]?.string else { throw .missing("identity_id", in: "identity") }
-        self.id = id
+        id = try json.text("identity_id", of: "identity")
         provider = json["provider"]?.string ?? ""
         email = json["email"]?.string ?? json["identity_data"]?["email"]?.string
         createdAt = WallInstant(text: json["created_at"])
         lastSignInAt = WallInstant(text: json["last_sign_in_at"])
+    }
+
+    static func list(_ answer: JSON) throws(RingbackError) -> [Identity] {
+        try answer.list("identities", Identity.init(reading:))
     }
 }
 
@@ -94,15 +96,12 @@ public struct UserChanges: Sendable {
     public init() {}
 
     func body() throws(RingbackError) -> JSONObject {
-        var body = JSONObject()
-        body["email"] = email.map { .string($0) }
-        body["phone"] = phone.map { .string($0) }
-        body["channel"] = channel.map { .string($0.rawValue) }
-        body["password"] = password.map { .string($0) }
-        body["nonce"] = nonce.map { .string($0) }
-        body["current_password"] = currentPassword.map { .string($0) }
-        if let data { body["data"] = .object(try JSONText.object(data)) }
-        return body
+        var changes: JSONObject?
+        if let data { changes = try JSONText.object(data) }
+        return [
+            "email": email, "phone": phone, "channel": channel?.rawValue, "password": password, "nonce": nonce,
+            "current_password": currentPassword, "data": changes,
+        ]
     }
 }
 
@@ -141,8 +140,7 @@ public struct Consent: Sendable, Equatable {
     public var grantedAt: WallInstant?
 
     package init(reading json: JSON) throws(RingbackError) {
-        guard let id = json["client_id"]?.string else { throw .missing("client_id", in: "consent") }
-        clientID = id
+        clientID = try json.text("client_id", of: "consent")
         clientName = json["client_name"]?.string
         clientURI = json["client_uri"]?.string
         scopes = (json["scopes"]?.array ?? []).compactMap(\.string)
@@ -154,8 +152,8 @@ extension BrokerClient {
     /// The OAuth clients that the user has allowed at the project's own OAuth server. If that server is off, this throws
     /// `method_unsupported`.
     public func consents(_ account: String) async throws(RingbackError) -> [Consent] {
-        try await run { calls throws(RingbackError) in
-            try BrokerClient.list(try calls.project(.listConsents, account), "consents", Consent.init(reading:))
+        try await project(.listConsents, account) { answer throws(RingbackError) in
+            try answer.list("consents", Consent.init(reading:))
         }
     }
 
@@ -163,6 +161,6 @@ extension BrokerClient {
     ///
     /// - Throws: `not_found` for a client that the user has not allowed.
     public func revokeConsent(_ account: String, client: String) async throws(RingbackError) {
-        try await run { calls throws(RingbackError) in _ = try calls.project(.revokeConsent, account, client) }
+        try await project(.revokeConsent, account, [client]) { _ in }
     }
 }

@@ -335,6 +335,39 @@ public struct FileFailure: Error, Sendable, Equatable {
     }
 }
 
+extension FileFailure {
+    /// What was tried, where, why it failed, and what to do.
+    package var sentence: String {
+        let doubt = isInDoubt ? " (it is written, but may not survive a power cut)" : ""
+        let reason = unsafe String(cString: strerror(code))
+        return "Cannot \(action.verb) \(path): \(reason)\(doubt); \(advice)."
+    }
+
+    private var advice: String {
+        switch code {
+        case ENOSPC: "free some space on that file system"
+        case EDQUOT: "free some space, or have your quota raised"
+        case EROFS: "make that file system writable, or choose another state directory"
+        case EACCES, EPERM: "it must be yours, directories with mode 0700 and files with 0600"
+        case EIO: "the disk reports errors: look into the kernel's log and save your data"
+        case EMFILE, ENFILE: "close programs that hold many files, or raise the limit"
+        case ENOENT, ESTALE: "it existed before: restore it if it was moved, and restart the daemon"
+        case ELOOP, EISDIR, ENOTDIR: "a file of another kind is in its place: move it away"
+        default: "try again"
+        }
+    }
+}
+
+extension FileFailure.Action {
+    fileprivate var verb: String {
+        switch self {
+        case .makeRoom: "make room in"
+        case .setAside: "set aside"
+        default: rawValue
+        }
+    }
+}
+
 /// A small file in the state directory that is replaced as a whole and durably: after a crash it has either the old or
 /// the new content. It is read only if it belongs to the user and is closed to others.
 public struct StateFile: Sendable {

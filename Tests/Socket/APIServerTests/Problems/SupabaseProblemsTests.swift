@@ -67,8 +67,7 @@ import Testing
         let house = try await SupabaseHouse()
         let flow = await house.ask("POST", "/sign-in", "{}")
         let url = (flow["redirect_uri"]?.string ?? "") + "?error=server_error&error_code=\(word)&error_description=x"
-        let body = JSON.object(JSONObject([.init("url", .string(url))])).text
-        let ended = await house.ask("POST", "/v1/callbacks", body)["flow"]
+        let ended = await house.house.deliver(url)["flow"]
         #expect(ended?["status"] == "failed")
         let problem = SupabaseProblem(.refused(.init(code: word, status: 0)), on: .callback)
         #expect(ended?["error"]?["code"]?.string == problem.code.rawValue)
@@ -79,7 +78,6 @@ import Testing
         let house = try await SupabaseHouse()
         house.project.refuse("POST /token password", 400, "brand_new", "Наша\u{1B}[31m политика")
         let answer = await house.signIn()
-        #expect(answer.status == 422)
         #expect(answer.code == "provider_error")
         #expect(answer["provider_code"] == "brand_new")
         #expect(answer["provider_message"] == "Наша?[31m политика")
@@ -103,7 +101,6 @@ import Testing
             "PUT /user", 422,
             ["code": "weak_password", "message": "x", "weak_password": ["reasons": ["length", "pwned"]]])
         let answer = await house.ask("PATCH", "/user", #"{"password":"correct horse"}"#)
-        #expect(answer.status == 400)
         #expect(answer.code == "weak_password")
         #expect(answer["reasons"] == ["length", "pwned"])
         #expect(answer["detail"] == "The project responded with “weak_password”: x")

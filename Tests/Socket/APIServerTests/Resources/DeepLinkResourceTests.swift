@@ -27,14 +27,10 @@ import Testing
         return pieces
     }
 
-    private func deliver(_ house: APIHouse, _ url: String) async -> APIHouse.Answer {
-        await house.ask("POST", "/v1/callbacks", JSON.object(JSONObject([.init("url", .string(url))])).text)
-    }
-
     @Test func `a link is accepted, told to the app, and acknowledged`() async throws {
         let house = try await house()
         var app = try await listen(house, "swisscoin")
-        let accepted = await deliver(house, "swisscoin://pay/7?amount=1")
+        let accepted = await house.deliver("swisscoin://pay/7?amount=1")
         #expect(accepted.status == 202)
         let id = try #require(accepted["deep_link"]?["id"]?.string)
         #expect(accepted["deep_link"] == ["id": .string(id), "scheme": "swisscoin", "heard": true])
@@ -53,7 +49,7 @@ import Testing
     @Test func `what nobody has acknowledged is told to the next listener, and the former one is told so`() async throws
     {
         let house = try await house()
-        #expect(await deliver(house, "notes://one")["deep_link"]?["heard"] == false)
+        #expect(await house.deliver("notes://one")["deep_link"]?["heard"] == false)
         #expect(await eventually { house.started.all == ["notes notes://one"] })
         var former = try await listen(house, "NOTES")
         #expect(
@@ -84,12 +80,12 @@ import Testing
     func `a callback is none for an app, pending flow or not`(url: String) async throws {
         let house = try await house()
         var app = try await listen(house, String(url.prefix { $0 != ":" }))
-        #expect(await deliver(house, url).code == "invalid_callback")
+        #expect(await house.deliver(url).code == "invalid_callback")
         await house.ask("POST", "/v1/accounts/coin/sign-in", "{}")
-        let refused = await deliver(house, url)
+        let refused = await house.deliver(url)
         #expect(refused.status == 400 && refused.code == "invalid_callback")
         #expect(!refused.text.contains("canary"))
-        #expect(await deliver(house, "\(url.prefix { $0 != ":" })://a-link").status == 202)
+        #expect(await house.deliver("\(url.prefix { $0 != ":" })://a-link").status == 202)
         #expect(
             try StreamEvent.all(in: await app.next(), on: "/v1/deep-links").map(\.data).map {
                 $0["url"]?.string?.contains("a-link")
@@ -102,8 +98,8 @@ import Testing
         let house = try await house()
         let flow = try await house.signIn("coin")
         #expect(flow["status"] == "completed")
-        #expect(await deliver(house, "other://x").code == "invalid_callback")
-        #expect(await deliver(house, "other://x")["detail"]?.string?.contains("[schemes.\"other\"]") == true)
+        #expect(await house.deliver("other://x").code == "invalid_callback")
+        #expect(await house.deliver("other://x")["detail"]?.string?.contains("[schemes.\"other\"]") == true)
     }
 
     @Test func `events tell the scheme and nothing else`() async throws {
@@ -111,7 +107,7 @@ import Testing
         guard case .stream(let stream) = await house.ask("GET", "/v1/events").response.body else { throw Unexpected() }
         var pieces = stream.makeAsyncIterator()
         _ = await pieces.next()
-        _ = await deliver(house, "notes://canary?x=canary")
+        _ = await house.deliver("notes://canary?x=canary")
         let bytes = await pieces.next()
         #expect(!String(decoding: bytes ?? [], as: UTF8.self).contains("canary"))
         let event = try #require(try StreamEvent.all(in: bytes).first)
@@ -139,6 +135,6 @@ import Testing
         #expect(await app.next() == nil)
         func leave() async throws { _ = try await listen(house, "swisscoin") }
         try await leave()
-        #expect(await deliver(house, "swisscoin://x")["deep_link"]?["heard"] == false)
+        #expect(await house.deliver("swisscoin://x")["deep_link"]?["heard"] == false)
     }
 }

@@ -9,7 +9,7 @@ import Testing
             request.hasPrefix("GET")
                 ? .json(200, #"{"consents":[\#(consent)]}"#) : .json(200, #"{"account":"app","revoked":"c"}"#)
         }
-        let broker = BrokerClient(application: "test", socket: daemon.path)
+        let broker = daemon.client
         let list = try await broker.consents("app")
         #expect(list.map(\.clientID) == ["c"] && list.first?.clientName == "Notes" && list.first?.clientURI == nil)
         #expect(list.first?.scopes == ["email"] && list.first?.grantedAt?.description == "2026-01-02T03:04:05Z")

@@ -14,7 +14,7 @@ import Testing
 
     @Test func `signs in at once, or waits for what is awaited`() async throws {
         let daemon = try FakeDaemon { $0.contains("\"password\"") ? .json(200, Self.account) : .json(201, Self.flow) }
-        let broker = BrokerClient(application: "test", socket: daemon.path)
+        let broker = daemon.client
         guard case .done(let account) = try await broker.signIn("app", with: .password(.email("a@b"), password: "p"))
         else {
             Issue.record("a password signs in at once")
@@ -40,7 +40,7 @@ import Testing
             guard request.hasPrefix("POST /v1/flows/f1/verify") else { return .json(200, Self.flow) }
             return .json(200, Self.flow.replacing("pending", with: "completed"))
         }
-        let broker = BrokerClient(application: "test", socket: daemon.path)
+        let broker = daemon.client
         let flow = try #require(Flow(reading: try JSON(parsing: Self.flow.utf8)))
         #expect(try await broker.verify(flow, code: "123456").name == "app")
         #expect(try await broker.verify(flow, tokenHash: "pkce_0a").name == "app")
@@ -55,7 +55,7 @@ import Testing
 
     @Test func `links in the browser, or by an ID token`() async throws {
         let daemon = try FakeDaemon { _ in .json(201, Self.flow) }
-        let broker = BrokerClient(application: "test", socket: daemon.path)
+        let broker = daemon.client
         _ = try await broker.link("app", provider: "github")
         _ = try await broker.link("app", with: .browser("github", scopes: ["repo"]))
         _ = try await broker.link("app", with: .idToken("t", of: "google", nonce: "n"))
@@ -136,7 +136,7 @@ import Testing
             if request.hasPrefix("GET /v1/accounts/app ") { return .json(200, Self.account) }
             return .json(200, #"{"id":"f1","account":"app","status":"completed"}"#)
         }
-        let broker = BrokerClient(application: "test", socket: daemon.path)
+        let broker = daemon.client
         let flow = try #require(Flow(reading: ["id": "f1", "account": "app", "status": "pending"]))
         do {
             try await broker.verify(flow, code: "000000")
@@ -157,7 +157,7 @@ import Testing
             if request.contains("000001") { return .json(200, flow) }
             return .json(200, #"{"id":"f1","account":"app","status":"completed"}"#)
         }
-        let broker = BrokerClient(application: "test", socket: daemon.path)
+        let broker = daemon.client
         var changes = UserChanges()
         changes.email = "n@b.org"
         let update = try await broker.updateUser("app", changes)
@@ -183,7 +183,7 @@ import Testing
             default: return .json(200, Self.account)
             }
         }
-        let broker = BrokerClient(application: "test", socket: daemon.path)
+        let broker = daemon.client
         let user = try await broker.user("app")
         #expect(user.email == nil && user.phone == "+49")
         var changes = UserChanges()

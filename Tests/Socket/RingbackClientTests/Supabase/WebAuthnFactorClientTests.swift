@@ -25,7 +25,7 @@ import Testing
 
     @Test func `adds it, asks what it is to sign, and proves it`() async throws {
         let daemon = try daemon()
-        let broker = BrokerClient(application: "test", socket: daemon.path)
+        let broker = daemon.client
         let enrolment = try await broker.enrollWebAuthnFactor("app", name: "Key")
         #expect(enrolment.factor.kind == "webauthn" && enrolment.factor.name == "Key" && enrolment.uri == nil)
         let challenge = try await broker.webAuthnChallenge("app", "f")
@@ -42,7 +42,7 @@ import Testing
 
     @Test func `says whom the credential is for`() async throws {
         let daemon = try daemon(type: "request")
-        let broker = BrokerClient(application: "test", socket: daemon.path)
+        let broker = daemon.client
         let party = RelyingParty(id: "app.example.org", origins: ["https://app.example.org"])
         let challenge = try await broker.webAuthnChallenge("app", "f", party: party)
         #expect(!challenge.makesKey)
@@ -53,7 +53,7 @@ import Testing
 
     @Test func `reads nothing into a challenge that is for a code, or a credential that is none`() async throws {
         let daemon = try FakeDaemon { _ in .json(200, #"{"id":"c","factor":"f"}"#) }
-        let broker = BrokerClient(application: "test", socket: daemon.path)
+        let broker = daemon.client
         await #expect(throws: RingbackError.self) { _ = try await broker.webAuthnChallenge("app", "f") }
         await #expect(throws: RingbackError("validation_failed", "A JSON object is expected.")) {
             try await broker.verifyFactor("app", "f", credential: "x", challenge: "c")
