@@ -3,21 +3,6 @@
 import Testing
 
 @Suite struct `SECURITY.md` {
-    private func text(_ path: String) throws -> String {
-        try Document(path: path).text.replacing("\n", with: " ")
-    }
-
-    @Test(arguments: [
-        ("NAT-38", "A hostile program that is set as the default browser sees each sign-in."),
-        ("SK-04", "A connection counts as the user's who opened it"),
-        ("SK-05", "**Any program that runs as you may ask for any token.**"),
-        ("SK-14", "**No request makes the daemon load code.**"),
-        ("SK-19", "Memory may be swapped: use encrypted swap."),
-    ])
-    func `NAT-38, SK-05, SK-19: says what is not promised`(row: String, sentence: String) throws {
-        #expect(try text("SECURITY.md").contains(sentence), "\(row)")
-    }
-
     @Test func `SK-05: the README says it on its first screen`() throws {
         let first = try Document(path: "README.md").text.split(separator: "\n", omittingEmptySubsequences: false)
             .prefix(42)
