@@ -1,5 +1,6 @@
-// Refreshes of a Supabase session by the real daemon: what is on disk when it is killed, and what callers, listeners and
-// the account are told. The rules for each response of a project are tested in SupabaseSignInTests and SupabaseAuthTests.
+// Refreshes of a Supabase session by the real daemon: what is on disk when it is killed, and what callers, listeners
+// and the account are told. The rules for each response of a project are tested in SupabaseSignInTests and
+// SupabaseAuthTests.
 
 import RingbackBase
 import Testing
