@@ -19,51 +19,6 @@ import Testing
         }
     }
 
-    @Test func `stays with a reload that changes another account, if the provider refuses the client`() async throws {
-        let text = """
-            [accounts.other]
-            issuer = "{sandbox}"
-            client_id = "ringback-demo"
-
-            [accounts.work]
-            issuer = "{sandbox}"
-            client_id = "ringback-demo"
-
-            """
-        try await Stage.play(text) { stage in
-            try await stage.sandbox.control([
-                "faults": [["endpoint": "token", "kind": "error", "error": "invalid_client", "status": 401]]
-            ])
-            let login = try stage.start("ringback", ["login", "work", "--no-browser"])
-            _ = try await Browser.deliver(Browser.signIn(at: login.line()))
-            #expect(try await login.end().status != 0)
-            let code = try #require(try await problem(stage, "work"))
-            // The other account changes, and this one's table moves.
-            let changed = "[accounts.other]\nscopes = [\"openid\", \"email\"]"
-            try stage.write(configuration: text.replacing("[accounts.other]", with: changed))
-            #expect(try await stage.ringback("reload").status == 0)
-            #expect(try await problem(stage, "work") == code)
-            try stage.write(configuration: text + "scopes = [\"openid\", \"email\"]\n")
-            #expect(try await stage.ringback("reload").status == 0)
-            #expect(try await problem(stage, "work") == nil)
-        }
-    }
-
-    @Test func `stays with a reload where the session has ended: that is still so`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
-            try await stage.sandbox.control([
-                "faults": [["endpoint": "token", "kind": "error", "error": "invalid_grant"]]
-            ])
-            #expect(try await stage.ringback("refresh", "work", "--force").status == 3)
-            #expect(try await problem(stage, "work") == "session_expired")
-            #expect(try await stage.ringback("reload").status == 0)
-            #expect(try await problem(stage, "work") == "session_expired")
-            #expect(try await stage.ringback("logout", "work").status == 0)
-            #expect(try await problem(stage, "work") == nil)
-        }
-    }
-
     @Test func `of a provider that is down is told once, in the language of the user`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()

@@ -111,27 +111,6 @@ import Testing
         }
     }
 
-    @Test func `200 is taken for 201 after a push, and response_type stands beside the reference`() async throws {
-        try await Stage.play { stage in
-            try await stage.sandbox.control([
-                "pushed_requests": "required", "pushed_status": 200, "require_response_type": true,
-            ])
-            try await stage.signIn()
-        }
-    }
-
-    @Test func `a push that fails where it is optional is done without, then and later`() async throws {
-        try await Stage.play { stage in
-            try await stage.sandbox.control([
-                "pushed_requests": "offered",
-                "faults": [["endpoint": "par", "kind": "error", "error": "invalid_request", "status": 400]],
-            ])
-            try await stage.signIn()
-            try await stage.signIn()
-            #expect(try await stage.sandbox.counters().requests("par") == 1)
-        }
-    }
-
     @Test func `a 403 without a word after a push says which settings to look at`() async throws {
         try await Stage.play { stage in
             try await stage.sandbox.control([
@@ -149,16 +128,6 @@ import Testing
         try await Stage.play(configuration) { stage in
             try await stage.sandbox.control(["perturb": ["authorize_ignores_response_mode"]])
             try await stage.signIn()
-        }
-    }
-
-    @Test func `form_post that is not announced is refused before the browser opens`() async throws {
-        let configuration = Stage.twoAccounts.replacing(
-            "[accounts.home]", with: "response_mode = \"form_post\"\n[accounts.home]")
-        try await Stage.play(configuration) { stage in
-            try await stage.sandbox.control(["perturb": ["metadata_no_response_modes"]])
-            let login = try await stage.ringback("login", "work", "--no-browser")
-            #expect(login.status != 0 && login.out.isEmpty && login.err.contains("form_post"), "\(login)")
         }
     }
 
@@ -188,18 +157,6 @@ import Testing
             #expect(account["user"]?["preferred_username"]?.string == (hasUserinfo ? "alice" : nil), "\(account.text)")
             #expect(ended.lines.last?.contains("alice@example.org") == hasUserinfo, "\(ended)")
             #expect(try await stage.sandbox.counters().requests("userinfo") == (hasUserinfo ? 1 : 0))
-        }
-    }
-
-    @Test func `an ID token whose auth_time moved on is dropped and told once, and refreshes go on`() async throws {
-        try await Stage.play { stage in
-            try await stage.signIn()
-            try await stage.sandbox.control(["perturb": ["id_token_other_auth_time"]])
-            for _ in 0..<2 {
-                #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 200)
-            }
-            let audit = try await stage.ringback("audit", "--json")
-            #expect(audit.out.split(separator: "\n").count { $0.contains("id_token_dropped") } == 1, "\(audit)")
         }
     }
 

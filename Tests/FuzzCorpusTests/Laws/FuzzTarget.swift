@@ -95,4 +95,11 @@ extension [UInt8] {
         guard let end = firstIndex(of: 0x0A) else { return ("", self) }
         return (String(decoding: self[..<end], as: UTF8.self), Array(self[(end + 1)...]))
     }
+
+    /// A response: the first line has its status and words about it, the rest is its body.
+    func response(status usual: Int = 200) -> (status: Int, words: [Substring], body: [UInt8]) {
+        let (line, body) = headLineAndRest
+        let words = line.split(separator: " ")
+        return (words.first.flatMap { Int($0) }.map { Swift.min(Swift.max($0, 200), 599) } ?? usual, words, body)
+    }
 }

@@ -24,7 +24,7 @@ private let hasActivator = unsafe access(activator, X_OK) == 0
     }
 
     @Test(.enabled(if: hasActivator, "needs \(activator), of the package systemd"))
-    func `is served as it is, and left when the daemon ends`() async throws {
+    func `a socket of systemd is served and left open`() async throws {
         // What the daemon starts must find neither the socket nor the word of it.
         let configuration = """
             [accounts.work]
@@ -58,7 +58,7 @@ private let hasActivator = unsafe access(activator, X_OK) == 0
     }
 
     @Test(.enabled(if: hasActivator, "needs \(activator), of the package systemd"))
-    func `that is not one of the user's own directory is refused`() async throws {
+    func `an activation socket outside the user's directory is refused`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let name = String(stage.directory.dropFirst())
             let abstract = try await activate(stage, at: "@\(name)")
@@ -79,7 +79,7 @@ private let hasActivator = unsafe access(activator, X_OK) == 0
     }
 
     @Test(.enabled(if: hasActivator, "needs \(activator), of the package systemd"))
-    func `that others could reach over a network is refused`() async throws {
+    func `a TCP activation socket is refused`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             // A port that was free a moment ago.
             let port = try Trap().port
@@ -94,7 +94,7 @@ private let hasActivator = unsafe access(activator, X_OK) == 0
     @Test(arguments: [
         ["LISTEN_PID": "1", "LISTEN_FDS": "1"], ["LISTEN_PID": "nonsense", "LISTEN_FDS": "1"], ["LISTEN_FDS": "1"],
         ["LISTEN_PID": "", "LISTEN_FDS": "1", "LISTEN_FDNAMES": "x"],
-    ]) func `of another process is not looked at`(variables: [String: String]) async throws {
+    ]) func `activation variables of another process are ignored`(variables: [String: String]) async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let environment = variables.merging(["NOTIFY_SOCKET": stage.notices.path]) { first, _ in first }
             let daemon = try stage.start("ringbackd", ["--state", stage.state], environment: environment)

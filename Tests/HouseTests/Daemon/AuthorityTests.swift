@@ -10,7 +10,7 @@ import Testing
         Stranger.isPossible && FileTree.mode(of: bundle) != nil && FileTree.mode(of: openssl) != nil
 
     @Test(.enabled(if: canReplace, "needs root, \(openssl) and \(bundle)"))
-    func `are read again by a reload`() async throws {
+    func `a reload reads ca_file again`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             let (key, certificate) = ("\(stage.directory)/key.pem", "\(stage.directory)/authority.pem")
             let made = try await stage.run(

@@ -18,7 +18,7 @@ private func isProgram(_ path: String) -> Bool { unsafe access(path, X_OK) == 0 
 
     private let request = #"printf 'GET %s HTTP/1.1\r\nHost: %s\r\n\r\n' "$TARGET" "$HOST" >&3"#
 
-    @Test func `NAT-43: cannot end a sign-in with a callback that is genuine to the byte`() async throws {
+    @Test func `NAT-43: another user cannot complete a sign-in with the genuine callback`() async throws {
         try await Stage.play { stage in
             let flow = try await stage.begin()
             let callback = try await Browser.signIn(at: flow.authorizationURL)
@@ -35,7 +35,7 @@ private func isProgram(_ path: String) -> Bool { unsafe access(path, X_OK) == 0 
         }
     }
 
-    @Test func `cannot do it by sending and leaving at once`() async throws {
+    @Test func `another user cannot complete a sign-in by closing the connection at once`() async throws {
         try await Stage.play { stage in
             let flow = try await stage.begin()
             let callback = try await Browser.signIn(at: flow.authorizationURL)
@@ -48,7 +48,7 @@ private func isProgram(_ path: String) -> Bool { unsafe access(path, X_OK) == 0 
     }
 
     @Test(.enabled(if: isProgram("/usr/bin/perl"), "needs perl"))
-    func `SK-01: is closed at the socket without a byte`() async throws {
+    func `SK-01: another user's connection to the socket is closed without a byte`() async throws {
         let script = #"""
             use IO::Socket::UNIX;
             my $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or do { print "refused"; exit };
@@ -73,7 +73,7 @@ private func isProgram(_ path: String) -> Bool { unsafe access(path, X_OK) == 0 
 
     /// As root the stage's programs have another uid than the directory, which is how it is after sudo or su.
     @Test(arguments: [false, true])
-    func `has a runtime directory that sudo keeps: the command line says so`(hasDaemon: Bool) async throws {
+    func `the command line names a runtime directory that sudo kept`(hasDaemon: Bool) async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let runtime = "\(stage.directory)/runtime"
             for path in [runtime, "\(runtime)/ringback"] {

@@ -36,7 +36,7 @@ private let maySeeAll: Bool = {
 
 @Suite struct `The daemon's process` {
     /// SK-24, SK-26.
-    @Test func `takes no proxy from its environment, and hands none of it to what it starts`() async throws {
+    @Test func `the daemon ignores proxy variables and passes none on`() async throws {
         try await Stage.play(commandConfiguration, startsDaemon: false) { stage in
             try await stage.sandbox.control(["clients": [["id": "ringback-demo", "secret": "s"]]])
             let seen = "\(stage.directory)/seen"
@@ -70,7 +70,7 @@ private let maySeeAll: Bool = {
     }
 
     @Test(.enabled(if: maySeeAll, "needs root with CAP_SYS_PTRACE: the daemon is not dumpable"))
-    func `SK-22: starts itself again without what the dynamic loader was told to load`() async throws {
+    func `SK-22: the daemon restarts itself without variables of the dynamic loader`() async throws {
         let places: [String] = ["x86_64", "aarch64"].map { "/lib/\($0)-linux-gnu/libBrokenLocale.so.1" }
         let library = try #require(places.first { (path: String) in unsafe access(path, R_OK) == 0 })
         try await Stage.play(startsDaemon: false) { stage in
@@ -98,7 +98,7 @@ private let maySeeAll: Bool = {
     }
 
     @Test(.enabled(if: hasOpenSSL, "needs \(openssl)"))
-    func `SK-22, SK-23, SK-25: writes no TLS keys, and believes the configured authority alone`() async throws {
+    func `SK-22, SK-23, SK-25: the daemon logs no TLS keys and trusts the configured authority only`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             let (key, certificate) = ("\(stage.directory)/key.pem", "\(stage.directory)/ca.pem")
             let made = try await stage.run(
@@ -143,7 +143,7 @@ private let maySeeAll: Bool = {
     }
 
     /// The daemon looks whose `free` other libraries find, and says so if it is not its own.
-    @Test func `has every library free its memory by a function that zeroes it`() async throws {
+    @Test func `every library of the daemon frees memory by a function that zeroes it`() async throws {
         try await Stage.play { stage in
             let daemon = try #require(stage.daemon)
             // It would have been said before.
@@ -153,7 +153,7 @@ private let maySeeAll: Bool = {
         }
     }
 
-    @Test func `SK-15, SK-16: shows its memory to nobody, not to its own user either`() async throws {
+    @Test func `SK-15, SK-16: no process of the user can read the daemon's memory`() async throws {
         guard try await Stranger.canRunTheDaemon() else {
             try Test.cancel("nobody cannot run \(Programs.path("ringbackd")) on this machine")
         }
@@ -186,7 +186,7 @@ private let maySeeAll: Bool = {
     }
 
     @Test(arguments: [SIGSEGV, SIGABRT, SIGILL, SIGBUS, SIGFPE, SIGTRAP, SIGQUIT])
-    func `SK-16, SK-17, SK-18: says nothing when it crashes, and leaves no core`(signal: Int32) async throws {
+    func `SK-16, SK-17, SK-18: a crash of the daemon prints nothing and leaves no core`(signal: Int32) async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let environment = [
                 "NOTIFY_SOCKET": stage.notices.path,
@@ -212,7 +212,7 @@ private let maySeeAll: Bool = {
         }
     }
 
-    @Test func `leaves no command behind when it is killed`() async throws {
+    @Test func `a killed daemon leaves no command running`() async throws {
         try await Stage.play(commandConfiguration) { stage in
             // The pipe ends when the command has ended, and all that it has started.
             let pipe = "\(stage.directory)/alive"
@@ -233,7 +233,7 @@ private let maySeeAll: Bool = {
         }
     }
 
-    @Test func `ends a command that nobody waits for any more when it is told to end`() async throws {
+    @Test func `a daemon that stops ends its commands`() async throws {
         try await Stage.play(commandConfiguration) { stage in
             let pipe = "\(stage.directory)/alive"
             unsafe mkfifo(pipe, 0o600)

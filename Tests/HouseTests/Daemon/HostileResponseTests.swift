@@ -33,7 +33,7 @@ import Testing
         return run.lines
     }
 
-    @Test func `SC-05: has a second factor's identifier as one word`() async throws {
+    @Test func `SC-05: an advised command has a hostile factor id as one word`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             let answer: JSON = [
                 "id": .string(Self.name), "type": "phone", "factor_type": "phone", "status": "unverified",
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func `SC-05: has a passkey's identifier as one word`() async throws {
+    @Test func `SC-05: an advised command has a hostile passkey id as one word`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             let answer: JSON = [
                 "challenge_id": "c", "options": ["challenge": "\u{9B}31m\u{202E}"], "id": .string(Self.name),
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func `names no account whose name is none`() async throws {
+    @Test func `an advised command names no account with an invalid name`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             let answer: JSON = [
                 "version": "0", "uptime": 1, "vault": ["locked": false], "accounts": [:],
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func `SK-27, ADV-14: whatever a daemon says, no verb prints what a terminal obeys`() async throws {
+    @Test func `SK-27, ADV-14: no verb prints terminal control characters of a daemon's response`() async throws {
         let word = JSON.string("\u{9B}31m\u{202E}\u{1B}]0;x\u{7}\u{200B}")
         var answer = JSONObject([
             .init("version", word), .init("pid", 1), .init("uptime", 1), .init("accounts", [:]),

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct `The daemon's life` {
-    @Test func `ends soon after SIGTERM, and everybody who waits is answered`() async throws {
+    @Test func `the daemon ends soon after SIGTERM and answers everybody who waits`() async throws {
         try await Stage.play { stage in
             try await stage.signInExpired("home", issuer: "/tenant-a", as: "bob")
             try await stage.sandbox.control(["faults": [["endpoint": "token", "kind": "hang"]]], issuer: "/tenant-a")
@@ -39,7 +39,7 @@ import Testing
 
     /// Whoever can connect may have told somebody else that the daemon runs, who ends it. Many rounds, since each is a race.
     @Test(arguments: [SIGTERM, SIGINT])
-    func `ends cleanly by a signal that comes with the first connection`(signal: Int32) async throws {
+    func `the daemon ends cleanly by a signal during the first connection`(signal: Int32) async throws {
         try await Stage.play(startsDaemon: false) { stage in
             for round in 0..<40 {
                 let daemon = try stage.start("ringbackd", ["--state", stage.state])
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func `tells its service manager when it is ready, reloads and stops`() async throws {
+    @Test func `the daemon notifies systemd of readiness, reload and stop`() async throws {
         try await Stage.play { stage in
             #expect(try await stage.ringback("reload").status == 0)
             try await stage.notices.wait(for: "RELOADING=1", after: 1)
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test func `leaves the socket that another daemon has put at its path`() async throws {
+    @Test func `the daemon leaves another daemon's socket at its path`() async throws {
         try await Stage.play { stage in
             let former = "\(stage.socket).former"
             #expect(unsafe rename(stage.socket, former) == 0)
@@ -113,7 +113,7 @@ import Testing
         }
     }
 
-    @Test func `SK-08: its places are closed to others`() async throws {
+    @Test func `SK-08: the daemon's files are closed to others`() async throws {
         try await Stage.play { stage in
             #expect(FileTree.mode(of: stage.socket) == 0o600)
             #expect(FileTree.mode(of: "\(stage.directory)/run") == 0o700)
@@ -130,7 +130,7 @@ import Testing
         }
     }
 
-    @Test func `refuses places that others could reach, and says what to do`() async throws {
+    @Test func `the daemon refuses directories that others can reach`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             for name in ["run", "state"] {
                 FileTree.makeDirectory("\(stage.directory)/\(name)")
@@ -149,7 +149,7 @@ import Testing
         }
     }
 
-    @Test func `knows who asks, by the kernel's word`() async throws {
+    @Test func `the daemon reports the peer as the kernel does`() async throws {
         try await Stage.play { stage in
             let peer = try await stage.api("GET", "/v1/peer")
             #expect(peer["uid"]?.integer == Int(getuid()) && peer["pid"]?.integer == Int(getpid()))

@@ -15,7 +15,7 @@ import Testing
         try await stage.run("ringback", arguments + ["--socket", "\(Self.own(stage))/ringback.sock"])
     }
 
-    @Test func `keeps everything in its directory, and finds it there again`() async throws {
+    @Test func `--private keeps all state in its directory`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let own = Self.own(stage)
             FileTree.makeDirectory(own)
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func `makes its directory, and refuses one that is open to others`() async throws {
+    @Test func `--private refuses a directory that is open to others`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let own = Self.own(stage)
             let daemon = try Program("ringbackd", ["--private", own], environment: environment(stage))
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test func `does not speak to the service manager of the app`() async throws {
+    @Test func `a private daemon does not notify the app's service manager`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             var environment = environment(stage)
             environment["NOTIFY_SOCKET"] = stage.notices.path
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func `ends with the program that started it, however that ends`() async throws {
+    @Test func `--exit-with-parent ends the daemon with its parent`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let own = Self.own(stage)
             let path = Programs.path("ringbackd")
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test func `does not outlive a parent that has ended already`() async throws {
+    @Test func `--exit-with-parent ends the daemon if its parent has ended already`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             // Its parent is this process, not the one that it is told of.
             let daemon = try Program(

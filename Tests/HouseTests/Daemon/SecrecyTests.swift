@@ -86,7 +86,7 @@ private final class Haystack {
     private let commandSecret = "CANARY-of-the-command"
 
     /// SK-21, SK-29, ADV-22.
-    @Test func `is nowhere but where it belongs, after all that happens to a session`() async throws {
+    @Test func `no secret is in a log, an argument list, an environment or a plain file`() async throws {
         try await Stage.play(configuration, startsDaemon: false) { stage in
             try await prepare(stage)
             let daemon = try await stage.startDaemon(["--log-level", "trace"])

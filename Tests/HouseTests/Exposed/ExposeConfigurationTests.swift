@@ -32,45 +32,6 @@ import Testing
         return list.map { "\($0["name"]?.string ?? "") \($0["reason"]?.string ?? "")" }
     }
 
-    @Test func `ends when it was to end, though the daemon was started again`() async throws {
-        try await Stage.play(Self.account + Self.table("kept", "ttl = \"8h\"") + Self.table("short", "ttl = 1")) {
-            stage in
-            let end = try await stage.api("GET", "/v1/exposed-sockets/kept")["expires_at"]
-            try await stage.eventually("the end of short") { sockets(stage) == ["kept.sock"] }
-            try await restart(stage)
-            #expect(try await stage.api("GET", "/v1/exposed-sockets/kept")["expires_at"] == end)
-            #expect(sockets(stage) == ["kept.sock"])
-            #expect(try await closed(stage) == ["short expired"])
-            #expect(try await stage.ringback("expose", "list").err.contains("Not exposed: short. Its time is over."))
-            // A table that says something else begins.
-            try stage.write(configuration: Self.account + Self.table("kept", "ttl = \"9h\"") + Self.table("short"))
-            #expect(try await stage.ringback("reload").status == 0)
-            #expect(sockets(stage) == ["kept.sock", "short.sock"])
-            #expect(try await stage.api("GET", "/v1/exposed-sockets/kept")["expires_at"] != end)
-            #expect(try await closed(stage) == [])
-        }
-    }
-
-    @Test func `is revoked like any other, until its table is changed`() async throws {
-        try await Stage.play(Self.account + Self.table("ci")) { stage in
-            let open = try Connection(to: .unix("\(stage.directory)/run/ringback/exposed/ci.sock"))
-            let revoked = try await stage.ringback("expose", "revoke", "ci")
-            #expect(revoked.status == 0 && revoked.out == "ci is no longer exposed.\n", "\(revoked)")
-            #expect(revoked.err.contains("\(stage.configuration):5"), "\(revoked)")
-            #expect(try await open.readToEnd() == "")
-            #expect(try await stage.ringback("reload").status == 0)
-            try await restart(stage)
-            #expect(sockets(stage) == [])
-            #expect(try await closed(stage) == ["ci revoked"])
-            let again = try await stage.ringback("expose", "revoke", "ci")
-            #expect(again.status == 1 && again.err.contains("closed already"), "\(again)")
-            #expect(try await stage.ringback("expose", "ci", "--account", "mail").status == 1)
-            try stage.write(configuration: Self.account + Self.table("ci", "scope = \"openid\""))
-            #expect(try await stage.ringback("reload").status == 0)
-            #expect(sockets(stage) == ["ci.sock"])
-        }
-    }
-
     @Test func `does not take the place of one that was made by hand`() async throws {
         try await Stage.play(Self.account) { stage in
             try await stage.signIn("mail")
@@ -103,34 +64,6 @@ import Testing
             #expect(try await stage.ringback("reload").status == 0)
             #expect(try await stage.api("GET", "/v1/exposed-sockets/ci")["scope"] == nil)
             #expect(try await closed(stage) == [])
-        }
-    }
-
-    @Test func `goes with its account when that becomes another one under its name`() async throws {
-        try await Stage.play(Self.account) { stage in
-            try await stage.signIn("mail")
-            try await stage.ringback("expose", "ci", "--account", "mail")
-            let socket = "\(stage.directory)/run/ringback/exposed/ci.sock"
-            let open = try Connection(to: .unix(socket))
-            let other = Self.account.replacing("{sandbox}", with: "{sandbox}/tenant-a")
-            try stage.write(configuration: other)
-            #expect(try await stage.ringback("reload").status == 0)
-            #expect(try await open.readToEnd() == "")
-            #expect(sockets(stage) == [])
-            #expect(try await closed(stage) == ["ci account_changed"])
-            #expect(try await stage.ringback("expose", "list").err.contains("another provider or client"))
-            #expect(stage.daemon?.errors.value.text.contains("No longer exposed: ci.") == true)
-            // Nor is it there again with the account as it was.
-            try stage.write(configuration: Self.account)
-            #expect(try await stage.ringback("reload").status == 0)
-            #expect(sockets(stage) == [])
-            // The same over a restart.
-            try await stage.ringback("expose", "ci", "--account", "mail")
-            try await stage.stopDaemon()
-            try stage.write(configuration: other)
-            try await stage.startDaemon()
-            #expect(sockets(stage) == [])
-            #expect(try await closed(stage) == ["ci account_changed"])
         }
     }
 

@@ -140,34 +140,6 @@ import Testing
         }
     }
 
-    @Test func `ends by itself, and its connections with it`() async throws {
-        try await Stage.play(Self.accounts) { stage in
-            try await stage.ringback("expose", "short", "--account", "mail", "--ttl", "2s")
-            let open = try Connection(to: .unix(exposed("short", stage)))
-            #expect(try await open.readToEnd() == "")
-            let list = try await stage.ringback("expose", "list", "--json")
-            #expect(list.out == "{\"exposed_sockets\":[],\"closed\":[]}\n")
-            #expect(FileTree.names(in: "\(stage.directory)/run/ringback/exposed") == [])
-        }
-    }
-
-    @Test func `outlives the daemon, until its time is over`() async throws {
-        try await Stage.play(Self.accounts) { stage in
-            try await stage.signIn("mail")
-            let made = try await stage.ringback("expose", "long", "--account", "mail", "--ttl", "8h", "--json")
-            try await stage.ringback("expose", "short", "--account", "mail", "--ttl", "1s")
-            try await stage.stopDaemon()
-            #expect(FileTree.names(in: "\(stage.directory)/run/ringback/exposed") == [])
-            try await stage.startDaemon()
-            let grant = try await stage.api("GET", "/v1/exposed-sockets/long")
-            #expect(grant["id"] == (try JSON(parsing: Array(made.out.utf8)))["id"])
-            #expect(try await remote(stage, exposed("long", stage), "token", "mail").status == 0)
-            try await stage.eventually("the end of short") {
-                try await stage.api("GET", "/v1/exposed-sockets")["exposed_sockets"]?.array?.count == 1
-            }
-        }
-    }
-
     @Test func `leaves no socket behind, though its daemon was killed`() async throws {
         let durable = "[[expose]]\nname = \"kept\"\naccount = \"mail\"\n"
         let gone = "[[expose]]\nname = \"gone\"\naccount = \"mail\"\n"
@@ -244,22 +216,6 @@ import Testing
             // Nothing half-made remains.
             #expect(FileTree.names(in: "\(stage.directory)/run/ringback/mount") == [])
             #expect(try await stage.ringback("expose", "list").out.isEmpty)
-        }
-    }
-
-    @Test func `is on record with each token that was taken`() async throws {
-        try await Stage.play(Self.accounts) { stage in
-            try await stage.signIn("mail")
-            try await stage.ringback("expose", "ci", "--account", "mail", "--scope", "openid")
-            _ = try await remote(stage, exposed("ci", stage), "token", "mail")
-            try await stage.ringback("expose", "revoke", "ci")
-            let entries = try await stage.api("GET", "/v1/audit")["entries"]?.array ?? []
-            let given = entries.first { $0["event"] == "issued_token" && $0["exposed_socket"] == "ci" }
-            #expect(given?["account"] == "mail" && given?["scope"] == "openid")
-            #expect(given?["executable"]?.string?.hasSuffix("/ringback") == true)
-            #expect(entries.contains { $0["event"] == "exposed_socket_opened" && $0["exposed_socket"] == "ci" })
-            #expect(entries.contains { $0["event"] == "exposed_socket_closed" && $0["reason"] == "revoked" })
-            #expect(try await stage.ringback("audit").out.contains("exposed_socket=ci"))
         }
     }
 

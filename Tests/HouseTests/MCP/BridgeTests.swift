@@ -68,15 +68,6 @@ import Testing
         }
     }
 
-    @Test func `refreshes a refused token, and the server gets the message again`() async throws {
-        try await play(#""refuse":true"#) { stage, _ in
-            let before = try await stage.token("linear")
-            let (output, answers) = try await bridge(stage, Self.begin + [Self.call(1, "echo", #"{"a":1}"#)])
-            #expect(answers[1]?["result"]?["a"] == 1, "\(output)")
-            #expect(try await stage.token("linear") != before)
-        }
-    }
-
     @Test func `carries large messages, and follows the last slash`() async throws {
         try await play(#""slash":true"#) { stage, server in
             let text = String(repeating: "x", count: 48 << 10)

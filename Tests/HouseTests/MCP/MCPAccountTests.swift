@@ -54,39 +54,6 @@ import Testing
         }
     }
 
-    @Test func `moves to another authorization server with a client of its own`() async throws {
-        try await Stage.play("") { stage in
-            let server = try await startServer(stage, #"{"issuers":["{sandbox}"],"scopes":["mcp:read"]}"#)
-            #expect(try await stage.ringback("account", "add", "linear", "--mcp", server.url).status == 0)
-            try await stage.signIn("linear")
-            let first = try await requests(stage, "authorize").first?["parameters"]?["client_id"]?.string
-            try announce(stage, #"{"issuers":["{sandbox}/tenant-a"],"scopes":["mcp:read"]}"#)
-            let doctor = try await stage.ringback("doctor", "linear")
-            let said = doctor.out + doctor.err
-            #expect(said.contains("\(stage.sandbox.origin)/tenant-a in place of \(stage.sandbox.origin)"), "\(said)")
-            // The session goes on at the issuer that made it.
-            #expect(try await stage.api("POST", "/v1/accounts/linear/refresh", ["force": true]).status == 200)
-            let flow = try await stage.begin("linear", ["switch_subject": true])
-            _ = try await Browser.deliver(Browser.signIn(at: flow.authorizationURL, as: "alice"))
-            #expect(try await stage.token("linear") != nil)
-            let second = try await requests(stage, "authorize", issuer: "/tenant-a").first?["parameters"]
-            #expect(second?["client_id"]?.string != first && second?["client_id"] != nil)
-            #expect(try await stage.sandbox.logText(issuer: "/tenant-a").contains(first ?? "none") == false)
-        }
-    }
-
-    @Test func `is refused where the server speaks for another one`() async throws {
-        try await Stage.play("") { stage in
-            let server = try await startServer(
-                stage, #"{"issuers":["{sandbox}"],"resource":"https://other.example/mcp"}"#)
-            let added = try await stage.ringback("account", "add", "linear", "--mcp", server.url)
-            #expect(added.status == 78, "\(added)")
-            #expect(added.err.contains("https://other.example/mcp") && added.err.contains("--mcp"), "\(added)")
-            #expect(FileTree.text(of: "\(stage.dropIns)/linear.toml") == nil)
-            #expect(try await requests(stage, "authorize").isEmpty)
-        }
-    }
-
     /// The metadata of an authorization server that registers no clients, and takes documents.
     private func documents(_ members: String) -> String {
         #"""
@@ -134,36 +101,6 @@ import Testing
             #expect(added.status == 0, "\(added)")
             let flow = try await stage.begin("linear")
             #expect(flow.authorizationURL.contains("%2Fcallback%2Flinear"), "\(flow.authorizationURL)")
-        }
-    }
-
-    @Test func `needs no sign-in where the server needs none, and sends no token`() async throws {
-        try await Stage.play("") { stage in
-            let server = try await startServer(stage, #"{"issuers":["{sandbox}"],"open":true}"#)
-            let added = try await stage.ringback("account", "add", "linear", "--mcp", server.url)
-            #expect(added.status == 0 && added.err.contains("needs no sign-in"), "\(added)")
-            #expect(!added.err.contains("ringback login"))
-            #expect(FileTree.text(of: "\(stage.dropIns)/linear.toml")?.contains("sign_in = false") == true)
-            let login = try await stage.ringback("login", "linear")
-            #expect(login.status != 0 && login.err.contains("needs no sign-in"), "\(login)")
-            let accounts = try await stage.ringback("accounts")
-            #expect(accounts.out.contains("needs no sign-in"), "\(accounts)")
-            let overview = try await stage.ringback()
-            #expect(overview.out.contains("no sign-in") && !overview.out.contains("ringback login"), "\(overview)")
-            for target in ["linear", server.url] {
-                let bridge = try Program(
-                    "ringback", ["mcp", target], environment: stage.environment,
-                    stdin: #"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"headers"}}"# + "\n")
-                let output = try await bridge.end()
-                let answer = try JSON(parsing: Array((output.lines.first ?? "").utf8))
-                #expect(output.status == 0 && answer["result"]?["text"] == .null, "\(output)")
-            }
-            #expect(!server.program.output.value.text.contains(" token"))
-            let doctor = try await stage.ringback("doctor", "linear")
-            #expect(!(doctor.out + doctor.err).contains("ringback login"), "\(doctor)")
-            try announce(stage, #"{"issuers":["{sandbox}"]}"#)
-            let closed = try await stage.ringback("doctor", "linear")
-            #expect((closed.out + closed.err).contains("sign_in = false"), "\(closed)")
         }
     }
 

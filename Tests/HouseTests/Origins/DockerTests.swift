@@ -27,7 +27,7 @@ import Testing
 
         """
 
-    @Test func `gets the token of the registry's origin, and nothing for another one`() async throws {
+    @Test func `docker-credential gives the token of the registry's origin only`() async throws {
         try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
             try await stage.signIn()
             let token = try #require(try await stage.token())
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test func `stores and removes nothing, and lists the origins that it answers for`() async throws {
+    @Test func `docker-credential stores nothing and lists its origins`() async throws {
         try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
             let body = #"{"ServerURL":"registry.example.org","Username":"ada","Secret":"hunter2"}"#
             let stored = try await stage.ringback("docker-credential", "store", stdin: body)
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func `says on standard output why there is no token`() async throws {
+    @Test func `docker-credential prints on standard output why there is no token`() async throws {
         try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
             let signedOut = try await stage.ringback("docker-credential", "get", stdin: "registry.example.org")
             #expect(signedOut.status == 1 && signedOut.out.contains("Run: ringback login work"), "\(signedOut)")

@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test(.enabled(if: isInstalled, "git is not installed"))
-    func `gets the account's token from the helper, and tells it of a refused one`() async throws {
+    func `git gets the token from the helper and reports a refused one`() async throws {
         try await Stage.play(Stage.twoAccounts + Self.origin) { stage in
             try await stage.signIn()
             let token = try #require(try await stage.token())
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test(.enabled(if: isInstalled, "git is not installed"))
-    func `is left to its other helpers where no origin fits, and stops where one does and no token can be had`()
+    func `git asks its other helpers only where no origin fits`()
         async throws
     {
         try await Stage.play(Stage.twoAccounts + Self.origin) { stage in
@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test(.enabled(if: isInstalled, "git is not installed"))
-    func `runs a verb of the command line as its helper, too`() async throws {
+    func `ringback git-credential speaks git's helper protocol`() async throws {
         try await Stage.play(Stage.twoAccounts + Self.origin) { stage in
             try await stage.signIn()
             let token = try #require(try await stage.token())
@@ -109,7 +109,7 @@ import Testing
     }
 
     @Test(.enabled(if: hasServer, "git-http-backend is not installed"))
-    func `clones and pushes with a token that the server checks, after the first one was revoked too`() async throws {
+    func `git clones and pushes with the token, also after it was revoked`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             let root = "\(stage.directory)/repositories"

@@ -39,7 +39,7 @@ extension Stage {
 
     private static func written(_ path: String) -> String { "The file \(path) has a new token" }
 
-    @Test func `has the token in each format, and goes with the sign-out`() async throws {
+    @Test func `a kept file has the token in each format until the sign-out`() async throws {
         let memory = try MemoryDirectory()
         let names = ["token", "id_token", "header", "netrc", "env", "json"]
         let tables = names.map { name in
@@ -72,7 +72,7 @@ extension Stage {
         }
     }
 
-    @Test func `is renewed before the token expires, by one refresh for all files of a session`() async throws {
+    @Test func `kept files of a session are renewed by one refresh`() async throws {
         let memory = try MemoryDirectory()
         let paths = (1...3).map { "\(memory.path)/\($0)" }
         try await Stage.play(Stage.twoAccounts + paths.map { Self.table($0) }.joined()) { stage in
@@ -88,7 +88,7 @@ extension Stage {
         }
     }
 
-    @Test func `has a downscoped token if the table names a scope`() async throws {
+    @Test func `a kept file with a scope has a downscoped token`() async throws {
         let memory = try MemoryDirectory()
         let path = "\(memory.path)/t"
         try await Stage.play(Stage.twoAccounts + Self.table(path, "scope = \"email\"")) { stage in
@@ -100,7 +100,7 @@ extension Stage {
         }
     }
 
-    @Test func `is removed by lock, and comes back with unlock`() async throws {
+    @Test func `lock removes a kept file and unlock writes it again`() async throws {
         let memory = try MemoryDirectory()
         let path = "\(memory.path)/t"
         let vault = "[vault]\nkey_source = \"key-file\"\n"
@@ -116,7 +116,7 @@ extension Stage {
         }
     }
 
-    @Test func `goes with the daemon, and what a killed daemon left is renewed or removed by the next one`()
+    @Test func `a kept file is removed with the daemon, or by the next one after a kill`()
         async throws
     {
         let memory = try MemoryDirectory()
@@ -148,7 +148,7 @@ extension Stage {
         }
     }
 
-    @Test func `is not written over or removed if it is somebody else's`() async throws {
+    @Test func `a file of another program is neither replaced nor removed`() async throws {
         let memory = try MemoryDirectory()
         let (path, link, ours) = ("\(memory.path)/netrc", "\(memory.path)/link", "\(memory.path)/ours")
         let tables = [path, link, ours].map { Self.table($0) }.joined()
@@ -178,7 +178,7 @@ extension Stage {
         }
     }
 
-    @Test func `is on a disk only if the configuration says so`() async throws {
+    @Test func `a kept file is on a disk only with on_disk = true`() async throws {
         try await Stage.play(
             Stage.twoAccounts + Self.table("{stage}/no") + Self.table("{stage}/yes", "on_disk = true")
         ) { stage in
@@ -192,7 +192,7 @@ extension Stage {
         }
     }
 
-    @Test func `keeps its token while no new one can be had or written`() async throws {
+    @Test func `a kept file keeps its token while it cannot be written`() async throws {
         let memory = try MemoryDirectory()
         let (folder, path) = ("\(memory.path)/f", "\(memory.path)/f/t")
         #expect(unsafe mkdir(folder, 0o700) == 0)
@@ -213,7 +213,7 @@ extension Stage {
         }
     }
 
-    @Test func `comes and goes with a reload`() async throws {
+    @Test func `a reload adds and removes kept files`() async throws {
         let memory = try MemoryDirectory()
         let path = "\(memory.path)/t"
         try await Stage.play { stage in
@@ -228,7 +228,7 @@ extension Stage {
         }
     }
 
-    @Test func `is removed when its ttl is over, and a restart does not begin it again`() async throws {
+    @Test func `a kept file is removed after its ttl, which a restart does not extend`() async throws {
         let memory = try MemoryDirectory()
         let path = "\(memory.path)/t"
         try await Stage.play(Stage.twoAccounts + Self.table(path, "ttl = 1")) { stage in
@@ -245,7 +245,7 @@ extension Stage {
         }
     }
 
-    @Test func `is a mistake of the configuration without an account, twice, or in a drop-in`() async throws {
+    @Test func `a wrong [[file]] table is rejected`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             for (text, words) in [
                 ("[[file]]\naccount = \"work\"\n", "needs path"), ("[[file]]\npath = \"/run/x\"\n", "needs account"),

@@ -36,7 +36,7 @@ import Testing
         return try #require(session["id_token"]?.string)
     }
 
-    @Test func `gets the token of the cluster's origin, or of the account that is named`() async throws {
+    @Test func `kubectl-credential gives the token of the cluster's origin or of --account`() async throws {
         try await Stage.play(Stage.twoAccounts + Self.origin) { stage in
             try await stage.signIn()
             let idToken = try await idToken(stage)
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func `gets no token for another cluster, nor without a valid variable`() async throws {
+    @Test func `kubectl-credential gives no token for another cluster`() async throws {
         try await Stage.play(Stage.twoAccounts + Self.origin) { stage in
             try await stage.signIn()
             for (environment, arguments, words) in [
@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test func `gets no token for a cluster whose settings the origin does not allow by name`() async throws {
+    @Test func `kubectl-credential gives no token for TLS settings that the origin does not allow`() async throws {
         let server = "https://k8s.example.org:6443"
         // The SHA-256 of “abc”.
         let digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    @Test func `waits for a sign-in only if it is interactive and on a terminal, and opens nothing itself`()
+    @Test func `kubectl-credential waits for a sign-in only if it is interactive and on a terminal`()
         async throws
     {
         try await Stage.play(Stage.twoAccounts + Self.origin) { stage in
@@ -177,7 +177,7 @@ import Testing
     }
 
     @Test(.enabled(if: isInstalled, "kubectl or openssl is not installed"))
-    func `sends the cluster's server the token from its plugin`() async throws {
+    func `kubectl sends the cluster the token of its plugin`() async throws {
         try await Stage.play { stage in
             let (server, port) = try await stage.startToolServer()
             stage.link(ringbackAs: "kubectl-ringback")

@@ -9,7 +9,7 @@ import Testing
         zip(["EXP", "ISS", "AT"], facts).reduce("\(output.status)\n" + output.out) { $0.replacing($1.1, with: $1.0) }
     }
 
-    @Test func `prints an account's token, by name and by issuer`() async throws {
+    @Test func `oidc-token prints a token by account and issuer`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             let token = try #require(try await stage.token())
@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test(.enabled(if: ForeignAgent.isInstalled))
-    func `prints in the same forms as the real one`() async throws {
+    func `oidc-token prints what oidc-agent's program prints`() async throws {
         try await Stage.play { stage in
             let agent = try await ForeignAgent(on: stage)
             defer { agent.stop() }

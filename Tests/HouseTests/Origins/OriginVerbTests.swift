@@ -9,7 +9,7 @@ import Testing
         try #require(FileTree.text(of: path))
     }
 
-    @Test func `adds a table that a running daemon reads at once, and removes it again`() async throws {
+    @Test func `origin add and remove edit the configuration of a running daemon`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             let before = try text(of: stage.configuration)
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func `writes everything that a table may have`() async throws {
+    @Test func `origin add writes every key of a table`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let added = try await stage.ringback(
                 "origin", "add", "https://api.example.org/v1/*", "--account", "work", "--match-username", "ada",
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func `writes nothing that the daemon would refuse`() async throws {
+    @Test func `origin add writes nothing that the daemon would reject`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let before = try text(of: stage.configuration)
             for (arguments, word) in [
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func `keeps comments, links and other tables`() async throws {
+    @Test func `origin remove keeps comments, links and other tables`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let text = """
                 # mine
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test func `keeps the line ends of a file with carriage returns`() async throws {
+    @Test func `origin add keeps carriage returns`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let account = "[accounts.work]\r\nissuer = \"https://id.example.org\"\r\nclient_id = \"c\"\r\n"
             try stage.write(configuration: account)
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func `begins a configuration where there is none`() async throws {
+    @Test func `origin add creates a missing configuration`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let accounts = "[accounts.work]\nissuer = \"https://id.example.org\"\nclient_id = \"c\"\n"
             #expect(unsafe mkdir(stage.dropIns, 0o700) == 0 && remove(stage.configuration) == 0)
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test func `says which origin a URL belongs to, and why none`() async throws {
+    @Test func `origin test names the origin of a URL, or why there is none`() async throws {
         let configuration =
             Stage.twoAccounts + """
                 [[origin]]

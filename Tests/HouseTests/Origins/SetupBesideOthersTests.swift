@@ -15,45 +15,7 @@ import Testing
         try await stage.run("ringback", ["setup"] + arguments, environment: Self.git.merging(added) { $1 })
     }
 
-    private func values(_ stage: Stage, _ key: String) async throws -> [String] {
-        let found = try await stage.run(
-            "/usr/bin/git", ["config", "--global", "--get-all", key], environment: Self.git)
-        return found.out.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
-    }
-
     // MARK: git
-
-    @Test(.enabled(if: `ringback setup`.hasGit, "git is not installed"))
-    func `git's own helpers for the server are asked again after --undo`() async throws {
-        try await Stage.play(Self.origins(("https://git.example.org/*", "work")), startsDaemon: false) { stage in
-            let file = "\(stage.directory)/home/.gitconfig"
-            try stage.write("[credential \"https://git.example.org\"]\n\thelper =\n\thelper = store\n", to: file)
-            #expect(try await setUp(stage, "git", "--yes").status == 0)
-            let key = "credential.https://git.example.org.helper"
-            #expect(try await values(stage, key).count == 4)
-            let undone = try await setUp(stage, "git", "--undo", "--yes")
-            #expect(undone.status == 0 && undone.err.contains("Removed."), "\(undone)")
-            #expect(try await values(stage, key) == ["", "store"])
-        }
-    }
-
-    @Test(.enabled(if: `ringback setup`.hasGit, "git is not installed"))
-    func `--undo removes useHttpPath only where setup wrote it`() async throws {
-        let origins = Self.origins(
-            ("https://git.example.org/*", "work"), ("https://git.example.org/team/*", "home"),
-            ("https://code.example.org/team/*", "home"))
-        try await Stage.play(origins, startsDaemon: false) { stage in
-            let file = "\(stage.directory)/home/.gitconfig"
-            let former = "[credential \"https://code.example.org/team\"]\n\tuseHttpPath = true\n"
-            try stage.write(former, to: file)
-            #expect(try await setUp(stage, "git", "--yes").status == 0)
-            // The helper of the whole server is asked for `/team` too; only the path was missing.
-            #expect(try await values(stage, "credential.https://git.example.org/team.helper").isEmpty)
-            #expect(try await values(stage, "credential.https://git.example.org/team.useHttpPath") == ["true"])
-            #expect(try await setUp(stage, "git", "--undo", "--yes").status == 0)
-            #expect(FileTree.text(of: file) == former)
-        }
-    }
 
     @Test(.enabled(if: `ringback setup`.hasGit, "git is not installed"))
     func `an origin of another account is an origin`() async throws {
@@ -169,19 +131,6 @@ import Testing
             ] {
                 #expect(line.contains(part), "\(done)")
             }
-        }
-    }
-
-    @Test(.enabled(if: `ringback setup`.hasKubectl, "kubectl or openssl is not installed"))
-    func `a user of the kubeconfig that was written by hand stays`() async throws {
-        try await Stage.play(Self.origins(("https://k8s.example.org:6443/*", "work")), startsDaemon: false) { stage in
-            let hand = plugin(
-                "me-at-corp", "/usr/bin/ringback",
-                #""kubectl-credential", "--account=work", "--kind=access_token""#)
-            let file = try kubeconfig(stage, users: hand, uses: "me-at-corp")
-            let former = FileTree.text(of: file)
-            let undone = try await setUp(stage, "kubectl", "--undo", "--yes", added: ["KUBECONFIG": file])
-            #expect(undone.status == 0 && undone.out.isEmpty && FileTree.text(of: file) == former, "\(undone)")
         }
     }
 

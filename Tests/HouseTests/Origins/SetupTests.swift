@@ -44,7 +44,7 @@ import Testing
     // MARK: git
 
     @Test(.enabled(if: hasGit, "git is not installed"))
-    func `makes git ask Ringback alone, and takes back only that`() async throws {
+    func `setup git makes git ask Ringback only, and --undo restores the file`() async throws {
         try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
             try await stage.signIn()
             let file = try linkedFile(stage, ".gitconfig", Self.dotfiles)
@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test(.enabled(if: hasGit, "git is not installed"))
-    func `says that another helper of git is asked too, and ends that`() async throws {
+    func `setup git names and ends another helper`() async throws {
         try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
             let file = "\(stage.directory)/home/.gitconfig"
             #expect(try await setUp(stage, "git", "--yes", "--account", "work").status == 0)
@@ -117,7 +117,7 @@ import Testing
     }
 
     @Test(.enabled(if: hasGit, "git is not installed"))
-    func `asks on a terminal, and changes nothing without a yes`() async throws {
+    func `setup on a terminal changes nothing without a yes`() async throws {
         try await Stage.play(Stage.twoAccounts + Self.origins) { stage in
             let file = "\(stage.directory)/home/.gitconfig"
             let environment = stage.environment.merging(Self.git) { $1 }
@@ -134,7 +134,7 @@ import Testing
         }
     }
 
-    @Test func `needs an origin, an account that exists, and the tool`() async throws {
+    @Test func `setup needs an origin, an account and the tool`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             try stage.write("#!/bin/sh\n", to: "\(stage.directory)/bin/docker", mode: 0o700)
             let none = try await setUp(stage, "docker", "--yes")
@@ -161,7 +161,7 @@ import Testing
 
     // MARK: docker
 
-    @Test func `changes docker's file in place, and makes a link`() async throws {
+    @Test func `setup docker edits config.json in place and makes a link`() async throws {
         let origins = """
             [[origin]]
             url = "https://r.example.org/*"
@@ -214,7 +214,7 @@ import Testing
         }
     }
 
-    @Test func `leaves a file of docker's that it cannot read, and somebody else's program`() async throws {
+    @Test func `setup docker leaves an unreadable file and another program's link`() async throws {
         let origin = "[[origin]]\nurl = \"https://r.example.org/*\"\naccount = \"work\"\n"
         try await Stage.play(Stage.twoAccounts + origin, startsDaemon: false) { stage in
             let home = "\(stage.directory)/home"
@@ -239,7 +239,7 @@ import Testing
     // MARK: kubectl
 
     @Test(.enabled(if: hasKubectl, "kubectl or openssl is not installed"))
-    func `makes a user of the kubeconfig that sends the cluster's server its token`() async throws {
+    func `setup kubectl makes a kubeconfig user that sends the token`() async throws {
         try await Stage.play { stage in
             let (server, port) = try await stage.startToolServer()
             let added = try await stage.ringback(

@@ -14,11 +14,11 @@ import Testing
         ("SK-14", "**No request makes the daemon load code.**"),
         ("SK-19", "Memory may be swapped: use encrypted swap."),
     ])
-    func `NAT-38, SK-05, SK-19: says what is not promised`(row: String, sentence: String) throws {
+    func `NAT-38, SK-05, SK-19: SECURITY.md says what is not promised`(row: String, sentence: String) throws {
         #expect(try text("SECURITY.md").contains(sentence), "\(row)")
     }
 
-    @Test func `SK-05: the README says it on its first screen`() throws {
+    @Test func `SK-05: the README says on its first screen that any program of the user can get a token`() throws {
         let first = try Document(path: "README.md").text.split(separator: "\n", omittingEmptySubsequences: false)
             .prefix(42)
         let text = first.joined(separator: " ")
@@ -52,7 +52,7 @@ import Testing
     ]
 
     @Test(arguments: lines)
-    func `DPOP-01, MTLS-01, JAR-01, CIBA-01: is refused with its line when a configuration asks for it`(
+    func `DPOP-01, MTLS-01, JAR-01, CIBA-01: an unsupported setting is refused with its line`(
         line: String, words: String
     ) async throws {
         try await Stage.play(Self.work + line + "\n", startsDaemon: false) { stage in
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test func `is listed in the documentation of the configuration`() throws {
+    @Test func `docs/configuration.md lists what is not supported`() throws {
         let text = try Document(path: "docs/configuration.md").text
         let section = try #require(text.split(separator: "## Not supported").last)
         for feature in [

@@ -12,7 +12,7 @@ import Testing
         try await stage.sandbox.control(["forget_clients": [.string(try await clientID(stage))]])
     }
 
-    @Test func `of an MCP account is replaced by the next sign-in`() async throws {
+    @Test func `an MCP account's client that its issuer forgot is replaced by the next sign-in`() async throws {
         try await Stage.play("") { stage in
             try stage.write(
                 #"{"issuers":["\#(stage.sandbox.origin)"],"scopes":["mcp:read"]}"#, to: "\(stage.directory)/mcp.json")
@@ -35,40 +35,19 @@ import Testing
         }
     }
 
-    /// Options of `account add --register`, and those of the command that is shown afterwards.
-    private struct Way: Sendable, CustomTestStringConvertible {
-        var testDescription: String
-        var options: [String] = []
-        /// Before and after the redirect URI.
-        var scopes = "", more = ""
-        var authentication: String?
-
-        static let all = [
-            Way(testDescription: "public"),
-            Way(
-                testDescription: "with a secret", more: " --client-authentication=client_secret_basic",
-                authentication: "client_secret_basic"),
-            Way(
-                testDescription: "scopes of its own", options: ["--scope", "openid", "--scope", "offline_access"],
-                scopes: "--scope=openid --scope=offline_access "),
-        ]
-    }
-
-    @Test(arguments: Way.all)
-    private func `of the configuration is replaced with the command that the error and the doctor show`(
-        way: Way
-    ) async throws {
+    @Test func `a registered client that its provider forgot is replaced by the command that error and doctor show`()
+        async throws
+    {
         try await Stage.play { stage in
-            if let authentication = way.authentication {
-                try await stage.sandbox.control(["registered_authentication": .string(authentication)])
-            }
+            let scopes = ["--scope", "openid", "--scope", "offline_access"]
+            try await stage.sandbox.control(["registered_authentication": "client_secret_basic"])
             let add = ["account", "add", "play", "--issuer", stage.sandbox.origin, "--register"]
-            #expect(try await stage.run("ringback", add + way.options).status == 0)
+            #expect(try await stage.run("ringback", add + scopes).status == 0)
             let file = try #require(FileTree.text(of: "\(stage.dropIns)/play.toml"))
             let redirectURI = try #require(file.firstMatch(of: #/redirect_uri = "([^"]+)"/#)?.1)
             let command =
-                "ringback account add play --issuer \(stage.sandbox.origin) --register --replace \(way.scopes)"
-                + "--redirect-uri=\(redirectURI)\(way.more)"
+                "ringback account add play --issuer \(stage.sandbox.origin) --register --replace --scope=openid "
+                + "--scope=offline_access --redirect-uri=\(redirectURI) --client-authentication=client_secret_basic"
             try await stage.signIn("play")
             let first = try await clientID(stage)
             // It is forgotten between the page and the exchange of the code.

@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func `DCR-01: registers a public client, and it signs in`() async throws {
+    @Test func `DCR-01: account add --register registers a public client, which signs in`() async throws {
         try await Stage.play { stage in
             let added = try await add(stage)
             #expect(added.status == 0, "\(added)")
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test func `DCR-02: keeps a secret that the provider gives where no program reads it, and proves itself with it`()
+    @Test func `DCR-02: a registered client secret is sealed and used`()
         async throws
     {
         try await Stage.play { stage in
@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test func `a locked vault keeps the secret, and an account without its registration is told so`() async throws {
+    @Test func `a registered client cannot be used while the vault is locked`() async throws {
         try await Stage.play { stage in
             try await stage.sandbox.control(["registered_authentication": "client_secret_basic"])
             #expect(try await add(stage).status == 0)
@@ -124,7 +124,7 @@ import Testing
         #expect(added.status == 0, "\(added)")
     }
 
-    @Test func `DCR-05: a secret that has expired is renewed once, by an update of the registration (RFC 7592)`()
+    @Test func `DCR-05: an expired registered secret is renewed once (RFC 7592)`()
         async throws
     {
         try await Stage.play { stage in
@@ -152,25 +152,7 @@ import Testing
         }
     }
 
-    @Test func `DCR-05: a provider that gives no other secret is asked once, and the account says what to do`()
-        async throws
-    {
-        try await Stage.play { stage in
-            try await addExpired(stage)
-            for _ in 0..<3 {
-                let answer = try await stage.api("POST", "/v1/accounts/play/sign-in")
-                #expect(answer.status == 400 && answer.code == "invalid_configuration", "\(answer)")
-                #expect(answer["setting"] == "client_secret_registered", "\(answer)")
-            }
-            #expect(try await management(stage) == ["GET", "PUT"])
-            let login = try await stage.ringback("login", "play", "--no-browser")
-            #expect(login.status == 78 && login.err.contains("has expired"), "\(login)")
-            let command = "Run: ringback account add play --issuer \(stage.sandbox.origin) --register --replace --"
-            #expect(login.err.contains(command), "\(login)")
-        }
-    }
-
-    @Test func `DCR-04: takes an initial access token from a descriptor alone`() async throws {
+    @Test func `DCR-04: the initial access token is read from a descriptor`() async throws {
         try await Stage.play { stage in
             try await stage.sandbox.control(["registration": "token"])
             let without = try await add(stage)
@@ -187,7 +169,7 @@ import Testing
         }
     }
 
-    @Test func `DCR-03: says the provider's no, with what to do, and leaves nothing`() async throws {
+    @Test func `DCR-03: a refused registration says what to do and leaves nothing`() async throws {
         try await Stage.play { stage in
             let refusals: [(JSON, Int32, String)] = [
                 (
@@ -218,33 +200,5 @@ import Testing
         object["kind"] = .string(kind)
         object["count"] = 1
         return .object(object)
-    }
-
-    @Test func `a provider that registers nobody is said to be one`() async throws {
-        try await Stage.play { stage in
-            try await stage.sandbox.control(["registration": "off"])
-            let output = try await add(stage)
-            #expect(output.status == 78 && output.err.contains("registration_endpoint"), "\(output)")
-        }
-    }
-
-    @Test func `an answer that cannot be read does not lose what the registration is deleted with`() async throws {
-        try await Stage.play { stage in
-            try await stage.sandbox.control(["faults": [fault("invalid_json", [:])]])
-            let unread = try await add(stage)
-            #expect(unread.status == 5 && unread.err.contains("was deleted again"), "\(unread)")
-            let counters = try await stage.sandbox.counters()
-            #expect(counters["registrations"] == 1 && counters["registrations_deleted"] == 1)
-            func kept() -> Int {
-                FileTree.names(in: "\(stage.state)/vault").count { $0.hasSuffix(".registration") }
-            }
-            #expect(kept() == 0)
-            // Cut off behind the token, before the place where it is good for something.
-            try await stage.sandbox.control(["faults": [fault("truncated", [:])]])
-            let cut = try await add(stage)
-            #expect(cut.status == 5 && cut.err.contains("The token for that is stored in the vault."), "\(cut)")
-            #expect(kept() == 1 && FileTree.names(in: stage.dropIns) == [])
-            expectSealed(stage, unread, cut)
-        }
     }
 }

@@ -15,7 +15,7 @@ import Testing
     }()
 
     /// A Kubernetes volume is open to everybody (1777), root's, and mounted read-only: nobody can write there.
-    @Test(.enabled(if: canMount)) func `has its assertion from a read-only mount that root owns`() async throws {
+    @Test(.enabled(if: canMount)) func `a service reads its assertion from a read-only mount of root`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             FileTree.makeDirectory("\(stage.directory)/volume")
             try stage.write(
@@ -56,7 +56,7 @@ import Testing
     @Test(arguments: [
         ("client_secret_credential", "robot-secret"), ("client_secret_file", "$CREDENTIALS_DIRECTORY/robot-secret"),
     ])
-    func `that is missing is named where it is written, and found by a check that can know of it`(
+    func `a missing credential is named with its line`(
         key: String, value: String
     ) async throws {
         try await Stage.play(Self.lines + "\(key) = \"\(value)\"\n", startsDaemon: false) { stage in
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test func `has its secret from a descriptor, which nothing else gets`() async throws {
+    @Test func `a service reads its secret from a descriptor that no child gets`() async throws {
         let configuration = Self.lines + "client_secret_credential = \"robot-secret\"\n"
         try await Stage.play(configuration, startsDaemon: false) { stage in
             try await stage.sandbox.control(["clients": [["id": "robot", "secret": "robot-hush"]]])
@@ -132,7 +132,7 @@ import Testing
     }
 
     /// What Kubernetes and podman mount: readable by everybody, and nobody can write there.
-    @Test(.enabled(if: canMount)) func `has its secret, and what it trades, from there too`() async throws {
+    @Test(.enabled(if: canMount)) func `a service reads secret and assertion from a read-only mount`() async throws {
         let configuration = """
             [accounts.build]
             issuer = "{sandbox}"
@@ -174,7 +174,7 @@ import Testing
         }
     }
 
-    @Test func `may be a key that the daemon is given, too`() async throws {
+    @Test func `a service reads its client key from the credentials directory`() async throws {
         let configuration = """
             [accounts.build]
             issuer = "{sandbox}"
@@ -206,28 +206,6 @@ import Testing
             #expect(try await stage.token("build") != nil)
             let form = try #require(try await stage.tokenForms().last)
             #expect(form["client_assertion"] != nil && form["client_secret"] == nil, "\(form)")
-        }
-    }
-
-    @Test func `has its secret from systemd's credentials directory`() async throws {
-        let configuration = """
-            [accounts.build]
-            issuer = "{sandbox}"
-            client_id = "robot"
-            client_secret_credential = "robot-secret"
-            grant = "client_credentials"
-            """
-        try await Stage.play(configuration, startsDaemon: false) { stage in
-            try await stage.sandbox.control(["clients": [["id": "robot", "secret": "robot-hush"]]])
-            try await stage.startDaemon()
-            let without = try await stage.api("GET", "/v1/accounts/build/session")
-            #expect(
-                without.status == 400 && without["detail"]?.string?.contains("--") == false, "\(without)")
-            try await stage.stopDaemon()
-            FileTree.makeDirectory("\(stage.directory)/credentials")
-            try stage.write("robot-hush\n", to: "\(stage.directory)/credentials/robot-secret", mode: 0o400)
-            try await stage.startDaemon(environment: ["CREDENTIALS_DIRECTORY": "\(stage.directory)/credentials"])
-            #expect(try await stage.token("build") != nil)
         }
     }
 }

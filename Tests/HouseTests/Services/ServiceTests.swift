@@ -44,7 +44,7 @@ extension Stage {
 @Suite struct `A service account` {
     private static let plain = "grant = \"client_credentials\"\nscopes = [\"deploy\"]\n"
 
-    @Test func `by client credentials is authenticated by its configuration alone, and a restart just fetches again`()
+    @Test func `a client_credentials account is authenticated without a sign-in`()
         async throws
     {
         try await Stage.playService(Self.plain) { stage in
@@ -72,7 +72,7 @@ extension Stage {
         }
     }
 
-    @Test func `has nothing to sign in to, and says so at once`() async throws {
+    @Test func `login of a service account ends at once`() async throws {
         try await Stage.playService(Self.plain) { stage in
             let answer = try await stage.api("POST", "/v1/accounts/build/sign-in", [:])
             #expect(answer.status == 200 && answer["state"]?.string == "authenticated", "\(answer)")
@@ -91,65 +91,7 @@ extension Stage {
         }
     }
 
-    @Test func `fetches each scope, audience and resource for itself, and once for many callers`() async throws {
-        try await Stage.playService(Self.plain + "audience = \"usual\"") { stage in
-            let paths = ["", "?scope=read", "?audience=other", "?resource=urn:api"].map {
-                "/v1/accounts/build/session\($0)"
-            }
-            try await stage.sandbox.control(["faults": [["endpoint": "token", "kind": "gate"]]])
-            let tokens = try await withThrowingTaskGroup(of: (String, String?).self) { group in
-                for path in paths {
-                    for _ in 0..<20 {
-                        group.addTask { (path, try await stage.api("GET", path)["access_token"]?.string) }
-                    }
-                }
-                // The lane takes them one after another: whoever waits for the gate is the first of them.
-                try await stage.sandbox.wait("token")
-                try await stage.sandbox.control(["clear": true, "release": true])
-                return try await group.reduce(into: [String: Set<String?>]()) { $0[$1.0, default: []].insert($1.1) }
-            }
-            #expect(tokens.count == 4 && tokens.values.allSatisfy { $0.count == 1 && !$0.contains(nil) }, "\(tokens)")
-            #expect(Set(tokens.values.compactMap(\.first)).count == 4)
-            let forms = try await stage.tokenForms()
-            #expect(forms.count == 4, "\(forms)")
-            let said = Set(
-                forms.map {
-                    "\($0["scope"]?.string ?? "-") \($0["audience"]?.string ?? "-") \($0["resource"]?.string ?? "-")"
-                })
-            #expect(said == ["deploy usual -", "read usual -", "deploy other -", "deploy usual urn:api"], "\(said)")
-        }
-    }
-
-    @Test func `signs for itself with a key, too`() async throws {
-        let configuration = """
-            [accounts.build]
-            client_id = "signs"
-            client_key_file = "{stage}/key"
-            grant = "client_credentials"
-            [accounts.build.endpoints]
-            token = "{sandbox}/token"
-            """
-        let key = """
-            {"kty":"OKP","crv":"Ed25519","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A",\
-            "x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}
-            """
-        let half: JSON = ["kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"]
-        try await Stage.play(configuration, startsDaemon: false) { stage in
-            try stage.write(key, to: "\(stage.directory)/key")
-            try await stage.sandbox.control(["clients": [["id": "signs", "jwks": ["keys": [half]]]]])
-            // By discovery: the sandbox wants its issuer for an audience, which endpoints by hand do not know.
-            try stage.write(
-                configuration: configuration.replacing("client_id", with: "issuer = \"{sandbox}\"\nclient_id")
-                    .split(separator: "[accounts.build.endpoints]")[0].description)
-            try await stage.startDaemon()
-            let token = try await stage.ringback("token", "build")
-            #expect(token.status == 0 && token.out.hasPrefix("at-"), "\(token)")
-            let form = try #require(try await stage.tokenForms().first)
-            #expect(form["client_assertion"] != nil && form["client_secret"] == nil, "\(form)")
-        }
-    }
-
-    @Test func `that the provider refuses says what to mend, and is asked no more until it is`() async throws {
+    @Test func `a refused service account says what to mend and waits`() async throws {
         try await Stage.playService(Self.plain) { stage in
             try stage.write("wrong\n", to: "\(stage.directory)/secret")
             for _ in 0..<5 {
@@ -172,33 +114,10 @@ extension Stage {
         }
     }
 
-    @Test func `is signed out by dropping and revoking what it fetched`() async throws {
-        try await Stage.playService(Self.plain) { stage in
-            let first = try await stage.token("build")
-            let answer = try await stage.api("DELETE", "/v1/accounts/build/session")
-            #expect(answer.status == 200 && answer["state"]?.string == "authenticated", "\(answer)")
-            try await stage.sandbox.wait("revocation", what: "seen")
-            let log = try await stage.sandbox.log().filter { $0["endpoint"]?.string == "revocation" }
-            #expect(log.map { $0["parameters"]?["token"]?.string } == [first], "\(log)")
-            #expect(try await stage.token("build") != first)
-            #expect(try await stage.ringback("logout", "build").status == 0)
-        }
-    }
-
-    @Test func `serves its token while the provider is away, and nothing once it has expired`() async throws {
-        try await Stage.playService(Self.plain) { stage in
-            let token = try await stage.token("build")
-            try await stage.sandbox.control(["faults": [["endpoint": "token", "kind": "status", "status": 503]]])
-            #expect(try await stage.token("build") == token)
-            let longer = try await stage.api("GET", "/v1/accounts/build/session?scope=more")
-            #expect(longer.status == 503 && longer.code == "provider_unreachable", "\(longer)")
-        }
-    }
-
     // MARK: Assertions
 
     @Test(arguments: ["jwt_bearer", "token_exchange"])
-    func `trades what a file holds, read anew each time`(grant: String) async throws {
+    func `a service account reads its assertion file for each request`(grant: String) async throws {
         let configuration = """
             [accounts.pod]
             issuer = "{sandbox}"
@@ -231,8 +150,7 @@ extension Stage {
         }
     }
 
-    @Test func `by a SAML assertion gets tokens, and says what to type about a file that others can read`() async throws
-    {
+    @Test func `a saml2_bearer account gets tokens and names an assertion file that others can write`() async throws {
         let configuration = """
             [accounts.pod]
             issuer = "{sandbox}"
@@ -265,34 +183,6 @@ extension Stage {
             try stage.write(xml.replacing("build-42", with: "admin"), to: file)
             let forged = try await stage.api("POST", "/v1/accounts/pod/refresh", ["force": true])
             #expect(forged.status == 422 && forged["provider_code"]?.string == "invalid_grant", "\(forged)")
-        }
-    }
-
-    @Test func `whose assertion is not accepted, or is gone, says so and recovers`() async throws {
-        let configuration = """
-            [accounts.pod]
-            issuer = "{sandbox}"
-            client_id = "pod"
-            grant = "jwt_bearer"
-            assertion_file = "{stage}/token"
-            """
-        try await Stage.play(configuration, startsDaemon: false) { stage in
-            try await stage.sandbox.control(["clients": [["id": "pod"]]])
-            let file = "\(stage.directory)/token"
-            try stage.write(try await makeAssertion(stage, audience: "https://elsewhere.example"), to: file)
-            try await stage.startDaemon()
-            let refused = try await stage.api("GET", "/v1/accounts/pod/session")
-            #expect(refused.status == 422 && refused["provider_code"]?.string == "invalid_grant", "\(refused)")
-            #expect(refused["recovery"]?.string == "fix_configuration")
-            unsafe unlink(file)
-            let missing = try await stage.api("POST", "/v1/accounts/pod/refresh", ["force": true])
-            #expect(missing.status == 400 && missing.code == "invalid_configuration", "\(missing)")
-            #expect(missing["detail"]?.string?.contains("assertion_file") == true)
-            #expect(try await stage.account("pod")["state"]?.string == "authenticated")
-            try stage.write(try await makeAssertion(stage), to: file)
-            #expect(try await stage.ringback("refresh", "pod", "--force").status == 0)
-            #expect(try await stage.token("pod") != nil)
-            #expect(SecretSearch.tokens(in: Array(try await stage.api("GET", "/v1/audit").text.utf8)) == [])
         }
     }
 }

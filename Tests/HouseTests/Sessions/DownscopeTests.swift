@@ -16,7 +16,7 @@ import Testing
             .filter { $0["grant_type"] == "refresh_token" }.map { $0["scope"]?.string }
     }
 
-    @Test func `that lost scopes says so everywhere, and a sign-in brings them back`() async throws {
+    @Test func `a session that lost scopes says so everywhere, and a sign-in restores them`() async throws {
         try await Stage.play(Self.account) { stage in
             try await stage.sandbox.control(["downscope_refresh_tokens": true])
             try await stage.signIn()
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func `that was given more scope than was requested warns the person, and serves no exposed socket`()
+    @Test func `a token with more scope than requested warns the user and is not served on exposed sockets`()
         async throws
     {
         try await Stage.play(Self.account) { stage in

@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test(arguments: KeyringKind.all)
-    func `is put there once, found again after a restart, and seen by nobody on the bus`(
+    func `the vault's key is stored in the keyring once and never in clear on the bus`(
         kind: KeyringKind
     ) async throws {
         try await Stage.play(Self.configuration(), startsDaemon: false) { stage in
@@ -97,7 +97,8 @@ import Testing
     }
 
     @Test(arguments: KeyringKind.all)
-    func `is waited for while the keyring is locked at start`(kind: KeyringKind) async throws {
+    func `a keyring that is locked at start keeps the vault locked until it is unlocked`(kind: KeyringKind) async throws
+    {
         try await play(kind) { stage, keyring, token in
             #expect(try await stage.stopDaemon().status == 0)
             try await keyring.lock()
@@ -111,7 +112,7 @@ import Testing
     }
 
     @Test(.enabled(if: KeyringKind.all.contains(.gnome), "no gnome-keyring"))
-    func `is found by trying again where gnome-keyring says nothing of its unlocking`() async throws {
+    func `the vault opens after gnome-keyring was unlocked without a signal`() async throws {
         try await play(.gnome) { stage, keyring, token in
             #expect(try await stage.stopDaemon().status == 0)
             try await keyring.lock()
@@ -123,7 +124,7 @@ import Testing
     }
 
     @Test(arguments: KeyringKind.all)
-    func `is not missed while the daemon runs, and waited for without a keyring at start`(
+    func `a keyring that dies leaves the vault open, and one that is missing at start is waited for`(
         kind: KeyringKind
     ) async throws {
         try await play(kind) { stage, keyring, _ in
@@ -146,7 +147,7 @@ import Testing
     }
 
     @Test(arguments: KeyringKind.all)
-    func `is said to be gone from a keyring that was emptied`(kind: KeyringKind) async throws {
+    func `an emptied keyring keeps the vault locked and gets no new key`(kind: KeyringKind) async throws {
         try await play(kind) { stage, keyring, _ in
             try await keyring.empty()
             try await restart(stage, keyring)
@@ -159,7 +160,7 @@ import Testing
     }
 
     @Test(arguments: KeyringKind.all)
-    func `stays there when the configuration names another place`(kind: KeyringKind) async throws {
+    func `another key_source in the configuration does not move the key`(kind: KeyringKind) async throws {
         try await play(kind) { stage, keyring, token in
             let key = try await keyring.key()
             try stage.write(configuration: Self.configuration("key_source = \"key-file\""))
@@ -180,7 +181,7 @@ import Testing
     }
 
     @Test(arguments: KeyringKind.all)
-    func `moves to a file and back when it is told to`(kind: KeyringKind) async throws {
+    func `vault rekey moves the key from the keyring to a file and back`(kind: KeyringKind) async throws {
         try await play(kind) { stage, keyring, token in
             let first = try await keyring.key()
             let away = try await stage.api("POST", "/v1/vault/rekey", ["key_source": "key-file"])
@@ -207,7 +208,7 @@ import Testing
     }
 
     @Test(arguments: KeyringKind.all)
-    func `is waited for where the configuration wants it there and no keyring has come yet`(
+    func `key_source = secret-service waits for a keyring`(
         kind: KeyringKind
     ) async throws {
         try await Stage.play(Self.configuration("key_source = \"secret-service\""), startsDaemon: false) { stage in

@@ -3,7 +3,7 @@ import Testing
 @Suite(.enabled(if: NetworkNamespace.isPossible, NetworkNamespace.reason))
 struct `A network that goes and comes back` {
     /// The script lives in the namespace, beside the sandbox and the daemon; it tells what it saw, and is judged here.
-    @Test func `PR-20: costs no session, and is used at once, before the back-off ends`() async throws {
+    @Test func `PR-20: a network that returns is used before the back-off ends, and no session is lost`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             let place = "\(stage.directory)/away"
             FileTree.makeDirectory(place)

@@ -13,7 +13,7 @@ import Testing
         try await entries(stage).count { $0["event"]?.string == event }
     }
 
-    @Test func `has one line for equal failures, and one for each other failure`() async throws {
+    @Test func `the audit log has one line for equal refresh failures`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             for (fault, isNew) in [(503, true), (503, false), (500, false)] {
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    @Test func `does not count a refused request for a downscoped token among them`() async throws {
+    @Test func `a refused downscoped token is no refresh failure in the audit log`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             let exposed = try await stage.ringback("expose", "ci", "--account", "work", "--json")

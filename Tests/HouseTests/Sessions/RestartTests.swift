@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct `A session and a restart` {
     @Test(arguments: [SIGTERM, SIGKILL])
-    func `a valid one is served after it, without the network`(signal: Int32) async throws {
+    func `a valid session is served after a restart without the network`(signal: Int32) async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             let token = try await stage.token()
@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test func `an expired one is refreshed at once, before anybody asks`() async throws {
+    @Test func `an expired session is refreshed at the start of the daemon`() async throws {
         try await Stage.play { stage in
             try await stage.signInExpired()
             #expect(try await stage.stopDaemon().status == 0)
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func `PR-17: one whose refresh was under way presents what it holds at once`() async throws {
+    @Test func `PR-17: a refresh that a kill interrupted is repeated at the start`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             try await stage.sandbox.control(["reuse_grace": 60])
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test func `REV-06: a sign-out lets go of everything here, also where the provider is away`() async throws {
+    @Test func `REV-06: a sign-out deletes everything here although the provider is unreachable`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             _ = await stage.sandbox.stop()
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func `REV-04: a sign-out that the provider could not hear of is told after it`() async throws {
+    @Test func `REV-04: a pending revocation is delivered after a restart`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             let held = try #require(try await stage.token())

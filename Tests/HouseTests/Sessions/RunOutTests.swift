@@ -12,7 +12,7 @@ import Testing
 
         """
 
-    @Test func `says so when it has run out, and what to ask for next time`() async throws {
+    @Test func `an expired session without a refresh token names offline_access`() async throws {
         try await Stage.play(configuration) { stage in
             try await stage.sandbox.control(["refresh_tokens": "offline_access"])
             try await stage.signIn()
@@ -33,24 +33,6 @@ import Testing
             try await stage.signIn()
             #expect(try await stage.account()["error"] == nil)
             #expect(try await stage.token() != nil)
-        }
-    }
-
-    @Test(arguments: ["interaction_required", "login_required", "consent_required"])
-    func `because the provider wants the person is kept, and sends to the sign-in`(code: String) async throws {
-        try await Stage.play { stage in
-            try await stage.signInExpired()
-            try await stage.sandbox.control([
-                "faults": [
-                    ["endpoint": "token", "grant_type": "refresh_token", "kind": "error", "error": .string(code)]
-                ]
-            ])
-            let answer = try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true])
-            #expect(answer.status == 422 && answer["provider_code"]?.string == code, "\(answer)")
-            #expect(answer["recovery"]?.string == "sign_in")
-            #expect(try await stage.account()["state"]?.string == "authenticated")
-            try await stage.sandbox.control(["clear": true])
-            #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 200)
         }
     }
 }

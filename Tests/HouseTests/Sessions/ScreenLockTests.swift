@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test(arguments: ["signal", "hint"])
-    func `locks the vault, until it is unlocked`(order: String) async throws {
+    func `the screen lock locks the vault`(order: String) async throws {
         try await Stage.play(Self.configuration("lock_with_screen = true"), startsDaemon: false) { stage in
             let bus = try await PrivateBus(stage)
             let login = try await bus.fake("login1")
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func `of somebody else leaves it open`() async throws {
+    @Test func `the screen lock of another user leaves the vault open`() async throws {
         try await Stage.play(Self.configuration("lock_with_screen = true"), startsDaemon: false) { stage in
             let bus = try await PrivateBus(stage)
             let login = try await bus.fake("login1")
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func `is seen by a daemon that starts behind it`() async throws {
+    @Test func `a daemon that starts behind a locked screen keeps the vault locked`() async throws {
         try await Stage.play(Self.configuration("lock_with_screen = true"), startsDaemon: false) { stage in
             let bus = try await PrivateBus(stage)
             let login = try await bus.fake("login1")
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func `is said to be none where nobody can tell of it`() async throws {
+    @Test func `lock_with_screen without a system bus is warned of`() async throws {
         try await Stage.play(Self.configuration("lock_with_screen = true"), startsDaemon: false) { stage in
             let place = "\(stage.directory)/no-bus"
             try await stage.startDaemon(environment: ["DBUS_SYSTEM_BUS_ADDRESS": "unix:path=\(place)"])
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test func `does nothing where nobody wants it`() async throws {
+    @Test func `without lock_with_screen the screen lock does nothing`() async throws {
         try await Stage.play(Self.configuration(""), startsDaemon: false) { stage in
             let bus = try await PrivateBus(stage)
             let login = try await bus.fake("login1")

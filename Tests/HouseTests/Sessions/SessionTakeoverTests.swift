@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func `keeps a session whose ID token cannot be checked yet, and gives no token of it`() async throws {
+    @Test func `a session that is taken over is kept but not served until its ID token can be checked`() async throws {
         try await Stage.play("") { stage in
             let away: JSON = ["faults": [["endpoint": "jwks", "kind": "status", "status": 503]]]
             let taken = try await takeOver(on: stage, while: away)
@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test(arguments: ["id_token_wrong_issuer", "userinfo_wrong_subject"])
-    func `ends the replaced refresh token of a session that cannot be the account's, and says so`(
+    func `the new refresh token of a session that is not the account's is revoked`(
         perturbation: String
     ) async throws {
         try await Stage.play("") { stage in
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test func `needs no userinfo, and ends nothing where the refresh token stays`() async throws {
+    @Test func `a takeover needs no userinfo, and revokes no refresh token that was not replaced`() async throws {
         try await Stage.play("") { stage in
             let away: JSON = ["faults": [["endpoint": "userinfo", "kind": "status", "status": 503]]]
             let taken = try await takeOver(on: stage, while: away)

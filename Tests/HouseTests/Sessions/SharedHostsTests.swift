@@ -52,7 +52,7 @@ struct `A vault that two hosts share` {
 
     private func text(_ json: JSON, _ member: String) throws -> String { try #require(json[member]?.string) }
 
-    @Test func `is joined by an invitation and a code, and left`() async throws {
+    @Test func `a second host joins a shared vault by invitation and code, and is removed`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             let database = try await HouseDatabase(stage)
             let made = try json(

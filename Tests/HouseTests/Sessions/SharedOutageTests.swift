@@ -14,7 +14,7 @@ struct `An outage of a shared vault's database` {
 
         """
 
-    @Test func `is told as what it is, and is over by itself`() async throws {
+    @Test func `an outage of the shared vault's database is reported once and ends by itself`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             let database = try await HouseDatabase(stage)
             try await stage.joinVault(at: database, adding: Self.origin)
@@ -60,7 +60,7 @@ struct `An outage of a shared vault's database` {
 
 @Suite(.enabled(if: HouseDatabase.isPossible, "needs PostgreSQL: Scripts/needs rows"), .timeLimit(.minutes(5)))
 struct `A host that is removed from a shared vault` {
-    @Test func `has read only what is stale, also if the daemon that removes it is killed before all is refreshed`()
+    @Test func `sessions are refreshed after a host was removed, also by a daemon that was killed meanwhile`()
         async throws
     {
         try await Stage.play("", startsDaemon: false) { stage in

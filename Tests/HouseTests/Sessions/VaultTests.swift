@@ -40,7 +40,7 @@ import Testing
         #expect(try await stage.ringback("status").out.contains(command))
     }
 
-    @Test func `is locked and unlocked while the daemon runs`() async throws {
+    @Test func `ringback lock and unlock lock and unlock the vault of a running daemon`() async throws {
         try await Stage.play(Self.configuration("")) { stage in
             try await stage.signIn()
             let token = try await stage.token()
@@ -56,28 +56,7 @@ import Testing
         }
     }
 
-    @Test func `opens for the right passphrase although many processes try wrong ones`() async throws {
-        try await Stage.play(Self.configuration("key_source = \"passphrase\"")) { stage in
-            #expect(try await stage.ringback("unlock", stdin: "correct horse\n").status == 0)
-            #expect(try await stage.ringback("lock").status == 0)
-            let script = """
-                for i in $(seq 30); do (echo wrong horse | "$1" unlock >/dev/null 2>&1 || echo wrong) & done; wait
-                """
-            // In a session of its own, as another program.
-            let crowd = try stage.start(
-                "/usr/bin/setsid", ["--wait", "/bin/sh", "-c", script, "sh", Programs.path("ringback")])
-            _ = try await crowd.line("the first wrong one")
-            let before = crowd.output.value.lines.count
-            let right = try await stage.api(
-                "POST", "/v1/vault/unlock", ["passphrase": "correct horse"], within: Bound.seconds(60))
-            #expect(right.status == 200, "\(right)")
-            // The attempt that ran ends first. All that still wait find the vault open.
-            let wrong = try await crowd.end(within: Bound.seconds(120)).out.split(separator: "\n").count
-            #expect(wrong <= before + 3, "\(wrong) after \(before)")
-        }
-    }
-
-    @Test func `with a passphrase is locked at start, and opens for it alone`() async throws {
+    @Test func `a vault with a passphrase is locked at start and opens for the right one only`() async throws {
         try await Stage.play(Self.configuration("key_source = \"passphrase\"")) { stage in
             try await expectLocked(stage, "vault", command: "ringback unlock")
             #expect(try await status(stage)["needs_new_passphrase"]?.bool == true)
@@ -104,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func `moves its key, and only when it is told to`() async throws {
+    @Test func `the vault's key moves only by vault rekey`() async throws {
         try await Stage.play(Self.configuration("")) { stage in
             try await stage.signIn()
             let token = try await stage.token()
@@ -131,7 +110,7 @@ import Testing
         }
     }
 
-    @Test func `moves its key by the command that it advises, and says what else is to be done`() async throws {
+    @Test func `the advised vault rekey moves the key and names the setting to change`() async throws {
         try await Stage.play(Self.configuration("")) { stage in
             try await stage.signIn()
             let token = try await stage.token()
@@ -159,7 +138,7 @@ import Testing
         }
     }
 
-    @Test func `without its key is locked, and makes no new one`() async throws {
+    @Test func `a vault without its key stays locked and makes no new key`() async throws {
         try await Stage.play(Self.configuration("key_directory = \"{stage}/keys\"")) { stage in
             try await stage.signIn()
             let token = try await stage.token()
@@ -185,7 +164,7 @@ import Testing
         }
     }
 
-    @Test func `DU-05: sets a damaged file aside, and touches no other`() async throws {
+    @Test func `DU-05: a damaged session file is set aside and no other is touched`() async throws {
         let two =
             Self.configuration("") + "[accounts.home]\nissuer = \"{sandbox}/tenant-a\"\nclient_id = \"ringback-demo\"\n"
         try await Stage.play(two) { stage in
@@ -210,7 +189,7 @@ import Testing
         }
     }
 
-    @Test func `in memory writes nothing, says so, and does not lock`() async throws {
+    @Test func `key_source = memory writes nothing to disk`() async throws {
         try await Stage.play(Self.configuration("key_source = \"memory\"")) { stage in
             try await stage.signIn()
             #expect(!FileTree.names(in: stage.state).contains("vault.key"))

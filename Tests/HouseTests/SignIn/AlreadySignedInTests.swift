@@ -4,7 +4,7 @@ import RingbackBase
 import Testing
 
 @Suite struct `ringback login of an account that is signed in` {
-    @Test func `says who is signed in, and starts no browser and no flow`() async throws {
+    @Test func `login of a signed-in account starts no browser`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             let requests = try await stage.sandbox.counters().requests("token")
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test func `signs in all the same if that is asked for`() async throws {
+    @Test func `login of a signed-in account signs in again with --again and the like`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             let ways = [
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test func `begins a sign-in where the session shows an error, or has ended`() async throws {
+    @Test func `login of an account with an error or an ended session starts a sign-in`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             // Another user's sign-in fails, and is the account's error until the next one starts.
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func `token --sign-in uses the session that is there`() async throws {
+    @Test func `token --sign-in of a signed-in account prints its token`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             let token = try await stage.ringback("token", "work", "--sign-in")

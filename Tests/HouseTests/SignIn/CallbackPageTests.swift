@@ -10,7 +10,7 @@ import Testing
     ]
     private static let parameters = ["error", "error_description", "error_uri", "iss", "state", "code", "x"]
 
-    @Test func `LB-23: say the same, whatever is sent to them`() async throws {
+    @Test func `LB-23: callback pages do not depend on what is sent to them`() async throws {
         try await CallbackPort.attack { port in
             for payload in `The callback's pages`.payloads {
                 for name in `The callback's pages`.parameters {
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func `LB-23: of a sign-in that failed do not say what the provider said`() async throws {
+    @Test func `LB-23: the page of a failed sign-in repeats no text of the provider`() async throws {
         try await Stage.play { stage in
             var pages: Set<String> = []
             // As browsers send them: what may not stand in a URL is escaped, and is UTF-8.
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func `LB-24, NAT-24: lead nowhere but to each other`() async throws {
+    @Test func `LB-24, NAT-24: callback pages redirect to no address from a parameter`() async throws {
         try await Stage.play { stage in
             let names = [
                 "redirect", "redirect_uri", "redirect_to", "redirect_url", "next", "url", "uri", "return", "return_to",
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test func `LB-25, LB-29, NAT-33: are read at an address without a code, and kept nowhere`() async throws {
+    @Test func `LB-25, LB-29, NAT-33: the last page has no code in its address and is not cached`() async throws {
         try await Stage.play { stage in
             let port = try await CallbackPort(stage)
             let (answer, page) = try await Browser.deliver(port.genuine)
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    @Test func `say what happened and what to do, in words of a user`() async throws {
+    @Test func `callback pages say what happened without protocol words`() async throws {
         try await Stage.play { stage in
             let port = try await CallbackPort(stage)
             let open = try LocalURL(try await stage.begin("home").openURL)
@@ -126,25 +126,7 @@ import Testing
         }
     }
 
-    @Test func `a result is told again to a reload and a second tab, and to nobody who only guesses`() async throws {
-        try await Stage.play { stage in
-            let port = try await CallbackPort(stage)
-            let (answer, page) = try await Browser.deliver(port.genuine)
-            let destination = try #require(answer.destination)
-            #expect(destination.hasPrefix("/done/") && destination != "/done/")
-            // The flow has ended, and its port stays open for the page.
-            for _ in 0..<3 {
-                let again = try await Browser.load(port.genuine.following(destination))
-                #expect(again.status == 200 && again.body == page?.body, "\(again)")
-            }
-            // A second tab brings the same callback.
-            #expect(try await Browser.load(port.genuine).destination == destination)
-            let guess = try await Browser.load(port.genuine.following("/done/0123456789012345678901"))
-            #expect(guess.status == 404 && !guess.text.contains("<bdi>"), "\(guess)")
-        }
-    }
-
-    @Test func `says that the user declined, or that the time was over`() async throws {
+    @Test func `the callback page says that the user declined, or that the sign-in took too long`() async throws {
         try await Stage.play { stage in
             let flow = try await stage.begin()
             let (answer, page) = try await Browser.deliver(Browser.deny(at: flow.authorizationURL))
@@ -160,22 +142,6 @@ import Testing
             #expect(over?.text.contains("<h1>The sign-in took too long</h1>") == true, "\(over ?? .nothing)")
             #expect(over?.text.contains("<bdi>work</bdi>") == true)
             #expect(try await stage.sandbox.counters().requests("token") == 0)
-        }
-    }
-
-    @Test func `every unknown request with a query leads to a page in words, in the browser's language`() async throws {
-        try await CallbackPort.attack { port in
-            for target in [
-                "/?code=secret", "/other?code=secret&state=x", "/done/x?code=secret", "/callback/nobody?code=secret",
-            ] {
-                let answer = try await port.send(port.request("GET", target))
-                #expect(answer.status == 303 && answer.fields["location"] == "/unknown#", "\(target): \(answer)")
-                let language = [("Accept-Language", "ru-RU,ru;q=0.9,en;q=0.8")]
-                let page = try await port.send(port.request("GET", "/unknown", fields: language))
-                #expect(page.text.contains("<html lang=\"ru\">") && page.text.contains("<h1>Здесь нет входа</h1>"))
-                #expect(page.text.contains("Ringback") && !page.text.contains("secret"))
-                CallbackPort.expectFields(of: page, to: "/unknown")
-            }
         }
     }
 }

@@ -2,66 +2,7 @@ import RingbackBase
 import Testing
 
 @Suite struct `A flow` {
-    @Test func `is joined by an equal sign-in`() async throws {
-        try await Stage.play { stage in
-            let first = try await stage.api("POST", "/v1/accounts/work/sign-in", ["method": "browser"])
-            #expect(first.status == 201 && first["status"]?.string == "pending", "\(first)")
-            let second = try await stage.api("POST", "/v1/accounts/work/sign-in")
-            #expect(second.status == 200, "\(second)")
-            #expect(second["id"] == first["id"] && second["authorization_url"] == first["authorization_url"])
-            #expect(try await stage.api("GET", "/v1/flows")["flows"]?.array?.count == 1)
-            let account = try await stage.account()
-            #expect(account["state"]?.string == "authenticating")
-            #expect(account["flow"] == ["id": first["id"] ?? .null, "method": "browser"])
-        }
-    }
-
-    @Test func `is one for twenty equal sign-ins at once`() async throws {
-        try await Stage.play { stage in
-            let answers = try await withThrowingTaskGroup(of: Answer.self) { group in
-                for _ in 0..<20 { group.addTask { try await stage.api("POST", "/v1/accounts/work/sign-in", [:]) } }
-                return try await group.reduce(into: [Answer]()) { $0.append($1) }
-            }
-            #expect(answers.count { $0.status == 201 } == 1 && answers.count { $0.status == 200 } == 19)
-            #expect(Set(answers.map { $0["id"]?.string }).count == 1)
-        }
-    }
-
-    @Test func `keeps a different sign-in out, and says which is pending`() async throws {
-        try await Stage.play { stage in
-            let flow = try await stage.begin()
-            for body: JSON in [
-                ["scopes": "openid"], ["params": ["login_hint": "bob"]], ["switch_subject": true],
-            ] {
-                let answer = try await stage.api("POST", "/v1/accounts/work/sign-in", body)
-                #expect(answer.status == 409 && answer.code == "state_conflict", "\(answer)")
-                let detail = answer["detail"]?.string ?? ""
-                #expect(detail.contains("method browser") && detail.contains("seconds old"), "\(detail)")
-            }
-            // Another account's is its own affair.
-            _ = try await stage.begin("home", ["scopes": "openid"])
-            #expect(try await stage.api("GET", "/v1/flows/\(flow.id)")["status"]?.string == "pending")
-        }
-    }
-
-    @Test func `ends when the last caller who wanted it cancels`() async throws {
-        try await Stage.play { stage in
-            let flow = try await stage.begin()
-            #expect(try await stage.begin().id == flow.id)
-            let first = try await stage.api("DELETE", "/v1/flows/\(flow.id)")
-            #expect(first.status == 200 && first["status"]?.string == "pending")
-            let last = try await stage.api("DELETE", "/v1/flows/\(flow.id)")
-            #expect(last.status == 200 && last["status"]?.string == "cancelled")
-            // A flow that has ended stays as it is, and can be read.
-            #expect(try await stage.api("DELETE", "/v1/flows/\(flow.id)")["status"]?.string == "cancelled")
-            #expect(try await stage.api("GET", "/v1/flows/\(flow.id)")["status"]?.string == "cancelled")
-            try await stage.expectNothingHeld(error: nil)
-            // The place is free again.
-            #expect(try await stage.begin().id != flow.id)
-        }
-    }
-
-    @Test func `ends for all who wait when one says so`() async throws {
+    @Test func `DELETE with all=true ends a sign-in for all who wait`() async throws {
         try await Stage.play { stage in
             let logins = try (0..<3).map { _ in try stage.start("ringback", ["login", "work", "--no-browser"]) }
             for login in logins { _ = try await login.line() }
@@ -75,28 +16,7 @@ import Testing
         }
     }
 
-    @Test func `that is unknown is not found`() async throws {
-        try await Stage.play { stage in
-            for method in ["GET", "DELETE"] {
-                let answer = try await stage.api(method, "/v1/flows/unknown")
-                #expect(answer.status == 404 && answer.code == "flow_not_found")
-            }
-        }
-    }
-
-    @Test func `is waited for by a long poll, and answered as it is after the wait`() async throws {
-        try await Stage.play { stage in
-            let flow = try await stage.begin()
-            let poll = try await stage.api("GET", "/v1/flows/\(flow.id)?wait=1")
-            #expect(poll.status == 200 && poll["status"]?.string == "pending")
-            async let waiting = stage.api("GET", "/v1/flows/\(flow.id)?wait=60")
-            _ = try await Browser.deliver(Browser.signIn(at: flow.authorizationURL))
-            #expect(try await waiting["status"]?.string == "completed")
-            #expect(try await stage.api("GET", "/v1/flows/\(flow.id)?wait=soon").status == 400)
-        }
-    }
-
-    @Test func `is waited for by a caller who wants a session`() async throws {
+    @Test func `sign_in=wait returns the session after the sign-in, or a timeout`() async throws {
         try await Stage.play { stage in
             async let session = stage.api("GET", "/v1/accounts/work/session?sign_in=wait")
             let events = try stage.connect()
@@ -118,8 +38,7 @@ import Testing
     }
 
     /// ADV-17.
-    @Test func `PR-13, NAT-10, NAT-14: carries PKCE, state, nonce of 256 bits, and what the caller adds`() async throws
-    {
+    @Test func `PR-13, NAT-10, NAT-14: the authorization URL has PKCE, state and nonce of 256 bits`() async throws {
         try await Stage.play { stage in
             let flow = try await stage.begin("work", ["params": ["login_hint": "bob@example.org"], "timeout": 60])
             let url = try LocalURL(flow.authorizationURL)

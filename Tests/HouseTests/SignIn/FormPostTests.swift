@@ -66,7 +66,7 @@ private struct PostedAnswer: Sendable {
 
         """
 
-    @Test func `ends the sign-in, and the code stands in no address`() async throws {
+    @Test func `a form_post response completes the sign-in without a code in the address`() async throws {
         try await Stage.play(configuration) { stage in
             let flow = try await stage.begin()
             #expect(flow.authorizationURL.contains("response_mode=form_post"))
@@ -80,87 +80,6 @@ private struct PostedAnswer: Sendable {
             #expect(try await stage.token() != nil)
             #expect(try await stage.account()["subject"]?.string == "alice")
             #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 200)
-        }
-    }
-
-    @Test func `may come in an address if it is genuine otherwise: some providers ignore a pushed response_mode`()
-        async throws
-    {
-        try await Stage.play(configuration) { stage in
-            let flow = try await stage.begin()
-            let posted = try await PostedAnswer(at: flow.authorizationURL)
-            let strange = posted.body.replacing("state=", with: "state=x")
-            #expect(try await Browser.deliver(LocalURL("\(posted.action)?\(strange)")).answer.location == "/unknown")
-            let (answer, _) = try await Browser.deliver(LocalURL("\(posted.action)?\(posted.body)"))
-            #expect(answer.status == 303 && answer.location == "/done", "\(answer)")
-            #expect(try await stage.ended(flow)["status"]?.string == "completed")
-        }
-    }
-
-    @Test func `is accepted from the first sign-in after the configuration asks for it`() async throws {
-        try await Stage.play(configuration.replacing("response_mode", with: "# response_mode")) { stage in
-            let former = try await stage.signIn()
-            try stage.write(configuration: configuration)
-            #expect(try await stage.ringback("reload").status == 0)
-            // The port of the former one is still open for its last page.
-            let flow = try await stage.begin()
-            #expect(flow.redirectURI == former.redirectURI)
-            let (answer, _) = try await PostedAnswer(at: flow.authorizationURL).post()
-            #expect(answer.status == 303 && answer.location == "/done", "\(answer)")
-            #expect(try await stage.ended(flow)["status"]?.string == "completed")
-        }
-    }
-
-    @Test func `may be a no`() async throws {
-        try await Stage.play(configuration) { stage in
-            let flow = try await stage.begin()
-            let posted = try await PostedAnswer(at: flow.authorizationURL, decision: "user=alice&decision=deny")
-            let (answer, page) = try await posted.post()
-            #expect(answer.status == 303 && answer.location == "/failed", "\(answer)")
-            #expect(page?.status == 200)
-            let ended = try await stage.ended(flow)
-            #expect(ended["status"]?.string == "failed" && ended["error"]?["code"]?.string == "access_denied")
-            try await stage.expectNothingHeld(error: "access_denied")
-        }
-    }
-
-    @Test func `counts once: a copy gets the same answer, and the provider one request`() async throws {
-        try await Stage.play(configuration) { stage in
-            let flow = try await stage.begin()
-            let posted = try await PostedAnswer(at: flow.authorizationURL)
-            #expect(try await posted.post().answer.location == "/done")
-            let (copy, _) = try await posted.post()
-            // Within five seconds the same page; the port may be closed already.
-            #expect(copy.location == "/done" || copy.status == 404 || copy.status == 0, "\(copy)")
-            #expect(try await stage.sandbox.counters().tokenRequests("authorization_code") == 1)
-        }
-    }
-
-    @Test(arguments: ["state=x", "code=other", "iss=https%3A%2F%2Fevil.example", "access_token=t"])
-    func `with something twice, or somebody else's, changes nothing`(addition: String) async throws {
-        try await Stage.play(configuration) { stage in
-            let flow = try await stage.begin()
-            let posted = try await PostedAnswer(at: flow.authorizationURL)
-            let (odd, _) = try await posted.post("\(posted.body)&\(addition)")
-            // It has the state: the page says that the response is refused.
-            #expect(odd.status == 303 && odd.location == "/failed", "\(odd)")
-            #expect(try await stage.sandbox.counters().requests("token") == 0)
-            let (answer, _) = try await posted.post()
-            #expect(answer.location == "/done", "\(answer)")
-        }
-    }
-
-    @Test func `works with a request that was pushed`() async throws {
-        try await Stage.play(configuration) { stage in
-            try await stage.sandbox.control(["pushed_requests": "required"])
-            let flow = try await stage.begin()
-            #expect(
-                try LocalURL(flow.authorizationURL).parameters.map(\.name) == [
-                    "response_type", "client_id", "request_uri",
-                ])
-            let (answer, _) = try await PostedAnswer(at: flow.authorizationURL).post()
-            #expect(answer.location == "/done", "\(answer)")
-            #expect(try await stage.token() != nil)
         }
     }
 }

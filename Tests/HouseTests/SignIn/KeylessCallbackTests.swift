@@ -18,31 +18,4 @@ import Testing
             #expect(try await stage.ended(flow)["status"] == "completed")
         }
     }
-
-    @Test func `that comes twice within five seconds gets the first result, whichever sign-in is pending by then`()
-        async throws
-    {
-        try await Stage.playSchemes(Self.keyless) { stage in
-            let flow = try await stage.begin("app", ["oauth_provider": "github"])
-            let callback = try await stage.callback(of: flow)
-            #expect(!callback.contains("flow="), "\(callback)")
-            let first = try await stage.ringback("open", callback, "--json")
-            #expect(first.status == 0, "\(first)")
-            let next = try await stage.begin("app", ["oauth_provider": "github"])
-            let second = try await stage.ringback("open", callback, "--json")
-            #expect(second.status == 0, "\(second)")
-            for output in [first, second] {
-                let document = try JSON(parsing: output.out.utf8)["flow"]
-                #expect(document?["id"]?.string == flow.id && document?["status"] == "completed", "\(output)")
-            }
-            let exchanges = try await stage.sandbox.counters(issuer: "/supabase").tokenRequests("pkce")
-            #expect(exchanges == 1)
-            // Seven seconds, by the daemon's own clock: another flow's deadline.
-            let clock = try await stage.begin("work", ["timeout": 7])
-            #expect(try await stage.ended(clock)["status"] == "expired")
-            let late = try await stage.ringback("open", callback)
-            #expect(late.status != 0 && late.out.isEmpty, "\(late)")
-            #expect(try await stage.api("GET", "/v1/flows/\(next.id)")["status"] == "pending")
-        }
-    }
 }

@@ -3,7 +3,7 @@ import RingbackBase
 import Testing
 
 @Suite struct `ringback login` {
-    @Test func `NAT-01: opens the browser, says what it waits for, and who is signed in`() async throws {
+    @Test func `NAT-01: login opens the browser and says who is signed in`() async throws {
         try await Stage.play { stage in
             let (browser, opened) = try stage.recordingBrowser()
             let login = try stage.start("ringback", ["login", "work"], environment: ["BROWSER": browser])
@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test func `with a browser that fails it shows the page's address`() async throws {
+    @Test func `login shows the page's address if the browser fails`() async throws {
         try await Stage.play { stage in
             let login = try stage.start("ringback", ["login", "work"], environment: ["BROWSER": "/bin/false"])
             let line = try await login.errorLine("the address") { $0.contains("http://") }
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func `with --json it prints the flow, then the account`() async throws {
+    @Test func `login --json prints the flow, then the account`() async throws {
         try await Stage.play { stage in
             let login = try stage.start("ringback", ["login", "work", "--no-browser", "--json"])
             let flow = try JSON(parsing: try await login.line("the flow").utf8)
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func `of an unknown account lists the known ones and how to add it`() async throws {
+    @Test func `login of an unknown account lists the known ones`() async throws {
         try await Stage.play { stage in
             let output = try await stage.ringback("login", "play", "--no-browser")
             #expect(output.status == 64 && output.out.isEmpty)
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test func `that is denied at the provider ends with 4`() async throws {
+    @Test func `login that is denied at the provider ends with 4`() async throws {
         try await Stage.play { stage in
             let login = try stage.start("ringback", ["login", "work", "--no-browser"])
             let callback = try await Browser.deny(at: login.line())
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func `that takes too long ends with 6`() async throws {
+    @Test func `login that takes too long ends with 6`() async throws {
         try await Stage.play { stage in
             let login = try stage.start("ringback", ["login", "work", "--no-browser", "--timeout", "1"])
             let callback = try await Browser.signIn(at: login.line())
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test func `that is interrupted cancels its flow`() async throws {
+    @Test func `an interrupted login cancels its flow`() async throws {
         try await Stage.play { stage in
             let login = try stage.start("ringback", ["login", "work", "--no-browser"])
             let callback = try await Browser.signIn(at: login.line())
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test func `that is interrupted leaves another's sign-in alone`() async throws {
+    @Test func `an interrupted login leaves the same flow of another login pending`() async throws {
         try await Stage.play { stage in
             let first = try stage.start("ringback", ["login", "work", "--no-browser"])
             let second = try stage.start("ringback", ["login", "work", "--no-browser"])
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func `LB-14: of another person changes nothing without --switch`() async throws {
+    @Test func `LB-14: login as another user changes nothing without --switch`() async throws {
         try await Stage.play { stage in
             try await stage.signIn(as: "alice")
             let token = try await stage.token()
@@ -148,7 +148,7 @@ import Testing
         }
     }
 
-    @Test func `without a daemon ends with 2`() async throws {
+    @Test func `verbs without a daemon end with 2`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             for arguments in [["login", "work"], ["token", "work"], ["status"], ["accounts"], ["logout", "--all"]] {
                 let output = try await stage.run("ringback", arguments)

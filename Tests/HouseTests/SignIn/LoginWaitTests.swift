@@ -18,7 +18,9 @@ import Testing
     @Test(arguments: [
         ["login", "work"], ["login", "work", "--no-browser", "--json"], ["token", "work", "--sign-in"],
     ])
-    func `interrupted before there is a flow, shows nothing and cancels its flow`(arguments: [String]) async throws {
+    func `login that is interrupted during discovery opens nothing and cancels its flow`(arguments: [String])
+        async throws
+    {
         try await Stage.play { stage in
             let (browser, opened) = try stage.recordingBrowser()
             let login = try await startHeld(stage, arguments, browser: browser)
@@ -36,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func `says at once why a callback was refused, and goes on waiting`() async throws {
+    @Test func `login says why a callback was refused and keeps waiting`() async throws {
         try await Stage.play { stage in
             try await stage.sandbox.control(["perturb": [["name": "callback_no_iss", "count": 1]]])
             let login = try stage.start("ringback", ["login", "work", "--no-browser"])
@@ -54,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func `says what it does while the provider is asked`() async throws {
+    @Test func `login says that it asks the provider`() async throws {
         try await Stage.play { stage in
             let login = try await startHeld(stage, ["login", "work", "--no-browser"])
             _ = try await login.errorLine("what it does") {
@@ -70,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func `beside another's flow is bounded by its own --timeout`() async throws {
+    @Test func `login that joins a flow is bounded by its own --timeout`() async throws {
         try await Stage.play { stage in
             let flow = try await stage.begin()
             let login = try await stage.ringback("login", "work", "--no-browser", "--timeout", "3")
@@ -85,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func `hears of a joined flow's end before its own --timeout`() async throws {
+    @Test func `login that joins a flow ends with it`() async throws {
         try await Stage.play { stage in
             let flow = try await stage.begin()
             let login = try stage.start("ringback", ["login", "work", "--no-browser", "--timeout", "60"])
@@ -102,7 +104,7 @@ import Testing
             "/usr/bin/env", ["--\(hangup)-signal=HUP", Programs.path("ringback"), "login", "work", "--no-browser"])
     }
 
-    @Test func `ends with its terminal, which may hang up twice, and cancels its flow`() async throws {
+    @Test func `login whose terminal hangs up cancels its flow`() async throws {
         try await Stage.play { stage in
             let login = try start(stage, hangup: "default")
             _ = try await login.line()
@@ -115,7 +117,7 @@ import Testing
         }
     }
 
-    @Test func `outlives its terminal under nohup`() async throws {
+    @Test func `login under nohup outlives its terminal`() async throws {
         try await Stage.play { stage in
             let login = try start(stage, hangup: "ignore")
             let url = try await login.line()
@@ -128,7 +130,7 @@ import Testing
 }
 
 @Suite struct `A mistake of usage` {
-    @Test func `of login is told before anything is asked`() async throws {
+    @Test func `wrong options of login are usage errors before any request`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let mistakes: [([String], String)] = [
                 (["--timeout", "0"], "--timeout must be 1 to 3600 seconds."),
@@ -153,7 +155,7 @@ import Testing
         }
     }
 
-    @Test func `of complete shows how complete is used`() async throws {
+    @Test func `a wrong URL for ringback complete is a usage error`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             for url in ["nonsense", "", "a:b c", String(repeating: "a", count: 16_385) + ":"] {
                 let output = try await stage.ringback("complete", url)

@@ -25,19 +25,19 @@ struct `A machine with one address family` {
         return printed
     }
 
-    @Test func `NAT-06: signs in over IPv4 where there is no IPv6`() async throws {
+    @Test func `NAT-06: sign-in works on a machine with IPv4 only`() async throws {
         try await expect(
             "usual 0 http://127.0.0.1:PORT/start/KEY", "six 1 unopened",
             "scheme 6 http://127.0.0.1:PORT/start/KEY", family: "4")
     }
 
-    @Test func `NAT-06: signs in over IPv6 where there is no IPv4, if the redirect URI says so`() async throws {
+    @Test func `NAT-06: sign-in works on a machine with IPv6 only if the redirect URI is at [::1]`() async throws {
         try await expect(
             "usual 1 unopened", "six 0 http://[::1]:PORT/start/KEY", "scheme 6 http://[::1]:PORT/start/KEY",
             family: "6")
     }
 
-    @Test func `starts no browser where there is neither, but prints the page's address and says why`() async throws {
+    @Test func `login on a machine without a loopback address starts no browser and prints the page`() async throws {
         let printed = try await expect("usual 1 unopened", "six 1 unopened", "scheme 6 unopened", family: "none")
         #expect(printed.contains { $0.contains("No browser was started. No address for a browser") }, "\(printed)")
         #expect(printed.contains { $0.contains("/authorize?") && $0.contains("state=") }, "\(printed)")

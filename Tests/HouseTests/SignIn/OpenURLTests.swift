@@ -9,7 +9,7 @@ import Testing
         return try LocalURL(answer.location ?? "")
     }
 
-    @Test func `LB-14: leads once to a request of its own, whose callback ends the flow`() async throws {
+    @Test func `LB-14: an open_url redirects once, to an authorization request of its own`() async throws {
         try await Stage.play { stage in
             let flow = try await stage.begin()
             let (open, shown) = (try LocalURL(flow.openURL), try LocalURL(flow.authorizationURL))
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test func `that is opened after the user has signed in by another says so`() async throws {
+    @Test func `an open_url that is opened after the sign-in shows its result`() async throws {
         try await Stage.play { stage in
             let (first, second) = (try await stage.begin(), try await stage.begin())
             let own = try await page(behind: first.openURL)
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func `that is opened after the sign-in was cancelled leads nowhere`() async throws {
+    @Test func `an open_url of a cancelled sign-in leads nowhere`() async throws {
         try await Stage.play { stage in
             let flow = try await stage.begin()
             #expect(try await stage.api("DELETE", "/v1/flows/\(flow.id)")["status"]?.string == "cancelled")
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func `is another one for each call, thirty-two can be opened, and each page ends the flow`() async throws {
+    @Test func `each call gets its own open_url, and the newest thirty-two can be opened`() async throws {
         try await Stage.play { stage in
             var urls: [String] = []
             for _ in 0..<33 { urls.append(try await stage.begin().openURL) }
@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    @Test func `that newer ones have replaced before it was opened is told, and the page's address is shown`()
+    @Test func `login prints the page if newer calls have replaced its open_url`()
         async throws
     {
         try await Stage.play { stage in
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test func `pushes the request when it is used`() async throws {
+    @Test func `an open_url pushes its authorization request when it is opened`() async throws {
         try await Stage.play { stage in
             try await stage.sandbox.control(["pushed_requests": "required"])
             let flow = try await stage.begin()
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func `at a project has a key and a verifier of its own`() async throws {
+    @Test func `an open_url at a Supabase project has its own key`() async throws {
         try await Stage.playProject { stage in
             let begun = try await stage.api("POST", "/v1/accounts/app/sign-in", ["oauth_provider": "github"])
             let shown = try LocalURL(begun["redirect_uri"]?.string ?? "")
@@ -115,7 +115,7 @@ import Testing
     }
 
     @Test(.enabled(if: Stranger.isPossible, Stranger.reason))
-    func `is not spent by another user, who is named to the person`() async throws {
+    func `another user does not use an open_url up, and is named to the user`() async throws {
         try await Stage.play { stage in
             let (browser, opened) = try stage.recordingBrowser()
             let login = try stage.start("ringback", ["login", "work"], environment: ["BROWSER": browser])
@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    @Test func `that nobody fetches makes login print the page's address`() async throws {
+    @Test func `login prints the page if nobody fetches its open_url`() async throws {
         try await Stage.play { stage in
             let login = try stage.start("ringback", ["login", "work"], environment: ["BROWSER": "true"])
             _ = try await login.errorLine("why") { $0.hasPrefix("The sign-in page has not been opened yet.") }
@@ -141,42 +141,6 @@ import Testing
             let url = line.split(separator: " ").last.map(String.init) ?? ""
             _ = try await Browser.deliver(Browser.signIn(at: url))
             #expect(try await login.end().status == 0)
-        }
-    }
-
-    @Test func `that a slow browser fetches late causes no second message`() async throws {
-        try await Stage.play { stage in
-            let (browser, opened) = try stage.recordingBrowser()
-            let login = try stage.start("ringback", ["login", "work"], environment: ["BROWSER": browser])
-            let open = try await opened.line()
-            _ = try await login.errorLine("the page's address") { $0.contains("state=") }
-            _ = try await Browser.deliver(Browser.signIn(at: page(behind: open).text))
-            let ended = try await login.end()
-            #expect(ended.out == "Signed in to work as alice@example.org\n", "\(ended)")
-            #expect(ended.err.split(separator: "has not been opened yet").count == 2, "\(ended)")
-            #expect(ended.err.split(separator: "Open this page").count == 2, "\(ended)")
-        }
-    }
-
-    @Test(.enabled(if: Stranger.isPossible, Stranger.reason))
-    func `that another user's slow browser asks for names that user, after it was said that nobody had opened it`()
-        async throws
-    {
-        try await Stage.play { stage in
-            let (browser, opened) = try stage.recordingBrowser()
-            let login = try stage.start("ringback", ["login", "work"], environment: ["BROWSER": browser])
-            let open = try LocalURL(try await opened.line())
-            _ = try await login.errorLine("the page's address") { $0.contains("state=") }
-            let foreign = try await stage.run(
-                asUser: Stranger.uid, script: Stranger.asking, "\(open.port)",
-                "GET \(open.target) HTTP/1.1\r\nHost: \(open.authority)\r\n\r\n")
-            #expect(AnswerHead(foreign.out).status == 404, "\(foreign)")
-            _ = try await login.errorLine("who asked") { $0.contains("requested by uid \(Stranger.uid)") }
-            _ = try await Browser.deliver(Browser.signIn(at: page(behind: open.text).text))
-            let ended = try await login.end()
-            #expect(ended.out == "Signed in to work as alice@example.org\n", "\(ended)")
-            #expect(ended.err.split(separator: "requested by uid").count == 2, "\(ended)")
-            #expect(ended.err.split(separator: "Open this page").count == 2, "\(ended)")
         }
     }
 }

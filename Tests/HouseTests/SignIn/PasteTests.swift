@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func `SK-30: finishes the sign-in on the terminal that began it, and is not shown`() async throws {
+    @Test func `SK-30: a pasted callback finishes the login and is not shown`() async throws {
         try await Stage.play { stage in
             let (login, flow) = try await begin(stage)
             // The address alone, on the first line.
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func `SK-30: that is wrong is told, asked for again, and costs nothing`() async throws {
+    @Test func `SK-30: a wrong pasted callback is asked for again and changes nothing`() async throws {
         try await Stage.play { stage in
             let (login, flow) = try await begin(stage)
             let other = try await stage.begin("home")
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func `is not needed if the browser comes back`() async throws {
+    @Test func `login that waits for a paste ends when the browser comes back`() async throws {
         try await Stage.play { stage in
             let (login, flow) = try await begin(stage)
             let (answer, _) = try await Browser.deliver(callback(flow))
@@ -89,15 +89,7 @@ import Testing
         }
     }
 
-    @Test func `of a no ends it as a no`() async throws {
-        try await Stage.play { stage in
-            let (login, flow) = try await begin(stage)
-            login.type(try await Browser.deny(at: flow["authorization_url"]?.string ?? "").text)
-            #expect(try await login.end().status == 4)
-        }
-    }
-
-    @Test func `may come from another terminal, which says whose sign-in it is and asks`() async throws {
+    @Test func `ringback complete on a terminal names the account and asks`() async throws {
         try await Stage.play { stage in
             let (login, flow) = try await begin(stage)
             let url = try await callback(flow)
@@ -118,7 +110,7 @@ import Testing
         }
     }
 
-    @Test func `that changes nothing says what does, in lines that work`() async throws {
+    @Test func `ringback complete names the commands that work after a refusal`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             let flow = try await stage.begin()
@@ -136,7 +128,7 @@ import Testing
         }
     }
 
-    @Test func `that is not there is missed, and the ways to give it are said`() async throws {
+    @Test func `ringback complete without a URL names the ways to give it`() async throws {
         try await Stage.play { stage in
             for input in ["", "\n", "  \n"] {
                 let complete = try await stage.ringback("complete", stdin: input)
@@ -148,7 +140,7 @@ import Testing
         }
     }
 
-    @Test func `of a custom scheme is a link that a browser elsewhere cannot open: where it is seen is said`()
+    @Test func `login with a custom scheme says where the browser shows the callback`()
         async throws
     {
         try await play(at: "org.example.app://callback") { stage in
@@ -166,7 +158,7 @@ import Testing
         }
     }
 
-    @Test func `of a page on the web is that page's address`() async throws {
+    @Test func `login with an https redirect takes the page's address`() async throws {
         try await play(at: "https://app.example.org/back") { stage in
             let login = try stage.start("ringback", ["login", "work", "--no-browser"])
             let address = try await login.line()
@@ -180,7 +172,7 @@ import Testing
         }
     }
 
-    @Test func `is told apart from another account's at the same place`() async throws {
+    @Test func `ringback complete finds the account among several with one redirect URI`() async throws {
         try await play(["work", "home"], at: "org.example.app://callback") { stage in
             _ = try await stage.begin("work")
             let flow = try await stage.begin("home")
@@ -194,7 +186,7 @@ import Testing
         }
     }
 
-    @Test func `is not asked for where nobody sits, and input that ends is no refusal`() async throws {
+    @Test func `login without a terminal asks for no paste, and Ctrl-D keeps it waiting`() async throws {
         try await Stage.play { stage in
             let piped = try stage.start("ringback", ["login", "work", "--no-browser"], stdin: "nonsense\n")
             let address = try await piped.line()
@@ -207,16 +199,6 @@ import Testing
             try await login.shows("Waiting for the sign-in to home")
             _ = try await Browser.deliver(callback(flow))
             #expect(try await login.end().status == 0)
-        }
-    }
-
-    @Test func `Ctrl-C still cancels the flow`() async throws {
-        try await Stage.play { stage in
-            let (login, flow) = try await begin(stage)
-            login.send(SIGINT)
-            #expect(try await login.end().status == 4)
-            let ended = try await stage.api("GET", "/v1/flows/\(flow["id"]?.string ?? "")")
-            #expect(ended["status"] == "cancelled")
         }
     }
 }

@@ -13,26 +13,28 @@ import Testing
         return fields.first { $0.count > 2 && $0[2] == id }.map { String($0[0]) } ?? ""
     }()
 
-    @Test(arguments: [
-        ("192.0.2.9 50122 192.0.2.7 22", "192.0.2.7"), ("2001:db8::9 50122 2001:db8::7 22", "2001:db8::7"),
-        ("192.0.2.9 50122 192.0.2.7 2222", "192.0.2.7 -p 2222"), ("::1 1 ::ffff:192.0.2.7 22", "192.0.2.7"),
-    ])
-    func `shows the line that forwards the callback's port`(connection: String, place: String) async throws {
+    @Test func `login over SSH prints the ssh command that forwards the callback's port`() async throws {
         try await Stage.play { stage in
-            let login = try stage.start(
-                "ringback", ["login", "work", "--no-browser"], environment: ["SSH_CONNECTION": connection])
-            let address = try await login.line()
-            let line = try await login.errorLine("the line") { $0.hasPrefix("  ssh ") }
-            let flow = try await stage.api("GET", "/v1/flows")["flows"]?.array?.first
-            let port = try LocalURL(flow?["redirect_uri"]?.string ?? "").port
-            #expect(line == "  ssh -L \(port):127.0.0.1:\(port) \(Self.user)@\(place)")
-            _ = try await Browser.deliver(Browser.signIn(at: address))
-            let ended = try await login.end()
-            #expect(ended.status == 0 && ended.lines.count == 2, "\(ended)")
+            for (connection, place) in [
+                ("192.0.2.9 50122 192.0.2.7 22", "192.0.2.7"), ("2001:db8::9 50122 2001:db8::7 22", "2001:db8::7"),
+                ("192.0.2.9 50122 192.0.2.7 2222", "192.0.2.7 -p 2222"), ("::1 1 ::ffff:192.0.2.7 22", "192.0.2.7"),
+            ] {
+                let login = try stage.start(
+                    "ringback", ["login", "work", "--no-browser", "--again"],
+                    environment: ["SSH_CONNECTION": connection])
+                let address = try await login.line()
+                let line = try await login.errorLine("the line") { $0.hasPrefix("  ssh ") }
+                let callback = try #require(try LocalURL(address)["redirect_uri"])
+                let port = try LocalURL(callback.replacing("%3A", with: ":").replacing("%2F", with: "/")).port
+                #expect(line == "  ssh -L \(port):127.0.0.1:\(port) \(Self.user)@\(place)")
+                _ = try await Browser.deliver(Browser.signIn(at: address))
+                let ended = try await login.end()
+                #expect(ended.status == 0 && ended.lines.count == 2, "\(ended)")
+            }
         }
     }
 
-    @Test func `shows it beside a page that it could not open, and no line that it cannot know`() async throws {
+    @Test func `login over SSH prints the ssh command beside a page that could not be opened`() async throws {
         try await Stage.play { stage in
             try stage.write("#!/bin/sh\nexit 3\n", to: "\(stage.directory)/bin/xdg-open", mode: 0o700)
             for (connection, isKnown) in [

@@ -25,7 +25,7 @@ private struct Ending: Equatable {
 }
 
 @Suite struct `The whole walk` {
-    @Test func `the three ways of a callback end the same`() async throws {
+    @Test func `loopback, ringback open and ringback complete end a sign-in alike`() async throws {
         var endings: [(Way, Ending)] = []
         for way in Way.allCases {
             try await Stage.play { endings.append((way, try await walk(way, $0))) }
@@ -79,7 +79,7 @@ private struct Ending: Equatable {
         return .object(object)
     }
 
-    @Test func `NAT-40: a custom scheme's callback is handed over by its handler`() async throws {
+    @Test func `NAT-40: ringback open hands over the callback of a custom scheme`() async throws {
         let scheme = "org.example.ringback-test://auth-callback"
         let configuration = Stage.twoAccounts.replacing(
             "[accounts.home]", with: "redirect_uri = \"\(scheme)\"\n\n[accounts.home]")

@@ -24,7 +24,7 @@ import Testing
         fields.filter { $0.0 != name } + (value.map { [(name, $0)] } ?? [])
     }
 
-    @Test func `a form of another site (CSRF)`() async throws {
+    @Test func `the sign-in page refuses a form of another site (CSRF)`() async throws {
         try await attack { _, browser, _ in
             let form = browser.form("password", mira)
             for (name, value) in [
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func `a name that was rebound to the page's port`() async throws {
+    @Test func `the sign-in page refuses a rebound host name`() async throws {
         try await attack { stage, browser, _ in
             let port = browser.address.port
             for host in [
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test func `a frame, an image or a script of another page`() async throws {
+    @Test func `the sign-in page is not shown in a frame, an image or a script`() async throws {
         try await attack { _, browser, _ in
             #expect(browser.answer.fields["x-frame-options"] == "DENY")
             let policy = try #require(browser.answer.fields["content-security-policy"])
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func `a cookie of the attacker's (fixation)`() async throws {
+    @Test func `the sign-in page refuses a planted cookie (fixation)`() async throws {
         try await attack { _, browser, _ in
             let planted = Browser.navigation + [("Cookie", "ringback=planted")]
             let answer = try await browser.get("/", planted)
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test func `a start address that was used before`() async throws {
+    @Test func `a used start address of the sign-in page sets no cookie`() async throws {
         try await attack { _, browser, flow in
             let start = try LocalURL(try #require(flow["open_url"]?.string))
             let again = try await Browser.load(start)
@@ -98,7 +98,8 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: Stranger.isPossible, Stranger.reason)) func `another user of the machine`() async throws {
+    @Test(.enabled(if: Stranger.isPossible, Stranger.reason))
+    func `another user of the machine does not see the sign-in page`() async throws {
         try await attack { stage, browser, _ in
             let flow = try await stage.api("POST", "/v1/accounts/app/sign-in", ["method": "page"])
             let start = try LocalURL(try #require(flow["open_url"]?.string))
@@ -110,7 +111,7 @@ import Testing
         }
     }
 
-    @Test func `another tab, without the cookie or beside it`() async throws {
+    @Test func `a tab without the cookie does not see the sign-in page`() async throws {
         try await attack { _, browser, _ in
             let stranger = try await browser.get("/", Browser.navigation)
             #expect(stranger.status == 403 && stranger.text.contains("<h1>Not this browser</h1>"), "\(stranger)")
@@ -123,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func `a form of one sign-in sent to another one`() async throws {
+    @Test func `the form of one sign-in page is refused by another`() async throws {
         let accounts = Stage.project + Stage.project.replacing("[accounts.app]", with: "[accounts.other]")
         try await Stage.playProject(configuration: accounts) { stage in
             try await stage.signUp()
@@ -140,7 +141,7 @@ import Testing
         }
     }
 
-    @Test func `a form that no page of ours sends, or that is too large`() async throws {
+    @Test func `the sign-in page refuses unknown and oversized forms`() async throws {
         try await attack { _, browser, _ in
             let form = browser.form("password", mira)
             for hostile in [
@@ -158,7 +159,7 @@ import Testing
         }
     }
 
-    @Test func `a form that comes slowly`() async throws {
+    @Test func `a slow form does not block the sign-in page`() async throws {
         try await attack { _, browser, _ in
             let connection = try Connection(to: browser.address.place)
             let head = browser.own.map { "\($0.0): \($0.1)\r\n" }.joined()
@@ -170,7 +171,7 @@ import Testing
         }
     }
 
-    @Test func `a port that another program holds on the other address`() async throws {
+    @Test func `the sign-in page's port is held on both loopback addresses`() async throws {
         try await attack { stage, browser, _ in
             // Browsers ask both addresses of a name below localhost: neither is left to another program.
             for isIPv6 in [false, true] {
@@ -189,7 +190,7 @@ import Testing
         }
     }
 
-    @Test func `the back button, after the sign-in`() async throws {
+    @Test func `a form that is repeated after the sign-in changes nothing`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
             _ = try await stage.ringback("logout", "app")

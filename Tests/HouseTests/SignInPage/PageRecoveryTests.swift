@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `asks for the new password after a code, a refresh and the second factor`(hasFactor: Bool) async throws {
+    func `a recovery asks for the new password after code, refresh and second factor`(hasFactor: Bool) async throws {
         try await Stage.playProject { stage in
             let factor = try await withUser(stage, hasFactor: hasFactor)
             var browser = try await asked(stage)
@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `goes on in the tab that the mail's link opens`(hasFactor: Bool) async throws {
+    func `a recovery continues in the tab that the mail's link opens`(hasFactor: Bool) async throws {
         try await Stage.playProject { stage in
             let factor = try await withUser(stage, hasFactor: hasFactor)
             let login = try stage.start("ringback", ["login", "app", "--page", "--no-browser"])
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func `asks for the second factor in the tab of a link by mail`() async throws {
+    @Test func `a mailed link leads to the second factor in its own tab`() async throws {
         try await Stage.playProject { stage in
             let factor = try await withUser(stage, hasFactor: true)
             _ = try await asked(stage, "mail")
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test func `asks for the second factor again if the new password needs it`() async throws {
+    @Test func `a new password that needs the second factor asks for it again`() async throws {
         try await Stage.playProject { stage in
             let factor = try await withUser(stage, hasFactor: true)
             var browser = try await asked(stage)
@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    @Test func `says that a code was not used, after the link has signed the user in`() async throws {
+    @Test func `the page says that a code was not used after the link`() async throws {
         try await Stage.playProject { stage in
             try await withUser(stage)
             for action in ["mail", "forgotten"] {
@@ -136,7 +136,7 @@ import Testing
         }
     }
 
-    @Test func `says that the new password was not saved if the session has ended meanwhile`() async throws {
+    @Test func `the page says that the new password was not saved if the session has ended`() async throws {
         try await Stage.playProject { stage in
             try await withUser(stage)
             var browser = try await asked(stage)
@@ -150,7 +150,7 @@ import Testing
         }
     }
 
-    @Test func `takes a form once if it is sent twice, and performs the form of another tab after it`() async throws {
+    @Test func `a form that is sent twice is performed once`() async throws {
         try await Stage.playProject { stage in
             try await withUser(stage)
             var browser = try await asked(stage)

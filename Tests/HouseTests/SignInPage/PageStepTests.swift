@@ -11,7 +11,7 @@ import Testing
         return answer.json
     }
 
-    @Test func `leaves its form when the time is over`() async throws {
+    @Test func `the sign-in page leaves its form when the flow expires`() async throws {
         try await Stage.playProject { stage in
             let flow = try await api(stage, "sign-in", ["method": "page", "timeout": 2])
             var browser = try await PageBrowser(opening: try #require(flow["open_url"]?.string))
@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test func `keeps no query in its address`() async throws {
+    @Test func `the sign-in page redirects away from a query`() async throws {
         try await Stage.playProject { stage in
             let (browser, _) = try await PageBrowser.begin(stage)
             for path in ["/?code=secret", "/sign-up?code=secret", "//evil.example/?code=secret"] {
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func `takes a phone number with its password where an address can be typed`() async throws {
+    @Test func `the sign-in page takes a phone number in the address field`() async throws {
         try await Stage.playProject(["users": [["phone": "+4915112345678", "password": "secret12"]]]) { stage in
             var (browser, _) = try await PageBrowser.begin(stage)
             try await browser.send("password", [("email", "0151"), ("password", "secret12")])
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func `says so if another user signs in, and waits for the right one`() async throws {
+    @Test func `the sign-in page refuses another user and waits for the right one`() async throws {
         try await Stage.playProject(["users": [["email": "luke@example.org", "password": "secret12"]]]) { stage in
             try await stage.signUp()
             var (browser, _) = try await PageBrowser.begin(stage)
@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test(arguments: ["password", "forgotten"])
-    func `lets another user replace the account's user, after a question`(action: String) async throws {
+    func `the sign-in page asks before another user replaces the account's user`(action: String) async throws {
         try await Stage.playProject(["users": [["email": "luke@example.org", "password": "secret12"]]]) { stage in
             try await stage.signUp()
             var (browser, _) = try await PageBrowser.begin(stage)
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test func `says how long the project wants it to wait, and that an opened link uses up its code`() async throws {
+    @Test func `the sign-in page says how long to wait and that a link uses up its code`() async throws {
         try await Stage.playProject(["mail_interval": 60]) { stage in
             var (browser, flow) = try await PageBrowser.begin(stage)
             try await browser.load("/mail")
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    @Test func `keeps a mailed link, however many start addresses are opened after it`() async throws {
+    @Test func `a mailed link stays valid after many start addresses`() async throws {
         try await Stage.playProject { stage in
             var (browser, _) = try await PageBrowser.begin(stage)
             try await browser.load("/mail")
@@ -122,7 +122,7 @@ import Testing
         }
     }
 
-    @Test func `lets one browser in by a start address, and no second one`() async throws {
+    @Test func `a start address of the sign-in page lets one browser in`() async throws {
         try await Stage.playProject { stage in
             let flow = try await api(stage, "sign-in", ["method": "page"])
             let start = try LocalURL(try #require(flow["open_url"]?.string))
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test func `changes nothing of a session that another sign-in made`() async throws {
+    @Test func `the sign-in page changes no session of another sign-in`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
             func recover() async throws -> PageBrowser {
@@ -163,7 +163,7 @@ import Testing
         }
     }
 
-    @Test func `sends the code of a second factor again, and not too early`() async throws {
+    @Test func `the sign-in page resends a second factor's code after its interval`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
             let factor = try await api(stage, "factors", ["factor_type": "phone", "phone": "+4915112345678"])

@@ -18,7 +18,7 @@ import Testing
         #expect(account["user"]?["email"]?.string == email, "\(account)")
     }
 
-    @Test func `takes a password, says what is wrong beside its field, and keeps no password`() async throws {
+    @Test func `the sign-in page takes a password, names a wrong one and keeps none`() async throws {
         try await Stage.playProject { stage in
             try await withUser(stage)
             var (browser, flow) = try await PageBrowser.begin(stage)
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func `signs a new user up, at once or after a code`() async throws {
+    @Test func `the sign-in page signs a new user up`() async throws {
         try await Stage.playProject { stage in
             var (browser, _) = try await PageBrowser.begin(stage)
             try await browser.load("/sign-up")
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func `sends a code or a link by mail, and a code by SMS`() async throws {
+    @Test func `the sign-in page signs in by mail and SMS`() async throws {
         try await Stage.playProject { stage in
             var (browser, _) = try await PageBrowser.begin(stage)
             try await browser.load("/mail")
@@ -101,26 +101,7 @@ import Testing
         }
     }
 
-    @Test func `lets a user who forgot the password choose a new one`() async throws {
-        try await Stage.playProject { stage in
-            try await withUser(stage)
-            var (browser, _) = try await PageBrowser.begin(stage)
-            try await browser.load("/forgotten")
-            try await browser.send("forgotten", [mail])
-            try await browser.send("code", [("code", try await stage.code())])
-            #expect(browser.heading == "New password", "\(browser.answer)")
-            try await browser.send("new_password", [("password", "secret12")])
-            #expect(browser.answer.text.contains("This is your current password"), "\(browser.answer)")
-            try await browser.send("new_password", [("password", "another34")])
-            #expect(browser.heading == "Signed in", "\(browser.answer)")
-            _ = try await stage.ringback("logout", "app")
-            let login = try await stage.ringback(
-                "login", "app", "--method", "password", "--email", "mira@example.org", stdin: "another34\n")
-            #expect(login.status == 0, "\(login)")
-        }
-    }
-
-    @Test func `leads to a provider's page by a link that works once`() async throws {
+    @Test func `the sign-in page links to a provider's page once`() async throws {
         try await Stage.playProject { stage in
             var (browser, flow) = try await PageBrowser.begin(stage)
             let id = try #require(flow["id"]?.string)
@@ -145,7 +126,7 @@ import Testing
         }
     }
 
-    @Test func `offers what the project offers, in the browser's language`() async throws {
+    @Test func `the sign-in page offers the project's methods in the browser's language`() async throws {
         try await Stage.playProject(["email": false, "phone": false, "signup": false, "providers": ["github"]]) {
             stage in
             let (browser, _) = try await PageBrowser.begin(stage)
@@ -157,7 +138,7 @@ import Testing
         }
     }
 
-    @Test func `is opened by the command line, which shows the two words`() async throws {
+    @Test func `login --page shows the two words of the sign-in page`() async throws {
         try await Stage.playProject { stage in
             try await withUser(stage)
             let login = try stage.start("ringback", ["login", "app", "--page", "--no-browser"])

@@ -44,7 +44,7 @@ import Testing
         return try await login.end()
     }
 
-    @Test func `lets the user choose on a page if neither the account nor the command says how`() async throws {
+    @Test func `login at a project without a provider or method opens the sign-in page`() async throws {
         try await play { stage in
             let environment = stage.environment.merging(["BROWSER": "true"]) { $1 }
             let login = try TerminalProgram(["login", "app"], environment: environment)
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func `confirms an address or a number that is not confirmed`() async throws {
+    @Test func `the advised command confirms an unconfirmed address or number`() async throws {
         try await play { stage in
             let line = try await line(
                 stage, after: ["login", "app", "--method", "password", "--email", "new+1@example.org"])
@@ -81,7 +81,9 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `signs in who has signed up before, whether the project says so or not`(saysSo: Bool) async throws {
+    func `the advised command signs in a user who has signed up before, whether the project says so or not`(
+        saysSo: Bool
+    ) async throws {
         try await play([("phone_autoconfirm", .bool(saysSo))]) { stage in
             if saysSo { try await stage.setProject(["autoconfirm": true]) }
             for who in [["--email", "mira@example.org"], ["--phone", "+4915112345678"]] {
@@ -94,7 +96,7 @@ import Testing
         }
     }
 
-    @Test func `chooses another password for a forgotten one, and signs up who is unknown`() async throws {
+    @Test func `the advised commands reset a forgotten password and sign up an unknown user`() async throws {
         try await play { stage in
             let forgotten = try await line(
                 stage, after: ["login", "app", "--method", "password", "--email", "mira@example.org"],
@@ -117,7 +119,7 @@ import Testing
         }
     }
 
-    @Test func `signs in with an identity that is another user's`() async throws {
+    @Test func `the advised command switches to the user to whom an identity belongs`() async throws {
         try await play { stage in
             let browser = ["BROWSER": "curl -sSL -o /dev/null"]
             let first = try await stage.run("ringback", ["login", "app", "--with", "github"], environment: browser)
@@ -135,7 +137,7 @@ import Testing
         }
     }
 
-    @Test func `begins again, or as somebody else, in the way that was chosen`() async throws {
+    @Test func `the advised command repeats an expired login with its options, or adds --switch`() async throws {
         try await play { stage in
             // Nobody comes from a page that nobody opens.
             let late = try await stage.run(
@@ -161,7 +163,7 @@ import Testing
         }
     }
 
-    @Test func `takes the place of a pending sign-in, in the way that was chosen`() async throws {
+    @Test func `the advised command with --replace takes the place of a pending sign-in`() async throws {
         try await play { stage in
             let login = ["login", "app", "--method", "otp", "--email"]
             // No code can be read: the sign-in stays pending.
@@ -188,34 +190,7 @@ import Testing
         }
     }
 
-    @Test func `replaces a sign-in that somebody waits for by a new password or a link`() async throws {
-        try await play { stage in
-            let login = try stage.start("ringback", ["login", "app", "--with", "github", "--no-browser"])
-            _ = try await login.line("the page's address")
-            let reset = ["supabase", "reset-password", "app", "--email", "mira@example.org"]
-            let refused = try await stage.run("ringback", reset, stdin: "")
-            #expect(refused.status != 0 && refused.err.contains("is pending: method browser"), "\(refused)")
-            let terminal = try TerminalProgram(reset + ["--replace"], environment: stage.environment, columns: 120)
-            try await terminal.shows("sends another): ")
-            #expect(try await login.end().status == 4)
-            terminal.type(try await stage.code())
-            try await terminal.shows("empty to choose it later): ")
-            terminal.type("")
-            #expect(try await terminal.end().status == 0)
-
-            let first = try stage.start("ringback", ["supabase", "link", "app", "--with", "github", "--no-browser"])
-            _ = try await first.line("the page's address")
-            let link = ["supabase", "link", "app", "--with", "google"]
-            let conflict = try await stage.run("ringback", link + ["--no-browser"])
-            #expect(conflict.status != 0 && conflict.err.contains("is pending: method link"), "\(conflict)")
-            let linked = try await stage.run(
-                "ringback", link + ["--replace"], environment: ["BROWSER": "curl -sSL -o /dev/null"])
-            #expect(linked.status == 0 && linked.out == "Linked google to app\n", "\(linked)")
-            #expect(try await first.end().status == 4)
-        }
-    }
-
-    @Test func `looks at the key of the project, where that is another one`() async throws {
+    @Test func `a login with a wrong api_key names the key and ringback doctor`() async throws {
         try await Stage.playProject { stage in
             try stage.write(
                 configuration: Stage.project.replacing("sb_publishable_sandbox", with: "sb_publishable_wrong"))

@@ -28,7 +28,7 @@ import Testing
 
     // MARK: Another address, another number
 
-    @Test func `changes the address with a code of both, typed at the terminal`() async throws {
+    @Test func `update-user --email takes the codes of both addresses on the terminal`() async throws {
         try await play { stage in
             let update = try stage.terminal("supabase", "update-user", "app", "--email", "new@example.org")
             try await update.shows("Check your email. Its link finishes this too")
@@ -49,7 +49,8 @@ import Testing
         }
     }
 
-    @Test func `changes it by a script: begun by one program, confirmed by others, in part and whole`() async throws {
+    @Test func `an address change is begun by one command and confirmed in two steps by ringback verify`() async throws
+    {
         try await play { stage in
             let begun = try await stage.ringback("supabase", "update-user", "app", "--email", "new@example.org")
             #expect(begun.status == 0 && begun.out.contains("new@example.org waits for its confirmation"), "\(begun)")
@@ -84,7 +85,7 @@ import Testing
         }
     }
 
-    @Test func `confirms it by the links of the mails, and hears of it once`() async throws {
+    @Test func `an address change is confirmed by the links of both mails, with one event`() async throws {
         try await play { stage in
             let events = try stage.start("ringback", ["events", "app", "--json"])
             _ = try await events.line("the first event")
@@ -105,7 +106,7 @@ import Testing
         }
     }
 
-    @Test func `goes on waiting for the other mail when a link is opened twice`() async throws {
+    @Test func `an address change waits for the second link although the first one is opened twice`() async throws {
         try await play { stage in
             let begun = try await stage.ringback("supabase", "update-user", "app", "--email", "new@example.org")
             #expect(begun.status == 0, "\(begun)")
@@ -126,7 +127,7 @@ import Testing
         }
     }
 
-    @Test func `takes a number with its code`() async throws {
+    @Test func `update-user --phone takes the code of the message`() async throws {
         try await play { stage in
             let update = try stage.terminal("supabase", "update-user", "app", "--phone", "+4915112345678")
             try await update.shows("A message with a code was sent.")
@@ -137,7 +138,7 @@ import Testing
         }
     }
 
-    @Test func `is sent the messages again, and leaves what is under way to another time`() async throws {
+    @Test func `a pending address change can be left, and ends with the session`() async throws {
         try await play { stage in
             let update = try stage.terminal("supabase", "update-user", "app", "--email", "new@example.org")
             try await update.shows("sends another): ")
@@ -158,7 +159,7 @@ import Testing
 
     // MARK: Somebody who was nobody
 
-    @Test func `who was anonymous becomes somebody by an address and a password`() async throws {
+    @Test func `an anonymous user gets an address and a password and keeps the subject`() async throws {
         try await Stage.playProject(Self.strict) { stage in
             #expect(try await stage.ringback("login", "app", "--method", "anonymous").status == 0)
             let subject = try await stage.account("app")["subject"]
@@ -179,7 +180,7 @@ import Testing
         }
     }
 
-    @Test func `who was anonymous becomes somebody by a provider's account`() async throws {
+    @Test func `an anonymous user gets a linked identity and keeps the subject`() async throws {
         try await Stage.playProject { stage in
             #expect(try await stage.ringback("login", "app", "--method", "anonymous").status == 0)
             let subject = try await stage.account("app")["subject"]
@@ -195,7 +196,7 @@ import Testing
 
     // MARK: ID tokens
 
-    @Test func `gets the name that Apple tells once, unless there is one`() async throws {
+    @Test func `the name that Apple sends once is stored only if the user has none`() async throws {
         try await Stage.playProject { stage in
             let token = try await stage.idToken()
             for (name, shown) in [("Mira Nordlys", "Mira Nordlys"), ("Somebody Else", "Mira Nordlys")] {
@@ -222,7 +223,7 @@ import Testing
 
         """
 
-    @Test func `signs in with another account's ID token, for which the browser is opened once`() async throws {
+    @Test func `login --from signs in with another account's ID token and opens the browser once`() async throws {
         try await Stage.playProject { stage in
             try stage.write(configuration: Stage.project + Self.upstream)
             #expect(try await stage.ringback("reload").status == 0)
@@ -240,7 +241,7 @@ import Testing
         }
     }
 
-    @Test func `is told which account to edit if the other account's client is wrong`() async throws {
+    @Test func `login --from names the account whose client is wrong`() async throws {
         try await Stage.playProject { stage in
             try stage.write(configuration: Stage.project + Self.upstream)
             #expect(try await stage.ringback("reload").status == 0)
@@ -255,7 +256,7 @@ import Testing
         }
     }
 
-    @Test func `is told at once of an account that has none`() async throws {
+    @Test func `a wrong id_token_account or token_issuer is rejected by config check`() async throws {
         try await Stage.playProject { stage in
             for (lines, words) in [
                 ("id_token_account = \"nobody\"\n", "there is no account of this name"),
@@ -271,7 +272,7 @@ import Testing
 
     // MARK: Whose the tokens are, and what is left
 
-    @Test func `of a project with a domain of its own has tokens of that issuer`() async throws {
+    @Test func `token_issuer accepts the tokens of a project with its own domain, and no others`() async throws {
         try await Stage.playProject(Self.strict) { stage in
             let mira: JSON = ["email": "mira@example.org", "password": "secret12"]
             try await stage.setProject(["users": [mira]])
@@ -286,7 +287,7 @@ import Testing
         }
     }
 
-    @Test func `who was to leave nothing behind is signed out at the project with the lock and the daemon`()
+    @Test func `a session with --no-persist is signed out at the project by lock and by the daemon's end`()
         async throws
     {
         try await Stage.playProject { stage in

@@ -20,7 +20,9 @@ import Testing
         ])
     }
 
-    @Test func `lists the clients that the user has allowed, and revokes one`() async throws {
+    @Test func `supabase consents lists the clients that the user has allowed, and revoke-consent revokes one`()
+        async throws
+    {
         try await Stage.playProject { stage in
             try await stage.signUp()
             try await allow(stage)
@@ -45,25 +47,8 @@ import Testing
         }
     }
 
-    @Test func `sends the project the requests of its own library`() async throws {
-        try await Stage.playProject { stage in
-            try await stage.signUp()
-            try await allow(stage)
-            try await stage.expect([Wire("GET user/oauth/grants", signedIn: true)], of: "listGrants") {
-                let list = try await stage.ringback("supabase", "consents", "app")
-                #expect(list.status == 0, "\(list)")
-            }
-            try await stage.expect(
-                [Wire("DELETE user/oauth/grants", query: ["client_id": .string(Self.other)], signedIn: true)],
-                of: "revokeGrant"
-            ) {
-                let revoked = try await stage.ringback("supabase", "revoke-consent", "app", Self.other)
-                #expect(revoked.status == 0, "\(revoked)")
-            }
-        }
-    }
-
-    @Test func `says that there is none, and that the project has no OAuth server`() async throws {
+    @Test func `supabase consents without consents, without a session or without an OAuth server says so`() async throws
+    {
         try await Stage.playProject { stage in
             let nobody = try await stage.ringback("supabase", "consents", "app")
             #expect(nobody.status == 3, "\(nobody)")

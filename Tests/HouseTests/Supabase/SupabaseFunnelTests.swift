@@ -1,44 +1,11 @@
-// What an app at a Supabase project learns beside the session: its own funnel, the person's former identifier, what was
-// linked, and that somebody came back by a forgotten password.
+// What an app at a Supabase project learns beside the session: the user's former identifier, what was linked, and the
+// provider's own token.
 
 import Glibc
 import RingbackBase
 import Testing
 
 @Suite struct `An app at a project` {
-    /// The lines of one kind, once there is one more of them.
-    private func line(_ program: Program, _ event: String) async throws -> JSON {
-        let line = try await program.line(event) { $0.contains(#""event":"\#(event)""#) }
-        return try JSON(parsing: line.utf8)
-    }
-
-    @Test func `sees how people sign in, and how it ends`() async throws {
-        try await Stage.playProject { stage in
-            let funnel = try stage.start("ringback", ["events", "--telemetry"])
-            // Telemetry has no first line: its listener is known by what it gets.
-            try await stage.eventually("a first line") {
-                _ = try await stage.ringback(
-                    "login", "app", "--method", "password", "--email", "nobody@example.org", stdin: "wrong123\n")
-                return !funnel.output.value.lines.isEmpty
-            }
-            let failed = try await line(funnel, "auth_failed")
-            #expect(failed["method"] == "email" && failed["error_type"] == "invalid_credentials", "\(failed)")
-            try await stage.signUp()
-            let selected = try await line(funnel, "auth_method_selected")
-            #expect(selected["account"] == "app" && selected["method"] == "email", "\(selected)")
-            let completed = try await line(funnel, "auth_completed")
-            #expect(completed["method"] == "email" && (completed["duration_ms"]?.integer ?? -1) >= 0, "\(completed)")
-            #expect(try await stage.ringback("refresh", "app", "--force").status == 0)
-            let refreshed = try await line(funnel, "token_refresh_attempted")
-            #expect(refreshed["reason"] == "requested", "\(refreshed)")
-            try await link(stage)
-            let linked = try await line(funnel, "account_linked")
-            #expect(linked["method"] == "github", "\(linked)")
-            let text = funnel.output.value.text
-            #expect(!text.contains("example.org"))
-        }
-    }
-
     private func link(_ stage: Stage, _ more: [String] = []) async throws {
         let linked = try await stage.run(
             "ringback", ["supabase", "link", "app", "--with", "github"] + more,
@@ -46,7 +13,7 @@ import Testing
         #expect(linked.status == 0 && linked.out == "Linked github to app\n", "\(linked)")
     }
 
-    @Test func `finds what was linked in the audit log`() async throws {
+    @Test func `a linked identity is in the audit log, and scopes and parameters reach the provider`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
             try await link(stage, ["--scopes", "repo gist", "--param", "prompt=consent"])
@@ -64,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func `has the person's former identifier with the session until it says that it is done`() async throws {
+    @Test func `migrate-user shows the former identifier with the session until --done`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
             let subject = try #require(try await stage.account("app")["subject"]?.string)
@@ -88,25 +55,8 @@ import Testing
         }
     }
 
-    @Test func `hears that somebody came by a forgotten password`() async throws {
-        try await Stage.playProject { stage in
-            try await stage.signUp()
-            try await stage.ringback("logout", "app")
-            let events = try stage.start("ringback", ["events", "app", "--json"])
-            _ = try await line(events, "initial_session")
-            let reset = try stage.terminal("supabase", "reset-password", "app", "--email", "mira@example.org")
-            try await reset.shows("sends another): ")
-            reset.type(try await stage.code())
-            let recovery = try await line(events, "password_recovery")
-            #expect(recovery["state"] == "authenticated" && recovery["account"] == "app", "\(recovery)")
-            try await reset.shows("empty to choose it later): ")
-            reset.type("")
-            #expect(try await reset.end().status == 0)
-        }
-    }
-
     @Test(arguments: [true, false])
-    func `gets the provider's own token only if it was asked for at the sign-in`(isAskedFor: Bool) async throws {
+    func `the upstream provider's token is shown only if the sign-in asked for it`(isAskedFor: Bool) async throws {
         try await Stage.playProject { stage in
             let login = try await stage.run(
                 "ringback", ["login", "app", "--with", "github"] + (isAskedFor ? ["--provider-token"] : []),
@@ -122,23 +72,9 @@ import Testing
         }
     }
 
-    @Test func `leaves the codes of another address to later`() async throws {
-        try await Stage.playProject(["configuration": "B", "mail_interval": 0]) { stage in
-            try await stage.setProject(["users": [["email": "mira@example.org", "password": "secret12"]]])
-            let login = try await stage.ringback(
-                "login", "app", "--method", "password", "--email", "mira@example.org", stdin: "secret12\n")
-            #expect(login.status == 0, "\(login)")
-            let update = try await stage.ringback(
-                "supabase", "update-user", "app", "--email", "new@example.org", "--no-wait")
-            #expect(update.status == 0 && update.err.contains("ringback verify app"), "\(update)")
-            let cancelled = try await stage.ringback("cancel", "app")
-            #expect(cancelled.status == 0, "\(cancelled)")
-            let none = try await stage.ringback("verify", "app", stdin: "123456\n")
-            #expect(none.status == 1, "\(none)")
-        }
-    }
-
-    @Test func `is told where to look for an identifier, and what to do again with a second factor`() async throws {
+    @Test func `a wrong identifier names the list to see, and a missing second factor the commands to run`()
+        async throws
+    {
         try await Stage.playProject { stage in
             try await stage.signUp()
             for (verb, list) in [("unlink", "identities"), ("remove-factor", "factors")] {
@@ -172,7 +108,9 @@ import Testing
 }
 
 @Suite struct `What a sign-in is asked for` {
-    @Test func `is said on the command line, and cancelled by one too`() async throws {
+    @Test func `login --scopes and --param reach the authorization URL, and ringback cancel ends the sign-in`()
+        async throws
+    {
         try await Stage.play { stage in
             let login = try stage.start(
                 "ringback",
@@ -196,7 +134,10 @@ import Testing
         }
     }
 
-    @Test func `reaches a provider that is asked for a code too, and a killed client's flow is cancelled`() async throws
+    @Test
+    func
+        `login --method device sends scopes and parameters, and its flow can be cancelled after the client was killed`()
+        async throws
     {
         try await Stage.play { stage in
             let login = try stage.start(

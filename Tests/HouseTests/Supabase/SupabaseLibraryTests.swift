@@ -12,7 +12,7 @@ import Testing
         try #require(await #expect(throws: RingbackError.self) { _ = try await call() })
     }
 
-    @Test func `tells a wrong password from a wrong code, in words for the user and with the provider's code`()
+    @Test func `RingbackClient tells a wrong password from a wrong code`()
         async throws
     {
         try await Stage.playProject { stage in
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func `throws for the events of an account that is not configured`() async throws {
+    @Test func `RingbackClient throws for the events of an unknown account`() async throws {
         try await Stage.playProject { stage in
             let broker = BrokerClient(application: "test", socket: stage.socket)
             let error = try await failure {

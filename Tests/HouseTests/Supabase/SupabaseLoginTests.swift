@@ -5,7 +5,8 @@ import RingbackBase
 import Testing
 
 @Suite struct `ringback login at a Supabase project` {
-    @Test func `by password takes it from standard input or a descriptor, and never from the arguments`() async throws {
+    @Test func `login by password reads it from standard input or a descriptor, never from the arguments`() async throws
+    {
         try await Stage.playProject { stage in
             try await stage.signUp()
             #expect(try await stage.ringback("logout", "app").out == "Signed out of app\n")
@@ -32,7 +33,7 @@ import Testing
         }
     }
 
-    @Test func `by sign-up waits for the confirmation, with the code or by the link`() async throws {
+    @Test func `login by sign-up waits for the confirmation by code or link`() async throws {
         try await Stage.playProject(["autoconfirm": false]) { stage in
             let arguments = ["login", "app", "--method", "sign_up", "--email", "mira@example.org", "--json"]
             // Nobody is there to be asked again: a wrong code ends it, and nothing stays pending.
@@ -53,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func `by code takes it from standard input, and another terminal can finish it`() async throws {
+    @Test func `login by a code can be finished by ringback verify on another terminal`() async throws {
         try await Stage.playProject { stage in
             let arguments = ["login", "app", "--method", "otp", "--phone", "+4915112345678", "--wait"]
             let login = try stage.start("ringback", arguments)
@@ -76,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func `by magic link takes the hash of the link too`() async throws {
+    @Test func `login by magic link can be finished with the hash of the link`() async throws {
         try await Stage.playProject { stage in
             let refused = try await stage.ringback(
                 "login", "app", "--method", "magic_link", "--email", "nobody@example.org", "--no-create-user")
@@ -93,7 +94,7 @@ import Testing
         }
     }
 
-    @Test func `by a provider's or an organization's page opens the browser`() async throws {
+    @Test func `login by a provider's or an organization's page opens the browser`() async throws {
         try await Stage.playProject { stage in
             let browser = ["BROWSER": "curl -sSL -o /dev/null"]
             let github = try await stage.run("ringback", ["login", "app", "--with", "github"], environment: browser)
@@ -107,7 +108,7 @@ import Testing
         }
     }
 
-    @Test func `by a session that another program made, and as nobody`() async throws {
+    @Test func `login takes the session of another program, and anonymous with --switch`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
             try await stage.ringback("logout", "app")
@@ -133,7 +134,7 @@ import Testing
         }
     }
 
-    @Test func `by an ID token takes the raw nonce with it, a line each`() async throws {
+    @Test func `login by an ID token reads token and raw nonce from standard input`() async throws {
         try await Stage.playProject { stage in
             let token = try await stage.idToken()
             let arguments = ["login", "app", "--method", "id_token", "--with", "google"]
@@ -173,7 +174,7 @@ import Testing
         }
     }
 
-    @Test func `with --no-persist leaves nothing in the vault's files`() async throws {
+    @Test func `login --no-persist leaves no session and no user in the vault`() async throws {
         try await Stage.playProject(["captcha": "right"]) { stage in
             let arguments = ["login", "app", "--method", "sign_up", "--email", "mira@example.org", "--no-persist"]
             let refused = try await stage.run("ringback", arguments, stdin: "secret12\n")
@@ -185,12 +186,13 @@ import Testing
             try await stage.stopDaemon()
             try await stage.startDaemon()
             #expect(try await stage.ringback("token", "app").status == 3)
+            #expect(!FileTree.all(in: stage.state).contains { $0.hasSuffix(".people") })
         }
     }
 
     // MARK: At a terminal
 
-    @Test func `asks a person for a new password twice, and shows neither`() async throws {
+    @Test func `sign-up on a terminal asks for the password twice and shows neither`() async throws {
         try await Stage.playProject { stage in
             let unequal = try stage.terminal("login", "app", "--method", "sign_up", "--email", "mira@example.org")
             try await unequal.shows("New password (it is not shown): ")
@@ -212,7 +214,7 @@ import Testing
         }
     }
 
-    @Test func `asks a person for the code until it is right, and asks for another at a word`() async throws {
+    @Test func `login on a terminal asks for the code until it is right, and resends it at a word`() async throws {
         try await Stage.playProject(["autoconfirm": false]) { stage in
             let login = try stage.terminal("login", "app", "--method", "otp", "--phone", "+4915112345678")
             let question = "Code (it is not shown; “resend” sends another): "
@@ -235,7 +237,7 @@ import Testing
         }
     }
 
-    @Test func `ends the question when the link was opened, and cancels when the user goes`() async throws {
+    @Test func `login on a terminal ends when the link was opened, and cancels at the end of the input`() async throws {
         try await Stage.playProject { stage in
             let login = try stage.terminal("login", "app", "--method", "magic_link", "--email", "mira@example.org")
             try await login.shows("Its link finishes this too")

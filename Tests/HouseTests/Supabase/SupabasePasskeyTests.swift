@@ -7,7 +7,7 @@ import Testing
 @Suite struct `A passkey` {
     private static let on: JSON = ["passkeys": true]
 
-    @Test func `is added by an app, and signs the person in`() async throws {
+    @Test func `a passkey is added through the socket API and signs its user in`() async throws {
         try await Stage.playProject(Self.on) { stage in
             let key = try SecurityKey()
             try await stage.signUp()
@@ -39,142 +39,12 @@ import Testing
             }
         }
     }
-
-    @Test func `tells an app's funnel its name`() async throws {
-        try await Stage.playProject(Self.on) { stage in
-            let key = try SecurityKey()
-            try await stage.signUp()
-            _ = try await stage.addPasskey(key)
-            try await stage.ringback("logout", "app")
-            let funnel = try stage.start("ringback", ["events", "--telemetry"])
-            // Telemetry has no first line: its listener is known by what it gets.
-            try await stage.eventually("a first line") {
-                let flow = try await stage.api("POST", "/v1/accounts/app/sign-in", ["method": "passkey"])
-                _ = try await stage.api("DELETE", "/v1/flows/\(flow["id"]?.string ?? "")?all=true")
-                return !funnel.output.value.lines.isEmpty
-            }
-            let flow = try await stage.api("POST", "/v1/accounts/app/sign-in", ["method": "passkey"])
-            let credential = try key.get(try #require(flow["options"]))
-            _ = try await stage.api(
-                "POST", "/v1/flows/\(flow["id"]?.string ?? "")/verify", ["credential": credential])
-            let line = try await funnel.line("the end") { $0.contains(#""event":"auth_completed""#) }
-            #expect(try JSON(parsing: line.utf8)["method"] == "passkey")
-        }
-    }
-
-    @Test func `is not believed from elsewhere, twice, or as a copy`() async throws {
-        try await Stage.playProject(Self.on) { stage in
-            let key = try SecurityKey()
-            try await stage.signUp()
-            _ = try await stage.addPasskey(key)
-            try await stage.ringback("logout", "app")
-            func answer(_ make: (JSON) throws -> JSON) async throws -> Answer {
-                let flow = try await stage.api("POST", "/v1/accounts/app/sign-in", ["method": "passkey"])
-                let credential = try make(try #require(flow["options"]))
-                return try await stage.api(
-                    "POST", "/v1/flows/\(flow["id"]?.string ?? "")/verify", ["credential": credential])
-            }
-            var kept: JSON?
-            let right = try await answer { options in
-                let credential = try key.get(options)
-                kept = credential
-                return credential
-            }
-            #expect(right["status"] == "completed", "\(right)")
-            try await stage.ringback("logout", "app")
-            let repeated = try await answer { _ in try #require(kept) }
-            let stranger = try await answer { try SecurityKey().withHandle(of: key).get($0) }
-            let copied = try await answer { options in
-                key.copy()
-                return try key.get(options)
-            }
-            for refused in [repeated, stranger, copied] {
-                #expect(refused.status == 200 && refused["status"] == "failed", "\(refused)")
-                #expect(refused["error"]?["provider_code"] == "webauthn_verification_failed", "\(refused)")
-                #expect(refused["user_message"] == "Sign in failed. Please try again.")
-            }
-            #expect(try await stage.account("app")["state"] == "unauthenticated")
-            try await stage.setProject(["passkey_origins": ["https://other.example"]])
-            let elsewhere = try await answer { try key.get($0) }
-            #expect(elsewhere["error"]?["code"] == "invalid_credentials", "\(elsewhere)")
-        }
-    }
-
-    @Test func `survives a project that is away for a moment`() async throws {
-        try await Stage.playProject(Self.on) { stage in
-            let key = try SecurityKey()
-            try await stage.signUp()
-            _ = try await stage.addPasskey(key)
-            try await stage.ringback("logout", "app")
-            let flow = try await stage.api("POST", "/v1/accounts/app/sign-in", ["method": "passkey"])
-            let path = "/v1/flows/\(flow["id"]?.string ?? "")/verify"
-            let credential = try key.get(try #require(flow["options"]))
-            try await stage.sandbox.control(
-                ["faults": [["endpoint": "supabase_passkeys", "kind": "status", "status": 503, "count": 1]]],
-                issuer: "/supabase")
-            let away = try await stage.api("POST", path, ["credential": credential])
-            #expect(away["code"] == "provider_unreachable", "\(away)")
-            let back = try await stage.api("POST", path, ["credential": credential])
-            #expect(back["status"] == "completed", "\(back)")
-        }
-    }
-
-    @Test func `is asked about once, however often its answer is sent`() async throws {
-        try await Stage.playProject(Self.on) { stage in
-            let key = try SecurityKey()
-            try await stage.signUp()
-            _ = try await stage.addPasskey(key)
-            try await stage.ringback("logout", "app")
-            let flow = try await stage.api("POST", "/v1/accounts/app/sign-in", ["method": "passkey"])
-            let path = "/v1/flows/\(flow["id"]?.string ?? "")/verify"
-            let options = try #require(flow["options"])
-            let credential = try key.get(options)
-            try await stage.sandbox.control(
-                ["faults": [["endpoint": "supabase_passkeys", "kind": "gate", "count": 1]]], issuer: "/supabase")
-            async let first = stage.api("POST", path, ["credential": credential])
-            try await stage.sandbox.wait("supabase_passkeys", issuer: "/supabase")
-            let other = try await stage.api("POST", path, ["credential": try key.get(options)])
-            #expect(other.status == 409, "\(other)")
-            try await stage.sandbox.control(["release": true], issuer: "/supabase")
-            let ended = try await first
-            #expect(ended["status"] == "completed", "\(ended)")
-            let asked = try await stage.sandbox.log(issuer: "/supabase").filter {
-                $0["path"]?.string?.hasSuffix("/passkeys/authentication/verify") == true
-            }
-            #expect(asked.count == 1)
-        }
-    }
-
-    @Test func `needs the second factor where there is one`() async throws {
-        try await Stage.playProject(Self.on) { stage in
-            let key = try SecurityKey()
-            try await stage.signUp()
-            let id = try await stage.addPasskey(key)
-            let enrolment = try await stage.api("POST", "/v1/accounts/app/factors", ["friendly_name": "app"])
-            let secret = try #require(enrolment["totp"]?["secret"]?.string)
-            let factor = try #require(enrolment["id"]?.string)
-            let verified = try await stage.api(
-                "POST", "/v1/accounts/app/factors/\(factor)/verify", ["code": .string(Authenticator.code(secret))])
-            #expect(verified["aal"] == "aal2", "\(verified)")
-            try await stage.ringback("logout", "app")
-            let flow = try await stage.api("POST", "/v1/accounts/app/sign-in", ["method": "passkey"])
-            let credential = try key.get(try #require(flow["options"]))
-            _ = try await stage.api(
-                "POST", "/v1/flows/\(flow["id"]?.string ?? "")/verify", ["credential": credential])
-            let account = try await stage.account("app")
-            #expect(account["aal"] == "aal1" && account["next_aal"] == "aal2")
-            let removed = try await stage.ringback("supabase", "remove-passkey", "app", id)
-            #expect(removed.status == 1 && removed.err.contains("second factor first"), "\(removed)")
-            let asked = try await stage.api("POST", "/v1/accounts/app/passkey-options", [:])
-            #expect(asked["code"] == "state_conflict" && asked["provider_code"] == "insufficient_aal", "\(asked)")
-        }
-    }
 }
 
 @Suite struct `ringback with a passkey` {
     private static let on: JSON = ["passkeys": true]
 
-    @Test func `adds one, names it, signs in by it and removes it`() async throws {
+    @Test func `the passkey verbs add, name, use and remove a passkey`() async throws {
         try await Stage.playProject(Self.on) { stage in
             let key = try SecurityKey()
             try await stage.signUp()
@@ -213,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func `says where it does not go on`() async throws {
+    @Test func `passkey verbs name a project without passkeys and a wrong credential`() async throws {
         try await Stage.playProject { stage in
             let off = try await stage.ringback("login", "app", "--method", "passkey", stdin: "{}\n")
             #expect(off.status == 1 && off.out.isEmpty && off.err.contains("passkey_disabled"), "\(off)")
@@ -231,7 +101,7 @@ import Testing
         }
     }
 
-    @Test func `tells mistakes before anything is asked, and that there is no daemon`() async throws {
+    @Test func `passkey verbs report wrong options and a missing daemon before they ask the project`() async throws {
         let mistakes: [([String], String)] = [
             (
                 ["login", "app", "--method", "password", "--email", "a@b", "--credential-fd", "3"],
@@ -267,7 +137,7 @@ import Testing
         }
     }
 
-    @Test func `tells a person who has no such app what to do`() async throws {
+    @Test func `login by passkey on a terminal can be given up with an empty line`() async throws {
         try await Stage.playProject(Self.on) { stage in
             let login = try stage.terminal("login", "app", "--method", "passkey")
             try await login.shows(#"{"challenge":"#)
@@ -285,9 +155,4 @@ import Testing
 }
 
 extension SecurityKey {
-    /// Another key that says to be the same person's.
-    fileprivate func withHandle(of other: SecurityKey) -> SecurityKey {
-        handle = other.handle
-        return self
-    }
 }

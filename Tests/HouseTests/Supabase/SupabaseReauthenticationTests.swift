@@ -5,7 +5,9 @@ import RingbackBase
 import Testing
 
 @Suite struct `A new password of an old session` {
-    @Test func `needs the code that the project sends, and takes it from a descriptor alone`() async throws {
+    @Test func `a new password of an old session needs the code that the project sends, from a descriptor`()
+        async throws
+    {
         try await Stage.playProject(["secure_password_change": true]) { stage in
             try await stage.signUp()
             try await stage.sandbox.control(["advance_clock": 90_000], issuer: "/supabase")
@@ -28,6 +30,18 @@ import Testing
             let login = try await stage.ringback(
                 "login", "app", "--method", "password", "--email", "mira@example.org", stdin: "longer12\n")
             #expect(login.status == 0, "\(login)")
+        }
+    }
+
+    @Test func `a new password needs the current one where the project requires it`() async throws {
+        try await Stage.playProject(["require_current_password": true]) { stage in
+            try await stage.signUp()
+            let refused = try await stage.ringback("supabase", "update-user", "app", "--password", stdin: "longer12\n")
+            #expect(refused.status == 1, "\(refused)")
+            let changed = try await stage.ringback(
+                "supabase", "update-user", "app", "--current-password-fd", "0", "--password",
+                stdin: "secret12\nlonger12\n")
+            #expect(changed.status == 0, "\(changed)")
         }
     }
 }

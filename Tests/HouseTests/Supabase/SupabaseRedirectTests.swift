@@ -26,7 +26,7 @@ import Testing
             ("http://localhost:9/cb", "http://localhost:9/cb/**", "http://localhost:9/cb/KEY"),
             ("http://localhost:{port}/cb", "http://localhost:*/cb/**", "http://localhost:9/cb/KEY"),
         ] as [(String?, String?, String)])
-    func `are what account add and config check print, and enough`(
+    func `the redirect URL that account add and config check print is the one that the project needs`(
         redirect: String?, entry: String?, callback: String
     ) async throws {
         let site = "http://127.0.0.1:9/site"
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func `that lacks the account's lead to the Site URL, and whoever pastes that one is told what to add`()
+    @Test func `a pasted Site URL names the redirect URL that the project lacks`()
         async throws
     {
         let site = "https://app.example.org"

@@ -1,26 +1,71 @@
-// What a project does with a refresh token, row by row, for both kinds of them, and what the daemon makes of that.
-// Rows whose session ends stand in SupabaseRefreshEndTests, rows without an answer in SupabaseRefreshOutageTests.
+// Refreshes of a Supabase session by the real daemon: what is on disk when it is killed, and what callers, listeners
+// and the account are told. The rules for each response of a project are tested in SupabaseSignInTests and
+// SupabaseAuthTests.
 
 import RingbackBase
 import Testing
 
-@Suite struct `A project's refresh tokens` {
+@Suite struct `Refresh of a Supabase session` {
     @Test(arguments: Stage.tokenKinds)
-    func `current: the current token brings another, each time`(kind: String) async throws {
+    func `the refresh token of the last response is on disk before the caller has its answer`(kind: String) async throws
+    {
         try await Stage.playShared(kind) { stage, _ in
-            var tokens: Set<String> = [try #require(try await stage.token("app"))]
-            for _ in 0..<3 {
-                // Tokens of one second are the same text.
-                try await stage.advance(1)
+            for _ in 0..<2 {
                 try await stage.expectAlive()
-                tokens.insert(try #require(try await stage.token("app")))
+                try await stage.restartAfterKill()
+                #expect(try await stage.token("app") != nil)
+                // A project answers an older token too, but then it does not rotate.
+                let before = try await stage.sandbox.counters(issuer: "/supabase")["rotations"]
+                try await stage.expectAlive()
+                #expect(try await stage.sandbox.counters(issuer: "/supabase")["rotations"] == before + 1)
+                try await stage.advance(60)
             }
-            #expect(tokens.count == 4)
+            let tokens = try await stage.presented()
+            #expect(Set(tokens).count == tokens.count)
         }
     }
 
     @Test(arguments: Stage.tokenKinds)
-    func `parent of the active token, one behind: answered at any time`(kind: String) async throws {
+    func `a daemon that is killed before a refresh is answered repeats it at its start`(kind: String) async throws {
+        try await Stage.playShared(kind) { stage, _ in
+            try await stage.fault(["kind": "gate", "processed": true])
+            let caller = try stage.connect()
+            await caller.send(Stage.request("POST", "/v1/accounts/app/refresh", #"{"force":true}"#))
+            try await stage.sandbox.wait("supabase_token", issuer: "/supabase")
+            let before = try await stage.refreshes()
+            try await stage.restartAfterKill()
+            try await stage.eventually("the refresh of an attempt that was left open") {
+                let account = try await stage.account("app")
+                return try await stage.refreshes() > before && account["state"] == "authenticated"
+            }
+            try await stage.switchProject(["clear": true, "advance_clock": 1_800])
+            try await stage.expectAlive()
+        }
+    }
+
+    @Test func `a lost response to the refresh that changes the kind of token is requested again without a caller`()
+        async throws
+    {
+        try await Stage.playShared("v1", [("reuse_interval", 600)]) { stage, _ in
+            try await stage.setProject(["refresh_tokens": "v2", "upgrade": 100])
+            let before = try await stage.sandbox.counters(issuer: "/supabase")["refreshes"]
+            try await stage.fault(["kind": "status", "status": 504, "processed": true])
+            #expect(try await stage.refreshApp().status == 503)
+            try await stage.eventually("another refresh") {
+                try await stage.sandbox.counters(issuer: "/supabase")["refreshes"] >= before + 2
+            }
+            // The server has counted it; the daemon must have read the answer, or the next one joins it.
+            try await stage.eventually("what it answered") {
+                try await stage.account("app")["state"]?.string == "authenticated"
+            }
+            // The older token is not accepted any more after the interval.
+            try await stage.advance(1_800)
+            try await stage.expectAlive()
+        }
+    }
+
+    @Test(arguments: Stage.tokenKinds)
+    func `a session that another program has refreshed is refreshed with the older token`(kind: String) async throws {
         try await Stage.playShared(kind) { stage, program in
             // Twice: to the daemon's token, and one further. Now the daemon is one step behind.
             #expect(try await program.refresh().status == 200)
@@ -31,101 +76,90 @@ import Testing
         }
     }
 
-    @Test(arguments: Stage.tokenKinds)
-    func `older, within the interval: answered`(kind: String) async throws {
-        try await Stage.playShared(kind, [("reuse_interval", 600)]) { stage, program in
-            for _ in 0..<4 { #expect(try await program.refresh().status == 200) }
-            try await stage.expectAlive()
-        }
-    }
+    // MARK: Ends
 
-    @Test(arguments: Stage.tokenKinds)
-    func `older, after the interval: the session ends, for everybody`(kind: String) async throws {
-        try await Stage.playShared(kind) { stage, program in
-            for _ in 0..<3 { #expect(try await program.refresh().status == 200) }
-            // The interval of the first kind counts whole seconds, and includes its end.
-            try await stage.advance(2)
-            try await stage.expectDead("refresh_token_already_used")
-            try await stage.advance(2)
-            #expect(try await program.refresh().status == 400)
-        }
-    }
+    private static let ends: [(word: String, settings: JSON)] = [
+        ("refresh_token_not_found", ["end_sessions": true]), ("session_expired", ["not_after": 60]),
+        ("user_banned", ["ban": ["mira@example.org"]]), ("refresh_token_already_used", [:]),
+    ]
 
-    @Test(arguments: Stage.tokenKinds)
-    func `older, where nothing rotates: the daemon's session ends, and nobody else's`(kind: String) async throws {
-        try await Stage.playShared(kind) { stage, program in
-            try await stage.setProject(["rotation": false])
-            for _ in 0..<3 { #expect(try await program.refresh().status == 200) }
-            try await stage.advance(2)
-            try await stage.expectDead("refresh_token_already_used")
-            #expect(try await program.refresh().status == 200)
-        }
-    }
-
-    @Test(arguments: Stage.tokenKinds)
-    func `older, where reuse is allowed: answered for ever, for a token of the second kind`(
-        kind: String
+    @Test(arguments: ends.indices)
+    func `a session that the project has ended leaves the disk, and caller, events and account name the reason`(
+        index: Int
     ) async throws {
-        try await Stage.playShared(kind) { stage, program in
-            try await stage.setProject(["allow_reuse": true])
-            for _ in 0..<4 { #expect(try await program.refresh().status == 200) }
-            try await stage.advance(1_800)
-            if kind == "v2" {
-                try await stage.expectAlive()
+        let (word, settings) = Self.ends[index]
+        try await Stage.playShared("v2") { stage, program in
+            let subject = try await stage.account("app")["subject"]
+            let events = try await stage.listen()
+            if settings == [:] {
+                for _ in 0..<3 { #expect(try await program.refresh().status == 200) }
             } else {
-                try await stage.expectDead("refresh_token_already_used")
+                try await stage.setProject(settings)
             }
+            try await stage.advance(120)
+            let before = try await stage.refreshes()
+            try await stage.expectDead(word)
+            #expect(try await stage.refreshes() == before + 1)
+            for kind in ["refresh_failed", "signed_out"] {
+                let event = try await events.next(kind)
+                #expect(event["error"]?["code"] == "session_expired", "\(kind) \(event.text)")
+                #expect(event["error"]?["provider_code"]?.string == word, "\(kind) \(event.text)")
+                if kind == "signed_out" { #expect(event["subject"] == subject && event["state"] == "unauthenticated") }
+            }
+            try await stage.restartAfterKill()
+            try await stage.expectNobody(word)
+            #expect(try await stage.refreshes() == before + 1)
+            let message = try await stage.api("GET", "/v1/accounts/app/session")["user_message"]
+            let ended = "Session expired. Please sign in again."
+            #expect(message?.string == (word == "user_banned" ? "This account is blocked." : ended))
         }
     }
 
-    // MARK: A person's second factor
+    // MARK: Outages
 
-    /// The daemon gets a session of somebody with a second factor, which it has not seen.
-    private func playLow(
-        _ kind: String, _ test: (Stage, inout OtherProgram, (id: String, secret: String)) async throws -> Void
+    private static let outages: [(trouble: JSON, status: Int, code: String)] = [
+        (["faults": [Stage.fault(["kind": "status", "status": 503], isLasting: true)]], 503, "provider_unreachable"),
+        (["faults": [Stage.fault(["kind": "status", "status": 429], isLasting: true)]], 429, "rate_limited"),
+        (
+            ["faults": [Stage.fault(["kind": "html", "status": 200], isLasting: true)]], 502,
+            "invalid_provider_response"
+        ),
+        (["supabase": ["token_hook": ["status": 403, "message": "Not on Sundays."]]], 422, "provider_error"),
+        (["supabase": ["api_keys": ["another"]]], 400, "invalid_configuration"),
+    ]
+
+    /// Ends every trouble of the table.
+    private static let over: JSON = [
+        "clear": true, "supabase": ["token_hook": .null, "api_keys": ["sb_publishable_sandbox"]],
+        // Tokens of one second are the same text.
+        "advance_clock": 2,
+    ]
+
+    @Test(arguments: outages.indices)
+    func `a refresh that fails for now keeps the session, also over a restart, and the account names the error`(
+        index: Int
     ) async throws {
-        try await Stage.playShared(kind, [("allow_low_aal", 600)]) { stage, program in
-            let factor = try await program.enroll()
-            try await program.prove(factor)
-            // The proof ended the daemon's session, which was another program's as well.
-            try await program.signIn()
-            try await program.handIn()
-            try await test(stage, &program, factor)
-        }
-    }
-
-    @Test(arguments: Stage.tokenKinds)
-    func `low AAL: a session without the second factor lives as long as the project says`(
-        kind: String
-    ) async throws {
-        try await playLow(kind) { stage, _, _ in
-            let session = try await stage.api("GET", "/v1/accounts/app/session")
-            // The access token's end comes with the session's.
-            #expect((500...600).contains(session["expires_in"]?.integer ?? 0), "\(session)")
-            #expect(try await stage.account("app")["aal"] == "aal1")
-            try await stage.advance(300)
-            try await stage.expectAlive()
-            let later = try await stage.api("GET", "/v1/accounts/app/session")
-            #expect((200...300).contains(later["expires_in"]?.integer ?? 0), "\(later)")
-            try await stage.advance(301)
-            try await stage.expectDead("session_expired")
-        }
-    }
-
-    @Test(arguments: Stage.tokenKinds)
-    func `low AAL: a proof in time takes the limit away`(kind: String) async throws {
-        try await playLow(kind) { stage, _, factor in
-            let path = "/v1/accounts/app/factors/\(factor.id)"
-            let challenge = try await stage.api("POST", "\(path)/challenge", [:])
-            let proof = try await stage.api(
-                "POST", "\(path)/verify",
-                ["challenge_id": challenge["id"] ?? .null, "code": .string(Authenticator.code(factor.secret))])
-            #expect(proof.status == 200, "\(proof)")
-            let session = try await stage.api("GET", "/v1/accounts/app/session")
-            #expect((session["expires_in"]?.integer ?? 0) > 3_000, "\(session)")
-            try await stage.advance(601)
-            try await stage.expectAlive()
-            #expect(try await stage.account("app")["aal"] == "aal2")
+        let (trouble, status, code) = Self.outages[index]
+        try await Stage.playShared("v2") { stage, _ in
+            let token = try #require(try await stage.token("app"))
+            let events = try await stage.listen()
+            try await stage.switchProject(trouble)
+            let answer = try await stage.refreshApp()
+            #expect(answer.status == status && answer.code == code, "\(answer)")
+            let event = try await events.next("refresh_failed")
+            #expect(event["error"]?["code"]?.string == code && event["subject"] != nil, "\(event.text)")
+            #expect(try await stage.token("app") == token)
+            // A refresh that nobody asked for clears the error while it is under way.
+            try await stage.eventually("\(code) in the account") {
+                try await stage.account("app")["error"]?["code"]?.string == code
+            }
+            try await stage.restartAfterKill()
+            #expect(try await stage.token("app") == token)
+            try await stage.switchProject(Self.over)
+            // What was under way when it ended may still fail.
+            try await stage.eventually("a refresh") { try await stage.refreshApp().status == 200 }
+            #expect(try await stage.token("app") != token)
+            #expect(try await stage.account("app")["error"] == nil)
         }
     }
 }

@@ -26,7 +26,7 @@ import Testing
         try await stage.expectSignOut(sourceLocation: sourceLocation)
     }
 
-    @Test func `sign-up, password and anonymous`() async throws {
+    @Test func `sign-up, password and anonymous logins send the requests of supabase-js`() async throws {
         let settings: JSON = ["captcha": "right", "phone_autoconfirm": true]
         try await Stage.playProject(settings) { stage in
             let mail = ["--email", " Mira@Example.org ", "--captcha-token-fd", "0"]
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test func `codes and links in messages`() async throws {
+    @Test func `logins by code and magic link send the requests of supabase-js`() async throws {
         let settings: JSON = ["configuration": "B", "captcha": "right", "mail_interval": 0, "sms_interval": 0]
         try await Stage.playProject(settings) { stage in
             let person: JSON = [
@@ -141,7 +141,7 @@ import Testing
         try await stage.expectSignOut(sourceLocation: sourceLocation)
     }
 
-    @Test func `pages, ID tokens, and sessions from elsewhere`() async throws {
+    @Test func `logins by page, organization and ID token send the requests of supabase-js`() async throws {
         try await Stage.playProject { stage in
             let code = Wire(
                 "POST token", query: ["grant_type": "pkce"],
@@ -177,7 +177,7 @@ import Testing
         return .object(object)
     }
 
-    @Test func `a session from elsewhere, refreshes and sign-outs`() async throws {
+    @Test func `setSession, refresh and sign-out send the requests of supabase-js`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
             try await stage.expectSignOut()

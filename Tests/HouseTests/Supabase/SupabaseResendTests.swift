@@ -28,7 +28,7 @@ import Testing
         return flow["id"]?.string ?? ""
     }
 
-    @Test func `is sent again after a minute, by the request of its kind`() async throws {
+    @Test func `ringback resend repeats each kind of message after a minute`() async throws {
         try await Stage.play(Self.configuration()) { stage in
             let settings: JSON = ["configuration": "B", "mail_interval": 0, "sms_interval": 0]
             try await stage.setProject(settings)

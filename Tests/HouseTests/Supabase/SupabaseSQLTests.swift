@@ -5,7 +5,7 @@ import Testing
 @Suite struct `The SQL of a profile table` {
     private static let files = ["share/supabase/profiles.sql", "share/supabase/profiles-full.sql"]
 
-    @Test(arguments: files) func `a script is one transaction, and names no table but by its placeholder`(
+    @Test(arguments: files) func `a profile script is one transaction and names its table by the placeholder only`(
         path: String
     ) throws {
         let text = try Document(path: path).text
@@ -40,7 +40,7 @@ import Testing
         """
 
     @Test(.enabled(if: HouseDatabase.isPossible, "needs PostgreSQL: Scripts/needs rows"), .timeLimit(.minutes(2)))
-    func `the lines of the document make the table, also twice, and refuse what is no name of a table`() async throws {
+    func `the psql lines of docs/supabase.md make the table, also twice, and refuse a wrong name`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             let database = try await HouseDatabase(stage)
             func psql(_ text: String) async throws -> Output {

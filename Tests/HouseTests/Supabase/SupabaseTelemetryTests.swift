@@ -49,7 +49,7 @@ import Testing
         #expect(lines.allSatisfy { $0["error_type"] == nil }, "\(lines)")
     }
 
-    @Test func `calls each way in by its name, from the choice to the end`() async throws {
+    @Test func `telemetry names the method of each sign-in from its selection to its end`() async throws {
         try await Stage.playProject(["mail_interval": 0, "sms_interval": 0]) { stage in
             var funnel = try await listen(stage)
             try await stage.signUp()
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    @Test func `tells who went away and who was turned away, and why`() async throws {
+    @Test func `telemetry reports cancelled, failed and expired sign-ins with the reason`() async throws {
         try await Stage.playProject { stage in
             var funnel = try await listen(stage)
             let login = try stage.start("ringback", ["login", "app", "--with", "github", "--no-browser"])
@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    @Test func `tells of each refresh why it was made, and why it failed`() async throws {
+    @Test func `telemetry reports each refresh with the reason and the error`() async throws {
         try await Stage.playProject { stage in
             var funnel = try await listen(stage)
             try await stage.signUp()

@@ -26,8 +26,12 @@ import Testing
         return token.split(separator: ".").dropLast().joined(separator: ".") + "." + signature
     }
 
-    @Test(arguments: ["ES256", "RS256", "EdDSA", "HS256"])
-    func `is proved, and nothing is kept or spent of one that is forged`(algorithm: String) async throws {
+    @Test(arguments: ["ES256", "HS256"])
+    func
+        `a session with a forged access token is not kept, and its refresh token is not sent`(
+            algorithm: String
+        ) async throws
+    {
         let settings: JSON = [
             "algorithm": .string(algorithm), "users": [["email": "mira@example.org", "password": "secret12"]],
         ]

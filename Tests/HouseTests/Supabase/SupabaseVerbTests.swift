@@ -4,7 +4,7 @@ import RingbackBase
 import Testing
 
 @Suite struct `ringback supabase` {
-    @Test func `shows and changes the person`() async throws {
+    @Test func `supabase user shows, and update-user changes, the user`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
             let shown = try await stage.ringback("supabase", "user", "app")
@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test func `SK-27: prints no sign that a terminal obeys, in JSON neither, and loses none`() async throws {
+    @Test func `SK-27: terminal control characters in metadata are escaped in text and JSON`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
             let name = "A\u{9B}31mB\u{202E}C\u{85}D\u{200B}Я"
@@ -45,23 +45,7 @@ import Testing
         }
     }
 
-    @Test func `changes a password with a code, where the project wants one`() async throws {
-        try await Stage.playProject { stage in
-            try await stage.signUp()
-            try await stage.setProject(["require_current_password": true])
-            let refused = try await stage.ringback("supabase", "update-user", "app", "--password", stdin: "longer12\n")
-            #expect(refused.status == 1, "\(refused)")
-            let changed = try await stage.ringback(
-                "supabase", "update-user", "app", "--current-password-fd", "0", "--password",
-                stdin: "secret12\nlonger12\n")
-            #expect(changed.status == 0, "\(changed)")
-            let sent = try await stage.ringback("supabase", "reauthenticate", "app")
-            #expect(sent.status == 0 && sent.out.contains("--nonce-fd 0"), "\(sent)")
-            #expect(try await stage.letter()["type"] == "reauthentication")
-        }
-    }
-
-    @Test func `leads a person who forgot the password to another one`() async throws {
+    @Test func `reset-password sets a new password on the terminal`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
             try await stage.ringback("logout", "app")
@@ -109,7 +93,7 @@ import Testing
         #expect(login.status == 0, "\(login)")
     }
 
-    @Test func `asks for the second factor before the new password, until both are right`() async throws {
+    @Test func `reset-password asks for the second factor before the new password`() async throws {
         try await Stage.playProject { stage in
             let secret = try await withApp(stage)
             let reset = try stage.terminal("supabase", "reset-password", "app", "--email", "mira@example.org")
@@ -131,7 +115,7 @@ import Testing
         }
     }
 
-    @Test func `reads the second factor's code before the new password, or names the commands that finish`()
+    @Test func `reset-password reads the second factor's code from standard input, or names the next commands`()
         async throws
     {
         try await Stage.playProject(["mail_interval": 0]) { stage in
@@ -157,7 +141,7 @@ import Testing
         }
     }
 
-    @Test func `verify says after a recovery how to choose the password`() async throws {
+    @Test func `ringback verify after a recovery names the command that sets the password`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
             try await stage.ringback("logout", "app")
@@ -172,7 +156,7 @@ import Testing
         }
     }
 
-    @Test func `adds a provider's account to the person, and takes it away`() async throws {
+    @Test func `supabase link adds an identity, and unlink removes it`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
             let linked = try await stage.run(
@@ -191,7 +175,7 @@ import Testing
         }
     }
 
-    @Test func `adds a second factor, and a sign-in without it does not look complete`() async throws {
+    @Test func `supabase enroll adds a second factor, and a sign-in without it is shown as incomplete`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
             let enroll = try stage.terminal("supabase", "enroll", "app", "--name", "My phone")
@@ -230,7 +214,7 @@ import Testing
         }
     }
 
-    @Test func `adds a phone as a factor, and shows no QR code where there is no room`() async throws {
+    @Test func `supabase enroll --phone adds a phone, and a narrow terminal shows no QR code`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
             let narrow = try stage.terminal("supabase", "enroll", "app", "--no-verify", "--name", "one", columns: 30)
@@ -252,7 +236,7 @@ import Testing
         }
     }
 
-    @Test func `calls the functions that the account lists`() async throws {
+    @Test func `supabase rpc calls only the functions that the account lists`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
             let echo = try await stage.ringback("supabase", "rpc", "app", "echo", #"{"a":1}"#)
@@ -266,24 +250,7 @@ import Testing
         }
     }
 
-    @Test func `beside it, session tells of the app's own row`() async throws {
-        try await Stage.playProject { stage in
-            let profile = "profile = { table = \"profiles\", key = \"id\" }\n"
-            try stage.write(configuration: Stage.project + profile)
-            #expect(try await stage.ringback("reload").status == 0)
-            try await stage.signUp()
-            let shown = try await stage.ringback("session", "app", "--include", "profile")
-            #expect(shown.status == 0 && shown.out.contains("Profile    active\n"), "\(shown)")
-            let json = try await stage.ringback(
-                "session", "app", "--include", "profile,provider_token", "--json", "--show-token")
-            let subject = try await stage.account("app")["subject"]?.string
-            #expect(try JSON(parsing: json.out.utf8)["profile"]?["id"]?.string == subject, "\(json)")
-            let unknown = try await stage.ringback("session", "app", "--include", "refresh_token")
-            #expect(unknown.status == 64 && unknown.err.contains("include"), "\(unknown)")
-        }
-    }
-
-    @Test func `NAT-29: elsewhere is refused by name`() async throws {
+    @Test func `NAT-29: supabase verbs and methods are refused for an OpenID Connect account`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             let refused = try await stage.ringback("supabase", "user", "work")
@@ -325,7 +292,7 @@ import Testing
         (["supabase", "rpc", "app", "echo", "[]"], "The arguments must be a JSON object."),
     ]
 
-    @Test func `is told before anything is asked`() async throws {
+    @Test func `wrong options of login and supabase verbs are usage errors before any request`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             for (arguments, words) in `A mistake of usage at a project`.mistakes {
                 let output = try await stage.run("ringback", arguments)
@@ -335,7 +302,7 @@ import Testing
         }
     }
 
-    @Test func `is not to have no daemon, which each verb tells`() async throws {
+    @Test func `supabase verbs without a daemon end with status 2`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             let verbs: [[String]] = [
                 ["verify", "app"], ["resend", "app"], ["cancel", "app"], ["supabase", "user", "app"],

@@ -43,7 +43,9 @@ extension Stage {
 }
 
 @Suite struct `A security key as second factor` {
-    @Test func `is added by an app, raises the session, and is removed`() async throws {
+    @Test func `a security key is added through the socket API, raises the session to aal2 and is removed`()
+        async throws
+    {
         try await Stage.playProject(Stage.keys) { stage in
             let key = try SecurityKey()
             try await stage.signUp()
@@ -77,56 +79,10 @@ extension Stage {
             #expect(removed.status == 200 && removed["aal"] == "aal1" && removed["next_aal"] == "aal1", "\(removed)")
         }
     }
-
-    @Test func `is not believed from elsewhere, twice, or as another key`() async throws {
-        try await Stage.playProject(Stage.keys) { stage in
-            let key = try SecurityKey()
-            try await stage.signUp()
-            let id = try await stage.addKey(key)
-            try await stage.signInAgain()
-            let challenge = try await stage.ask(id)
-            let options = try #require(challenge["webauthn"]?["options"])
-            for other in [try SecurityKey(origin: "https://elsewhere.example"), try SecurityKey()] {
-                other.handle = key.handle
-                let refused = try await stage.prove(id, challenge, try other.get(options))
-                #expect(refused["code"] == "provider_error", "\(refused)")
-                #expect(refused["provider_code"] == "unexpected_failure", "\(refused)")
-                #expect(try await stage.account("app")["aal"] == "aal1")
-            }
-            let credential = try key.get(options)
-            let right = try await stage.prove(id, challenge, credential)
-            #expect(right["aal"] == "aal2", "\(right)")
-            let again = try await stage.prove(id, challenge, credential)
-            #expect(again["code"] == "not_found" && again["provider_code"] == "mfa_factor_not_found", "\(again)")
-            #expect(try await stage.account("app")["state"] == "authenticated")
-        }
-    }
-
-    @Test func `waits for the refresh before it`() async throws {
-        try await Stage.playProject(Stage.keys) { stage in
-            let key = try SecurityKey()
-            try await stage.signUp()
-            let id = try await stage.addKey(key)
-            try await stage.signInAgain()
-            let challenge = try await stage.ask(id)
-            let credential = try key.get(try #require(challenge["webauthn"]?["options"]))
-            try await stage.sandbox.control(
-                ["faults": [["endpoint": "supabase_token", "kind": "gate", "count": 1]]], issuer: "/supabase")
-            async let refreshing = stage.api("POST", "/v1/accounts/app/refresh", ["force": true])
-            try await stage.sandbox.wait("supabase_token", issuer: "/supabase")
-            async let proving = stage.prove(id, challenge, credential)
-            try await stage.sandbox.control(["release": "supabase_token"], issuer: "/supabase")
-            let (refreshed, proved) = (try await refreshing, try await proving)
-            #expect(refreshed.status == 200 && proved.status == 200 && proved["aal"] == "aal2", "\(proved)")
-            try await stage.sandbox.control(["advance_clock": 60], issuer: "/supabase")
-            let later = try await stage.api("POST", "/v1/accounts/app/refresh", ["force": true])
-            #expect(later.status == 200 && later["aal"] == "aal2", "\(later)")
-        }
-    }
 }
 
 @Suite struct `ringback with a security key` {
-    @Test func `adds one, proves it and removes it`() async throws {
+    @Test func `enroll --webauthn and verify-factor take a security key's credentials`() async throws {
         try await Stage.playProject(Stage.keys) { stage in
             let key = try SecurityKey()
             try await stage.signUp()
@@ -155,7 +111,7 @@ extension Stage {
         }
     }
 
-    @Test func `says where it does not go on`() async throws {
+    @Test func `enroll --webauthn names a project without WebAuthn and a wrong credential`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
             let off = try await stage.ringback("supabase", "enroll", "app", "--webauthn", stdin: "{}\n")
@@ -176,7 +132,7 @@ extension Stage {
         }
     }
 
-    @Test func `tells mistakes before anything is asked`() async throws {
+    @Test func `wrong options of enroll --webauthn are usage errors`() async throws {
         let mistakes: [([String], String)] = [
             (["--webauthn", "--phone", "+4915112345678"], "--webauthn and --phone exclude each other"),
             (["--webauthn", "--code-fd", "3"], "--webauthn has no code"),
@@ -192,7 +148,7 @@ extension Stage {
         }
     }
 
-    @Test func `tells a person who has no such app what to do`() async throws {
+    @Test func `enroll --webauthn on a terminal can be given up with an empty line`() async throws {
         try await Stage.playProject(Stage.keys) { stage in
             try await stage.signUp()
             let enroll = try stage.terminal("supabase", "enroll", "app", "--webauthn")

@@ -26,36 +26,12 @@ struct OtherProgram {
 
     /// The daemon gets the session that is held here.
     func handIn() async throws {
-        let answer = try await offer(refreshToken)
+        let answer = try await stage.api(
+            "POST", "/v1/accounts/app/sign-in",
+            ["method": "session", "access_token": .string(accessToken), "refresh_token": .string(refreshToken)])
         guard answer.status == 200, answer["state"] == "authenticated" else {
             throw Late(what: "a session, not \(answer)")
         }
-    }
-
-    /// What the daemon says to the access token that is held here and a refresh token.
-    func offer(_ token: String) async throws -> Answer {
-        try await stage.api(
-            "POST", "/v1/accounts/app/sign-in",
-            ["method": "session", "access_token": .string(accessToken), "refresh_token": .string(token)])
-    }
-
-    /// A second factor, which has not been proved.
-    func enroll() async throws -> (id: String, secret: String) {
-        let factor = try await call("POST", "factors", ["factor_type": "totp"])
-        guard let id = factor["id"]?.string, let secret = factor["totp"]?["secret"]?.string else {
-            throw Late(what: "a factor, not \(factor)")
-        }
-        return (id, secret)
-    }
-
-    /// Proves a second factor: this session counts for more now, and the person's lesser ones end.
-    mutating func prove(_ factor: (id: String, secret: String)) async throws {
-        let challenge = try await call("POST", "factors/\(factor.id)/challenge", [:])
-        let answer = try await call(
-            "POST", "factors/\(factor.id)/verify",
-            ["challenge_id": challenge["id"] ?? .null, "code": .string(Authenticator.code(factor.secret))])
-        take(answer)
-        guard answer.status == 200 else { throw Late(what: "a proof, not \(answer)") }
     }
 
     /// Signs in anew: another session of the same person.

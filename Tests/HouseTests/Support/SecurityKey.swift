@@ -6,17 +6,15 @@ import RingbackBase
 import Testing
 
 final class SecurityKey {
-    let origin: String
+    private static let origin = "https://app.example.org"
+
     private let key: PrivateKey
     private let id = RandomToken.bytes(20)
     private var count = 0
     /// The user's handle, which it keeps from when it was made.
     var handle: String?
 
-    init(origin: String = "https://app.example.org") throws {
-        self.origin = origin
-        key = try PrivateKey.generate(.p256)
-    }
+    init() throws { key = try PrivateKey.generate(.p256) }
 
     /// `navigator.credentials.create()`, and `toJSON()` of what it gives.
     func create(_ options: JSON) throws -> JSON {
@@ -54,13 +52,10 @@ final class SecurityKey {
         ])
     }
 
-    /// What two devices with one key would do: the count goes back.
-    func copy() { count -= 1 }
-
     private func clientData(_ type: String, _ options: JSON) throws -> [UInt8] {
         let document: JSON = [
             "type": .string(type), "challenge": .string(try #require(options["challenge"]?.string)),
-            "origin": .string(origin), "crossOrigin": false,
+            "origin": .string(SecurityKey.origin), "crossOrigin": false,
         ]
         return document.serialized()
     }

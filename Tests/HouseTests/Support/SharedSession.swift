@@ -59,12 +59,6 @@ extension Stage {
 
     // MARK: What there is to see
 
-    /// Somebody is signed in, whether or not a refresh is under way.
-    func isHeld() async throws -> Bool {
-        let account = try await account("app")
-        return ["authenticated", "refreshing"].contains(account["state"]?.string) && account["subject"] != nil
-    }
-
     /// Refreshes, which the session survives.
     func expectAlive(sourceLocation: SourceLocation = #_sourceLocation) async throws {
         let answer = try await refreshApp()

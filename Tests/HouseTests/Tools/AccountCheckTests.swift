@@ -71,7 +71,7 @@ import Testing
             words: ["no token endpoint at this URL (HTTP 404)", "Look at --token-endpoint."]),
     ]
 
-    @Test func `and says at once what is wrong and where, and writes nothing`() async throws {
+    @Test func `account add names a wrong option after asking the provider, and writes nothing`() async throws {
         try await Stage.play { stage in
             let origin = stage.sandbox.origin
             let port = String(origin.split(separator: ":").last ?? "")
@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    @Test func `unless no daemon answers, which it says`() async throws {
+    @Test func `account add without a daemon says that the provider was not asked`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let added = try await stage.ringback(
                 "account", "add", "play", "--issuer", "http://127.0.0.1:1", "--client-id", "x")
@@ -108,7 +108,7 @@ import Testing
         }
     }
 
-    @Test func `never through a restricted socket`() async throws {
+    @Test func `account add asks no provider through a restricted socket`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             let exposed = try await stage.ringback("expose", "guest", "--account", "work", "--json")

@@ -7,7 +7,7 @@ import Testing
 @Suite struct `A verb without an account` {
     private static let verbs = ["token", "session", "refresh"]
 
-    @Test func `means the only account`() async throws {
+    @Test func `a verb without an account means the only one`() async throws {
         let account =
             "[accounts.work]\nissuer = \"{sandbox}\"\nclient_id = \"ringback-demo\"\nscopes = [\"openid\", \"email\"]\n"
         try await Stage.play(account) { stage in
@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test func `means the default account, and without one is a usage mistake that lists them`() async throws {
+    @Test func `a verb without an account means the default one, or is a usage error`() async throws {
         try await Stage.play { stage in
             try await stage.signIn("home")
             for verb in Self.verbs + ["login"] {
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test func `asks on a terminal which account to sign in to`() async throws {
+    @Test func `login on a terminal asks for the account`() async throws {
         try await Stage.play { stage in
             try await stage.signIn("home")
             let login = try stage.terminal("login")
@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test(arguments: [[0x04], [0x03]] as [[UInt8]])
-    func `chooses none at the end of the input, and after Ctrl-C`(keys: [UInt8]) async throws {
+    func `the choice of an account can be left by Ctrl-D and Ctrl-C`(keys: [UInt8]) async throws {
         try await Stage.play { stage in
             let login = try stage.terminal("login")
             try await login.shows("Number or name: ")

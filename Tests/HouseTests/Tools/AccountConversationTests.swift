@@ -18,7 +18,7 @@ import Testing
 
     private func answer(_ program: TerminalProgram, _ steps: [Step]) async throws { try await program.answer(steps) }
 
-    @Test func `goes from a choice in a list to being signed in, at the sandbox`() async throws {
+    @Test func `account add on a terminal leads from the list to a sign-in`() async throws {
         try await Stage.play("", sandboxArguments: Self.willing) { stage in
             let add = try begin(stage)
             try await add.shows("8  the sandbox")
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    @Test func `asks the sandbox once, and names no redirect URI for its client`() async throws {
+    @Test func `account add at the sandbox names no redirect URI to register`() async throws {
         try await Stage.play("") { stage in
             let add = try begin(stage)
             try await answer(
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func `asks whether the URL of a project is an Auth server's own, which needs no key`() async throws {
+    @Test func `account add asks whether a Supabase URL has no gateway`() async throws {
         try await Stage.playProject(["api_keys": []], configuration: "") { stage in
             let add = try begin(stage)
             try await answer(
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    @Test func `takes a secret without showing it, into a file that only the user can read`() async throws {
+    @Test func `account add stores a client secret in a file of mode 0600`() async throws {
         try await Stage.play("", sandboxArguments: Self.willing) { stage in
             try await stage.sandbox.control(["clients": [["id": "ringback-demo", "secret": "s3cret"]]])
             let add = try begin(stage, ["work", "--issuer", stage.sandbox.origin, "--scope", "openid", "--login"])
@@ -126,7 +126,7 @@ import Testing
     ]
 
     @Test(arguments: [true, false])
-    func `writes nothing if it is ended at any of its questions`(byCtrlC: Bool) async throws {
+    func `account add writes nothing if it is ended at a question`(byCtrlC: Bool) async throws {
         try await Stage.play("# mine\n") { stage in
             for (number, path) in Self.paths.enumerated() {
                 // The first question is the same on every path.
@@ -145,7 +145,7 @@ import Testing
         }
     }
 
-    @Test func `adds a preset's usual origins if that is wanted`() async throws {
+    @Test func `account add adds a preset's origins on request`() async throws {
         try await Stage.play("# mine\n") { stage in
             let add = try begin(stage, ["--offline"])
             try await answer(add, Array(Self.paths[0].dropLast()) + [("Sign in when", "n")])
@@ -169,7 +169,7 @@ import Testing
         }
     }
 
-    @Test func `says a mistake, and takes a host without its scheme`() async throws {
+    @Test func `account add takes a host without its scheme and names a wrong issuer`() async throws {
         try await Stage.play("") { stage in
             let add = try begin(stage, ["--offline"])
             try await answer(
@@ -192,7 +192,7 @@ import Testing
         }
     }
 
-    @Test func `names no redirect URI for Google, in or out of a conversation`() async throws {
+    @Test func `account add names no redirect URI for Google`() async throws {
         try await Stage.play("") { stage in
             let add = try begin(stage, ["--offline"])
             try await answer(
@@ -210,7 +210,7 @@ import Testing
         }
     }
 
-    @Test func `elsewhere never asks, and lists what is missing`() async throws {
+    @Test func `account add without a terminal lists what is missing`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             for (words, missing) in [
                 ([], ["NAME", "--issuer URL", "--client-id"]), (["work"], ["--issuer URL", "--client-id"]),

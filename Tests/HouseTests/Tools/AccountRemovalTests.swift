@@ -27,7 +27,7 @@ import Testing
         FileTree.all(in: "\(stage.state)/vault").filter { $0.contains("/\(account)+") }
     }
 
-    @Test func `keeps the account until its project was told of the sign-out`() async throws {
+    @Test func `account remove keeps an account whose sign-out was not delivered`() async throws {
         try await Self.playProject { stage in
             try await stage.switchProject(["faults": [Self.logout]])
             let away = try await stage.ringback("account", "remove", "app", "--yes")
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func `removes it at once on request, and owes nothing afterwards`() async throws {
+    @Test func `account remove --no-revoke leaves no pending revocation and no sealed file`() async throws {
         try await Self.playProject { stage in
             #expect(Self.sealed(stage, "app").contains { $0.hasSuffix(".people") })
             try await stage.switchProject(["faults": [Self.logout]])
@@ -57,28 +57,7 @@ import Testing
         }
     }
 
-    @Test func `keeps the account of an OpenID Connect provider that was not told, too`() async throws {
-        try await Stage.playReader { stage in
-            let environment = stage.readersEnvironment
-            func ringback(_ words: String) async throws -> Output {
-                try await stage.run("ringback", words.split(separator: " ").map(String.init), environment: environment)
-            }
-            let add = "account add work --issuer \(stage.sandbox.origin) --client-id ringback"
-            #expect(try await ringback(add).status == 0)
-            #expect(try await ringback("login work").status == 0)
-            try await stage.sandbox.control(["faults": [["endpoint": "revocation", "kind": "status", "status": 503]]])
-            let away = try await ringback("account remove work --yes")
-            #expect(away.status == 5 && away.err.contains("--no-revoke"), "\(away)")
-            let before = try await stage.sandbox.counters().requests("revocation")
-            try await stage.sandbox.control(["clear": true])
-            let removed = try await ringback("account remove work --yes")
-            #expect(removed.status == 0, "\(removed)")
-            #expect(try await stage.sandbox.counters().requests("revocation") > before)
-            #expect(!(try await ringback("status")).out.contains("Sign-outs"))
-        }
-    }
-
-    @Test func `revokes the sockets that were made for the account by ringback expose`() async throws {
+    @Test func `account remove revokes the account's restricted sockets`() async throws {
         try await Stage.playReader { stage in
             let environment = stage.readersEnvironment
             func ringback(_ words: String) async throws -> Output {
@@ -106,7 +85,7 @@ import Testing
         }
     }
 
-    @Test func `deletes a client that was registered for the account, or keeps the account`() async throws {
+    @Test func `account remove deletes the registered client, or keeps the account`() async throws {
         try await Stage.play { stage in
             func registered() -> [String] { Self.sealed(stage, "play").filter { $0.hasSuffix(".registration") } }
             let add = ["account", "add", "play", "--issuer", stage.sandbox.origin, "--register"]

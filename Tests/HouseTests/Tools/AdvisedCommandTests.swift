@@ -56,7 +56,7 @@ import Testing
         return found
     }
 
-    @Test func `exists, with its options`() async throws {
+    @Test func `every command that a message names exists with its options`() async throws {
         let advice = try Self.advice()
         // Those that were looked for when this was written.
         let firsts = Set(advice.compactMap(\.words.first))

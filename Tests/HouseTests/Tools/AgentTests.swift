@@ -36,7 +36,7 @@ import Testing
 
     private func leftovers(_ stage: Stage) -> [String] { FileTree.names(in: "\(stage.directory)/tmp") }
 
-    @Test func `runs a command with a daemon of its own, without a runtime directory or a home`() async throws {
+    @Test func `ringback agent runs a command with its own daemon and leaves nothing`() async throws {
         try await play { stage, environment in
             let script = "ringback status --json && ls -ld \"${RINGBACK_SOCK%/*}\" && ringback config check && exit 7"
             let ended = try await agent(stage, environment, ["--", "sh", "-c", script]).end()
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test func `gives the daemon a secret by a descriptor that the command does not have`() async throws {
+    @Test func `agent --credential-fd gives the secret to the daemon only`() async throws {
         try await play { stage, environment in
             try stage.write("robot-hush\n", to: "\(stage.directory)/secret")
             let script = """
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func `passes on how the command ended`() async throws {
+    @Test func `agent ends with the command's status`() async throws {
         try await play { stage, environment in
             let expected: [([String], Int32)] = [
                 (["true"], 0), (["false"], 1), (["sh", "-c", "kill -TERM $$"], 143), (["/none/at/all"], 127),
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func `does not start a command for a bad configuration`() async throws {
+    @Test func `agent starts no command with a wrong configuration`() async throws {
         try await play { stage, environment in
             try stage.write("[accounts.x]\nnonsense = 1\n", to: stage.configuration)
             let ended = try await agent(stage, environment, ["--", "echo", "ran"]).end()
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func `runs a shell if it is given no command`() async throws {
+    @Test func `agent without a command runs a shell`() async throws {
         try await play { stage, environment in
             var environment = environment
             environment["SHELL"] = "/bin/sh"
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test func `leaves standard input to the command, and nothing of its sessions on any disk`() async throws {
+    @Test func `agent leaves standard input to the command and no session on disk`() async throws {
         try await play { stage, environment in
             try stage.write("robot-hush\n", to: "\(stage.directory)/secret")
             let piped = try await agent(stage, environment, ["--", "cat"], stdin: "for the command\n").end()
@@ -113,7 +113,7 @@ import Testing
         }
     }
 
-    @Test func `has one of its own in another one`() async throws {
+    @Test func `an agent in an agent has its own daemon`() async throws {
         try await play { stage, environment in
             let script = "ringback status --json; ringback agent -- ringback status --json; ringback status --json"
             let ended = try await agent(stage, environment, ["--", "sh", "-c", script]).end()
@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    @Test func `shows accounts by restricted sockets in its own directory, and to no Flatpak app`() async throws {
+    @Test func `agent exposes accounts in its own directory only`() async throws {
         try await play { stage, environment in
             var environment = environment
             environment["XDG_RUNTIME_DIR"] = "\(stage.directory)/run"
@@ -144,7 +144,7 @@ import Testing
     }
 
     @Test(arguments: [SIGTERM, SIGINT, SIGHUP, SIGUSR1])
-    func `hands signals on to the command`(signal: Int32) async throws {
+    func `agent forwards signals to the command`(signal: Int32) async throws {
         try await play { stage, environment in
             let script = """
                 import os, signal, sys
@@ -162,7 +162,7 @@ import Testing
         }
     }
 
-    @Test func `tells of a daemon that ends before the command`() async throws {
+    @Test func `agent reports a daemon that ends before the command`() async throws {
         try await play { stage, environment in
             let script = """
                 pid=$(ringback status --json | sed 's/.*"pid":\\([0-9]*\\).*/\\1/')
@@ -176,7 +176,7 @@ import Testing
         }
     }
 
-    @Test func `is followed by its daemon, and by its directory, when it is killed`() async throws {
+    @Test func `a killed agent leaves no daemon and no directory`() async throws {
         try await play { stage, environment in
             let program = try agent(
                 stage, environment, ["--", "sh", "-c", "ringback status --json; exec sleep 600"])

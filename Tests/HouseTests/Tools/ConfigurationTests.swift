@@ -32,20 +32,6 @@ import Testing
         }
     }
 
-    @Test func `config check reads the largest configuration that is allowed`() async throws {
-        try await Stage.play(startsDaemon: false) { stage in
-            var (text, count) = ("", 0)
-            while text.utf8.count < (1 << 20) - 200 {
-                text += "[accounts.a\(count)]\nissuer = \"https://id\(count).example.org\"\nclient_id = \"c\"\n\n"
-                count += 1
-            }
-            try stage.write(configuration: text)
-            let checked = try await stage.ringback("config", "check")
-            #expect(checked.status == 0 && checked.err.isEmpty, "\(checked.status) \(checked.err)")
-            #expect(checked.lines.count { $0.contains("redirect URI to register") } == count)
-        }
-    }
-
     @Test func `a daemon does not start with mistakes`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             try stage.write(configuration: mistaken)

@@ -81,19 +81,6 @@ import Testing
         }
     }
 
-    @Test func `a daemon that starts again is found again by the app`() async throws {
-        try await Stage.play(Self.configuration) { stage in
-            let client = BrokerClient(application: "Coin", socket: stage.socket)
-            var links = client.deepLinks("swisscoin").makeAsyncIterator()
-            try await listening(stage, "swisscoin")
-            _ = try await stage.stopDaemon()
-            try await stage.startDaemon()
-            try await listening(stage, "swisscoin")
-            #expect(try await stage.ringback("open", "swisscoin://back").status == 0)
-            #expect(try await links.next()?.url == "swisscoin://back")
-        }
-    }
-
     @Test func `where no app listens it is started, once, and the links wait for it`() async throws {
         try await Stage.play(Self.configuration) { stage in
             try plantApp(stage)

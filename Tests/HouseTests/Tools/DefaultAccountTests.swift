@@ -7,7 +7,7 @@ import Testing
 @Suite struct `The default account` {
     private func text(of path: String) throws -> String { try #require(FileTree.text(of: path)) }
 
-    @Test func `is written by use, which keeps everything else, and read by a running daemon`() async throws {
+    @Test func `ringback use writes the default account and changes nothing else`() async throws {
         try await Stage.play { stage in
             let before = try text(of: stage.configuration)
             let none = try await stage.ringback("use")
@@ -35,7 +35,7 @@ import Testing
 
     private static let accounts = "[accounts.work]\nissuer = \"https://id.example.org\"\nclient_id = \"c\"\n"
 
-    @Test func `takes its place in files of every form`() async throws {
+    @Test func `ringback use places the key in files of every form`() async throws {
         let accounts = Self.accounts
         let texts: [(String, String)] = [
             ("# head\n\n# about work\n\(accounts)", "# head\n\ndefault = \"work\"\n\n# about work\n\(accounts)"),
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test func `that names no account is a mistake with its line`() async throws {
+    @Test func `a default that names no account is rejected with its line`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             try stage.write(configuration: "# mine\ndefault = \"wrok\"\n\(Self.accounts)")
             let check = try await stage.ringback("config", "check")

@@ -20,7 +20,7 @@ import Testing
         return checks.filter { $0["check"]?.string == check }
     }
 
-    @Test func `says that programs of the desktop do not find docker's helper`() async throws {
+    @Test func `doctor says that desktop programs do not find docker's helper`() async throws {
         let origin = "[[origin]]\nurl = \"https://r.example.org/*\"\naccount = \"work\"\n"
         try await Stage.play(Stage.twoAccounts + origin) { stage in
             let links = "\(stage.directory)/home/.local/bin"

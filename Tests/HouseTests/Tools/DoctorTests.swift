@@ -178,16 +178,6 @@ extension [JSON] {
         }
     }
 
-    @Test func `a clock that differs from the provider's is found`() async throws {
-        try await Stage.play { stage in
-            #expect(try await stage.doctor().checks.level("clock", "work") == "ok")
-            try await stage.sandbox.control(["advance_clock": 300])
-            let (output, checks) = try await stage.doctor()
-            #expect(output.status == 1 && Set(checks.wrong) == ["clock"], "\(output)")
-            #expect(checks.named("clock", "work")?["message"]?.string?.contains("s behind") == true, "\(output)")
-        }
-    }
-
     @Test func `a scheme that the daemon has not read of is not said to be well`() async throws {
         try await Stage.playSchemes { stage in
             for scheme in [Stage.scheme, "swisscoin", "org.example.z"] {

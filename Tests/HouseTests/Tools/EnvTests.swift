@@ -17,7 +17,9 @@ import Testing
         ("csh", "/bin/tcsh", "eval \"`%`\""),
     ].filter { unsafe access($0.1, X_OK) == 0 }
 
-    @Test(arguments: shells.indices) func `prints what the shell means by it`(index: Int) async throws {
+    @Test(arguments: shells.indices) func `ringback env prints a line that each shell reads alike`(index: Int)
+        async throws
+    {
         let (name, program, way) = Self.shells[index]
         try await Stage.play("", startsDaemon: false) { stage in
             for path in Self.paths {
@@ -30,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func `has a plain line for a plain path`() async throws {
+    @Test func `ringback env quotes no plain path`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             let sock = "/run/user/1000/ringback/ringback.sock"
             for (shell, line) in [
@@ -47,7 +49,7 @@ import Testing
         }
     }
 
-    @Test func `makes a path whole, and refuses what no line can hold`() async throws {
+    @Test func `ringback env makes a path absolute and refuses control characters`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             let relative = try await stage.run(
                 "/bin/sh", ["-c", "cd \(stage.directory) && \(Programs.path("ringback")) env --socket run/s.sock"])

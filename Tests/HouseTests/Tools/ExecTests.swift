@@ -5,7 +5,7 @@ import RingbackBase
 import Testing
 
 @Suite struct `ringback exec` {
-    @Test func `gives the command the token on a descriptor, and nowhere else`() async throws {
+    @Test func `ringback exec gives the command the token on a descriptor only`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             let token = try await stage.token() ?? ""
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test func `puts it where it is told: a number, standard input, a variable`() async throws {
+    @Test func `exec --fd and --env choose where the token is`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             let token = try await stage.token() ?? ""
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    @Test func `is the command from then on: its status, its signals, its pid`() async throws {
+    @Test func `exec becomes the command with its pid and status`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             let program = try stage.start("ringback", ["exec", "work", "--", "sh", "-c", "echo $$; kill -TERM $$"])
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test func `downscopes the token as it is told`() async throws {
+    @Test func `exec --scope gives a downscoped token`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             let script = "cat <&$RINGBACK_TOKEN_FD"
@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    @Test func `without a token starts nothing, and says why`() async throws {
+    @Test func `exec without a token starts nothing`() async throws {
         try await Stage.play { stage in
             let expected: [([String], Int32)] = [
                 (["exec", "work", "--", "echo", "ran"], 3), (["exec", "none", "--", "echo", "ran"], 64),

@@ -49,10 +49,6 @@ import Testing
         func notice(_ number: Int) async throws -> JSON { try await server.notice(number) }
         func id(_ number: Int) async throws -> Int { try #require(try await notice(number)["id"]?.integer) }
 
-        func awaitClosing(_ id: Int) async throws {
-            _ = try await server.program.line("a notice that is taken away") { $0 == "closed \(id)" }
-        }
-
         /// A program that waits for a session, and causes a sign-in if there is none.
         func caller(_ account: String = "work") async throws -> Connection {
             let connection = try stage.connect()
@@ -62,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func `programs in the background cause one, and its answer opens the page`() async throws {
+    @Test func `twenty waiting programs cause one notice, whose answer opens the page`() async throws {
         try await play { stage, desk in
             let monitor = try await desk.bus.monitor()
             var callers: [Connection] = []
@@ -90,69 +86,7 @@ import Testing
         }
     }
 
-    @Test func `one that was dismissed is not shown again soon`() async throws {
-        try await play { stage, desk in
-            let first = try await desk.caller()
-            try await desk.server.order("close \(try await desk.id(1)) 2")
-            let second = try await desk.caller()
-            // Another account's comes: the one of this account would have come before it.
-            let third = try await desk.caller("coin")
-            #expect(try await desk.notice(2)["summary"]?.string == "Sign in to coin")
-            // The person comes by themselves.
-            let flow = try await stage.begin()
-            _ = try await Browser.deliver(Browser.signIn(at: flow.authorizationURL))
-            for caller in [first, second] { #expect(try await caller.answer().status == 200) }
-            #expect(try await desk.notice(3)["summary"]?.string == "Signed in to work")
-            withExtendedLifetime(third) {}
-        }
-    }
-
-    @Test func `says that a server refuses the tokens, after the second one in a row`() async throws {
-        let origin = "[[origin]]\nurl = \"https://git.example.org/*\"\naccount = \"work\"\n"
-        try await play(origin) { stage, desk in
-            try await stage.signIn()
-            _ = try await desk.notice(1)
-            let server = "protocol=https\nhost=git.example.org\n"
-            for number in 1...2 {
-                let given = try await stage.ringback("git-credential", "get", stdin: server)
-                let password = try #require(given.lines.first { $0.hasPrefix("password=") })
-                #expect(desk.notices.count == 1, "\(number)")
-                let refused = try await stage.ringback(
-                    "git-credential", "erase", stdin: server + "username=oauth2\n\(password)\n")
-                #expect(refused.status == 0, "\(refused)")
-            }
-            let notice = try await desk.notice(2)
-            #expect(notice["summary"]?.string == "A server refuses the tokens of work", "\(notice)")
-            #expect(notice["body"]?.string?.contains("git.example.org") == true && notice["actions"] == [])
-        }
-    }
-
-    @Test func `goes when the person says no, and nobody asks again for a while`() async throws {
-        try await play { stage, desk in
-            let caller = try await desk.caller()
-            let id = try await desk.id(1)
-            let flow = try await stage.begin()
-            _ = try await Browser.deliver(Browser.deny(at: flow.authorizationURL))
-            #expect(try await caller.answer().status == 403)
-            try await desk.awaitClosing(id)
-            #expect(try await desk.caller().answer().code == "sign_in_required")
-            #expect(desk.notices.count == 1)
-        }
-    }
-
-    @Test func `somebody who has asked for the sign-in is not asked`() async throws {
-        try await play { stage, desk in
-            let flow = try await stage.begin()
-            let caller = try await desk.caller()
-            let other = try await desk.caller("coin")
-            #expect(try await desk.notice(1)["summary"]?.string == "Sign in to coin")
-            _ = try await Browser.deliver(Browser.signIn(at: flow.authorizationURL))
-            #expect(try await caller.answer().status == 200)
-            withExtendedLifetime(other) {}
-        }
-    }
-
-    @Test func `tells in Russian that the provider ended a session, and begins a sign-in when asked`() async throws {
+    @Test func `a notice in Russian says that a session has ended and starts a sign-in`() async throws {
         try await play(environment: ["LANG": "ru_RU.UTF-8"]) { stage, desk in
             try await stage.signIn()
             #expect(try await desk.notice(1)["summary"]?.string == "Выполнен вход в work")
@@ -171,7 +105,7 @@ import Testing
         }
     }
 
-    @Test func `leads to the page for another device without the code in an argument list`() async throws {
+    @Test func `a notice opens the device page without the code in an argument list`() async throws {
         try await play { stage, desk in
             try await stage.signIn()
             _ = try await desk.notice(1)
@@ -199,21 +133,7 @@ import Testing
         }
     }
 
-    @Test func `tells of a session's end before it comes, and a sign-in takes the notice away`() async throws {
-        try await play(ofWork: "session_warnings = [3599]") { stage, desk in
-            try await stage.sandbox.control(["refresh_token_lifetime": 3600, "refresh_expires_in": true])
-            try await stage.signIn()
-            #expect(try await desk.notice(1)["summary"]?.string == "Signed in to work")
-            let notice = try await desk.notice(2)
-            #expect(notice["summary"]?.string == "The session of work is ending", "\(notice)")
-            #expect(notice["body"]?.string?.hasPrefix("It ends at ") == true)
-            try await stage.signIn()
-            try await desk.awaitClosing(try await desk.id(2))
-            #expect(try await desk.notice(3)["summary"]?.string == "Signed in to work")
-        }
-    }
-
-    @Test func `tells whoever came by a link what came of it`() async throws {
+    @Test func `a notice shows the result of an opened link`() async throws {
         try await play { stage, desk in
             let flow = try await stage.begin("coin")
             let callback = try await Browser.location(after: "user=alice&decision=allow", at: flow.authorizationURL)
@@ -236,7 +156,7 @@ import Testing
         }
     }
 
-    @Test func `are shown by a server that comes later, and by one that takes its place`() async throws {
+    @Test func `notices are shown by a server that starts later`() async throws {
         try await Stage.play(Self.configuration, startsDaemon: false) { stage in
             let bus = try await PrivateBus(stage)
             try await stage.startDaemon(environment: bus.session)
@@ -260,29 +180,7 @@ import Testing
         }
     }
 
-    @Test func `are none where the configuration says so, until it says otherwise`() async throws {
-        try await play("[notifications]\nenabled = false\n") { stage, desk in
-            let caller = try await desk.caller()
-            let answer = try await stage.api(
-                "POST", "/v1/callbacks", ["url": "swisscoin://auth-callback?state=x&code=y", "notify": true])
-            #expect(answer["notified"]?.bool == false)
-            #expect(desk.notices.isEmpty)
-            try stage.write(configuration: Self.configuration)
-            #expect(try await stage.ringback("reload").status == 0)
-            let other = try await desk.caller()
-            #expect(try await desk.notice(1)["summary"]?.string == "Sign in to work")
-            withExtendedLifetime((caller, other)) {}
-        }
-    }
-
-    @Test func `are checked as a part of the configuration`() async throws {
-        try await Stage.play("[notifications]\nenabeld = true\n", startsDaemon: false) { stage in
-            let check = try await stage.ringback("config", "check")
-            #expect(check.status == 78 && (check.out + check.err).contains("enabled"), "\(check)")
-        }
-    }
-
-    @Test func `are no trouble where there is no bus`() async throws {
+    @Test func `a daemon without a session bus shows no notices and works`() async throws {
         try await Stage.play(Self.configuration) { stage in
             let answer = try await stage.api(
                 "POST", "/v1/callbacks", ["url": "swisscoin://auth-callback?state=x&code=y", "notify": true])

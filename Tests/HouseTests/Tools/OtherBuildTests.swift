@@ -36,7 +36,7 @@ extension Stage {
 }
 
 @Suite struct `A daemon of another commit` {
-    @Test func `is named by ringback, status and doctor, whatever comes next, with the command that restarts it`()
+    @Test func `a daemon of another commit is named with the command that restarts it`()
         async throws
     {
         try await Stage.play(startsDaemon: false) { stage in
@@ -74,7 +74,7 @@ extension Stage {
         }
     }
 
-    @Test func `that belongs to a program, or was started with paths of another directory, is no command's`()
+    @Test func `no command is shown for a daemon of another commit that a program started`()
         async throws
     {
         try await Stage.play(startsDaemon: false) { stage in

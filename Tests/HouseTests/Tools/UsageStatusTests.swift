@@ -26,7 +26,7 @@ import Testing
         "nonsense",
     ]
 
-    @Test func `is wrong usage, and says so on standard error alone`() async throws {
+    @Test func `unknown accounts and values are usage errors for every verb`() async throws {
         try await Stage.play { stage in
             for line in Self.unknownAccounts + Self.unknownValues {
                 let output = try await stage.run("ringback", line.split(separator: " ").map(String.init), stdin: "")
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func `does not name codes to the user of a provider that sends none`() async throws {
+    @Test func `verify and resend name no codes for a provider that sends none`() async throws {
         try await Stage.play { stage in
             for verb in ["verify", "resend"] {
                 let output = try await stage.ringback(verb, "work", stdin: "")
