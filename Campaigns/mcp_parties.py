@@ -7,6 +7,7 @@ import base64
 import hashlib
 import http.server
 import json
+import re
 import secrets
 import threading
 import urllib.parse
@@ -107,6 +108,10 @@ class Issuer(Party):
             "endpoints": "/oauth", "registers": True, "documents": False, "methods": ["none"], "announces_iss": True,
             "iss": True, "scopes": None, "stated_issuer": None, "clients": {}, "resource_required": True,
             "gives_refresh_tokens": True,
+            # The client-id metadata documents by URL; None if every https URL has one.
+            "hosted": None,
+            # Where the parameter `resource` is refused, as Entra does: "authorize" or "token".
+            "refuses_resource_at": None,
         } | habits
         self.clients = dict(self.habits["clients"])
         self.codes = {}
@@ -178,9 +183,10 @@ class Issuer(Party):
     def authorize(self, request):
         query = request.query
         client = query.get("client_id")
-        known = client in self.clients or (self.habits["documents"] and (client or "").startswith("https://"))
-        if not known:
+        if client not in self.clients and not self.has_document(client, query.get("redirect_uri", "")):
             return self.wrong(f"unknown client {client}")
+        if self.habits["refuses_resource_at"] == "authorize" and "resource" in query:
+            return self.refusal_of_resource
         if query.get("code_challenge_method") != "S256" or not query.get("code_challenge"):
             return self.wrong("no S256 challenge")
         if self.habits["resource_required"] and not query.get("resource"):
@@ -193,8 +199,27 @@ class Issuer(Party):
             back["iss"] = self.issuer if iss is True else iss
         return 302, {"Location": query["redirect_uri"] + "?" + urllib.parse.urlencode(back)}, b""
 
+    # What Entra says.
+    refusal_of_resource = 400, {}, {
+        "error": "invalid_request",
+        "error_description": "AADSTS901002: The 'resource' request parameter is not supported.",
+    }
+
+    def has_document(self, client, redirect_uri):
+        """True for a client whose metadata document has the redirect URI, without its port."""
+        hosted = self.habits["hosted"]
+        if not self.habits["documents"] or not (client or "").startswith("https://"):
+            return False
+        if hosted is None:
+            return True
+        document = hosted.get(client, {})
+        redirect_uri = re.sub(r":\d+", "", redirect_uri)
+        return document.get("client_id") == client and redirect_uri in document.get("redirect_uris", [])
+
     def token(self, request):
         form = request.form
+        if self.habits["refuses_resource_at"] == "token" and "resource" in form:
+            return self.refusal_of_resource
         client, secret, way = self.authentication(request, form)
         if client in self.clients:
             method, known, _ = self.clients[client]
@@ -250,7 +275,7 @@ class Issuer(Party):
 
 
 class MCPServer(Party):
-    """An MCP server at /mcp. Without a token of one of its issuers it answers 401."""
+    """An MCP server at /mcp. Without a token of one of its issuers it answers 401, unless it needs no sign-in."""
 
     def __init__(self, issuers, place="path", says_place=True, challenged=None, listed=None, resource=None):
         super().__init__()
@@ -264,6 +289,7 @@ class MCPServer(Party):
         self.challenged = challenged
         self.listed = listed
         self.resource = resource or self.url
+        self.needs_sign_in = True
         # The scope that `tools/call` needs; "never" is one that no token has.
         self.needed = None
         # The older revisions: `initialize` begins a session.
@@ -301,6 +327,8 @@ class MCPServer(Party):
     def message(self, request):
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
         held = next((issuer.tokens[token] for issuer in self.issuers if token in issuer.tokens), None)
+        if not self.needs_sign_in:
+            held = []
         if held is None:
             if token:
                 self.mistakes.append("a token of another server")

@@ -8,11 +8,15 @@ and what must not.
 
 import json
 import os
+import re
+import shlex
 import sys
+import urllib.parse
 
 sys.dont_write_bytecode = True
 from house import House  # noqa: E402
 from mcp import ringback  # noqa: E402
+from mcp_bridge import Client  # noqa: E402
 from mcp_extensions import Extensions  # noqa: E402
 from mcp_messages import Messages  # noqa: E402
 from mcp_parties import REVISION, Issuer, MCPServer  # noqa: E402
@@ -40,14 +44,19 @@ REQUIRED = """
 class Scenario:
     """One scenario: its parties, an account from the server's URL, and what came of a sign-in."""
 
-    def __init__(self, house, name, issuer, server, settings="", words=()):
+    def __init__(self, house, name, issuer, server, settings="", words=("--offline",)):
         self.house, self.name, self.issuer, self.server = house, name, issuer, server
-        self.added = ringback(house, "account", "add", name, "--mcp", server.url, "--offline", *words)
+        self.added = self.add(*words)
         if settings:
             place = os.path.join(os.path.dirname(house.configuration), f"accounts.d/{name}.toml")
             with open(place, "a") as file:
                 file.write(settings + "\n")
             ringback(house, "reload")
+
+    def add(self, *words):
+        """`account add`: its exit status, and what it says."""
+        status, said, errors = ringback(self.house, "account", "add", self.name, "--mcp", self.server.url, *words)
+        return status, said + errors
 
     def sign_in(self, **body):
         """The flow's status, or why there is no flow. The server approves, and its redirect is the callback."""
@@ -115,7 +124,7 @@ class Run:
         self.played |= set(title.split(", "))
         return f"s{self.number}"
 
-    def scenario(self, title, issuer, server, settings="", words=()):
+    def scenario(self, title, issuer, server, settings="", words=("--offline",)):
         return Scenario(self.house, self.begin(title), issuer, server, settings, words)
 
     def note(self, is_right, what, why=""):
@@ -271,6 +280,95 @@ class Run:
         first.close()
         scenario.close()
 
+    # MARK: servers that need an option of `account add`
+
+    def documents_only(self):
+        issuer = Issuer(registers=False, documents=True, hosted={})
+        title = "an authorization server that takes only client-id metadata documents"
+        scenario = self.scenario(title, issuer, MCPServer([issuer]), words=())
+        self.note("client-id metadata document" in scenario.added[1], "the error says what is taken", scenario.added)
+        self.as_printed(scenario)
+        scenario.close()
+
+    def documents_without_iss(self):
+        issuer = Issuer(registers=False, documents=True, hosted={}, announces_iss=False, iss=None)
+        title = "only documents, and authorization_response_iss_parameter_supported is not announced"
+        words = ["--client-id-metadata-url", DOCUMENT]
+        scenario = self.scenario(title, issuer, MCPServer([issuer]), words=words)
+        self.note("(iss, RFC 9207)" in scenario.added[1], "account add is refused with the reason", scenario.added)
+        scenario.add(*words, "--offline")
+        self.stopped(scenario, authorizations=0)
+        self.note("(iss, RFC 9207)" in str(scenario.problem), "so is the sign-in", scenario.problem)
+        ringback(self.house, "account", "remove", scenario.name, "--yes")
+        self.as_printed(scenario)
+        path = {urllib.parse.urlsplit(seen.query["redirect_uri"]).path for seen in scenario.authorizations}
+        self.note(path == {f"/callback/{scenario.name}"}, "the redirect URI is the account's own", str(path))
+        scenario.close()
+
+    def as_printed(self, scenario):
+        """Hosts the document that the failed `account add` printed, types the command that it printed, and signs in."""
+        status, text = scenario.added
+        command = "[“`]?(ringback account add .*?)[”`]?"
+        found = re.search(rf'({{"client_id".*?}}) Then run: {command}\. Nothing was written', text)
+        self.note(status != 0 and found, "the error has the document to host, and the command to type then", text)
+        if not found:
+            return
+        document, words = json.loads(found[1]), shlex.split(found[2])
+        scenario.issuer.habits["hosted"][document["client_id"]] = document
+        status, said, errors = ringback(self.house, *words[1:])
+        self.note(status == 0, "the command as it is printed works", errors or said)
+        self.whole(scenario)
+        clients = {seen.query.get("client_id") for seen in scenario.authorizations}
+        self.note(clients == {document["client_id"]}, "the client id is the document's URL", str(clients))
+
+    def resource_refused(self, place):
+        issuer = Issuer(
+            registers=False, clients={"given": ("none", None, [])}, refuses_resource_at=place, resource_required=False)
+        title = f"an authorization server that refuses the parameter resource, as Entra does, at its endpoint {place}"
+        words = ["--issuer", issuer.issuer, "--client-id", "given"]
+        scenario = self.scenario(title, issuer, MCPServer([issuer]), words=words)
+        if place == "authorize":
+            status, text = scenario.added
+            self.note(status != 0 and "--no-resource-parameter" in text, "account add names the option", text)
+            issuer.requests.clear()
+            scenario.add(*words, "--offline")
+        else:
+            found = scenario.sign_in()
+            self.note(found != "completed", "no session", found)
+            text = json.dumps(scenario.problem)
+            self.note("resource_parameter = false" in text, "the sign-in's error names the setting", text)
+        ringback(self.house, "account", "remove", scenario.name, "--yes")
+        issuer.requests.clear()
+        status, text = scenario.add(*words, "--no-resource-parameter")
+        self.note(status == 0, "account add with --no-resource-parameter", text)
+        self.whole(scenario)
+        status, _, errors = ringback(self.house, "refresh", scenario.name)
+        self.note(status == 0, "a refresh", errors)
+        sent = [seen.query for seen in scenario.authorizations] + scenario.redemptions
+        named = any("resource" in asked for asked in sent)
+        self.note(len(sent) > 2 and not named, "no request has the parameter", sent)
+        scenario.close()
+
+    def without_sign_in(self):
+        issuer = Issuer()
+        server = MCPServer([], place=None)
+        server.needs_sign_in = False
+        scenario = self.scenario("a server that needs no sign-in", issuer, server, words=())
+        status, text = scenario.added
+        self.note(status == 0, "account add", text)
+        place = os.path.join(os.path.dirname(self.house.configuration), f"accounts.d/{scenario.name}.toml")
+        with open(place) as file:
+            written = file.read()
+        self.note("sign_in = false" in written.splitlines(), "sign_in = false is written", written)
+        client = Client(self.house, scenario.name)
+        found = client.ask("tools/call", name="add_numbers", arguments={"a": 2, "b": 3})
+        content = found.get("result", {}).get("content")
+        self.note(content == [{"type": "text", "text": "5"}], "the bridge passes a call through", found)
+        self.note(client.close() == 0 and not client.strays, "nothing but messages on standard output", client.strays)
+        named = [seen.path for seen in server.requests if "Authorization" in seen.headers]
+        self.note(not named and not scenario.mistakes, "no request has a token", named or scenario.mistakes)
+        scenario.close()
+
     # MARK: scopes
 
     def scopes(self, title, challenged, listed, expected):
@@ -355,6 +453,11 @@ class Run:
         for method in ["client_secret_basic", "client_secret_post", "none"]:
             self.token_endpoint_auth(method)
         self.pre_registration()
+        self.documents_only()
+        self.documents_without_iss()
+        self.resource_refused("authorize")
+        self.resource_refused("token")
+        self.without_sign_in()
         self.resource_mismatch()
         self.offline_access(is_listed=True)
         self.offline_access(is_listed=False)
