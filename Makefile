@@ -50,7 +50,7 @@ test-tsan: ## the tests of shared state under ThreadSanitizer
 test-browser: ## sign in with real Chromium and Firefox under Xvfb; some of it needs root; SHORT=1 for a part
 	@Scripts/needs browser
 	@Scripts/release >/dev/null
-	@Campaigns/browser.py --bin "$(RELEASE)" $(if $(SHORT),--short) $(if $(FORMER),--former "$(FORMER)")
+	@Campaigns/browser.py --bin "$(RELEASE)" $(if $(SHORT),--short)
 
 test-pages: ## the pages after a sign-in, and the sign-in page in Chromium and Firefox: sizes, colours, axe-core (PyPI); PICTURES=DIR
 	@Scripts/needs browser
@@ -98,7 +98,7 @@ test-oidf: ## the OpenID conformance suite's relying-party modules, offline: the
 	@Scripts/release >/dev/null
 	@Campaigns/oidf.py --bin "$(RELEASE)"
 
-test-real: ## sign in at canaille, oidc-provider-mock and, by device, django-oauth-toolkit (PyPI) through their pages
+test-real: ## sign in at canaille and, by device, django-oauth-toolkit (PyPI) through their pages
 	@Scripts/needs real
 	@Scripts/release >/dev/null
 	@Campaigns/real/run --bin "$(RELEASE)"
@@ -147,9 +147,8 @@ test-ssh: ## a restricted socket over ssh -R and a sign-in over ssh -L, with a r
 	@Scripts/release >/dev/null
 	@Campaigns/ssh.py --bin "$(RELEASE)"
 
-test-tools: ## git, kubectl, docker, podman, skopeo and curl get their tokens from Ringback; SHORT=1 for a part
+test-tools: ## git, kubectl, skopeo, curl and package managers get their tokens from Ringback; SHORT=1 for a part
 	@Scripts/needs tools
-	@Scripts/needs images
 	@Scripts/needs notices
 	@Scripts/release >/dev/null
 	@Campaigns/tools.py --bin "$(RELEASE)" $(if $(SHORT),--short)

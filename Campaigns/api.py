@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """Holds the daemon to the OpenAPI document that it serves: schemathesis asks, through a bridge from TCP to the socket.
 
 No 500, and no answer that the document does not name, by status, media type and shape. Asked three times: for accounts
@@ -13,11 +13,9 @@ import sys
 import threading
 import xml.etree.ElementTree as XML
 
-sys.dont_write_bytecode = True
-from house import ACCOUNT, ROOT, Died, House  # noqa: E402
-from report import Report, options, progress  # noqa: E402
-from stage import Trouble  # noqa: E402
-from venv_programs import installed  # noqa: E402
+from harness import Trouble, play, write
+from house import ACCOUNT, House
+from venv_programs import installed
 
 SCHEMATHESIS = "schemathesis==4.32.5"
 STREAMS = ["streamEvents"]
@@ -144,8 +142,7 @@ def sees(program, house, bridge):
     document["paths"] = {path: {"get": document["paths"][path]["get"]}}
     del document["paths"][path]["get"]["responses"]["404"]
     spoilt = house.place("spoilt.json")
-    with open(spoilt, "w") as file:
-        json.dump(document, file)
+    write(spoilt, json.dumps(document))
     _, complaints = ask(program, house, bridge, "spoilt document", 20, spoilt)
     return "404" in complaints.get("GET " + path, "")
 
@@ -164,35 +161,27 @@ def judge(report, house, name, complaints):
         report.note(is_locked, f"{name}: the vault", "is open afterwards")
 
 
-def main():
-    chosen = options(__doc__.splitlines()[0], seconds=(30, "for each of the variants"),
-                     only=("", "only variants with this in their names"))
+def campaign(chosen, report, places):
     program = os.path.join(installed("api", SCHEMATHESIS), "schemathesis")
-    report = Report()
-    house = House(chosen.bin, shimmed=False)
-    bridge = Bridge(house.socket)
-    try:
-        house.fresh()
-        house.start()
-        if not sees(program, house, bridge):
-            raise Trouble("schemathesis does not complain of a document that leaves an answer out: nothing was asked")
-        report.note(True, "a document that leaves 404 out")
-        for name in VARIANTS:
-            if chosen.only not in name:
-                continue
-            prepare(house, name)
-            words, complaints = ask(program, house, bridge, name, 24 if chosen.short else chosen.seconds)
-            if not complaints:
-                raise Trouble(f"schemathesis asked for nothing: {words[-500:]}")
-            print(f"\n{name}\n" + "\n".join(words.splitlines()[-12:]), flush=True)
-            judge(report, house, name, complaints)
-    except (Trouble, Died, OSError, subprocess.SubprocessError) as trouble:
-        report.note(False, "the stage", f"{type(trouble).__name__} {trouble}")
-    finally:
-        bridge.close()
-        house.close(chosen.keep)
-    return report.finish()
+    house = places.add(House(chosen.bin, shimmed=False), chosen.keep)
+    bridge = places.add(Bridge(house.socket))
+    house.fresh()
+    house.start()
+    if not sees(program, house, bridge):
+        raise Trouble("schemathesis does not complain of a document that leaves an answer out: nothing was asked")
+    report.note(True, "a document that leaves 404 out")
+    for name in VARIANTS:
+        if chosen.only not in name:
+            continue
+        prepare(house, name)
+        words, complaints = ask(program, house, bridge, name, 24 if chosen.short else chosen.seconds)
+        if not complaints:
+            raise Trouble(f"schemathesis asked for nothing: {words[-500:]}")
+        print(f"\n{name}\n" + "\n".join(words.splitlines()[-12:]), flush=True)
+        judge(report, house, name, complaints)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(
+        __doc__, campaign, seconds=(30, "for each of the variants"),
+        only=("", "only variants with this in their names")))

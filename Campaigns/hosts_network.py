@@ -9,8 +9,7 @@ import socket
 import subprocess
 import threading
 
-from house import stop
-from stage import Trouble
+from harness import Trouble, stop
 
 CLONE_NEWNET = 0x40000000
 NETWORK = "10.77.0"
@@ -73,15 +72,6 @@ class Namespace:
         self.holder.stdout.close()
 
 
-def end(listener):
-    """Who waits for a connection stops waiting."""
-    try:
-        listener.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass
-    listener.close()
-
-
 class Hub(Namespace):
     """Where the bridge is, and the servers of the database, each with an address of its own."""
 
@@ -112,38 +102,3 @@ class Hub(Namespace):
 
     def mend(self, outer):
         self.ip("link", "set", outer, "up")
-
-
-class Forwarder:
-    """The sandbox listens on loopback: its port is on the loopback of each host too."""
-
-    def __init__(self, namespace, port):
-        self.port = port
-        self.listener = namespace.listen(port)
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                near, _ = self.listener.accept()
-                far = socket.create_connection(("127.0.0.1", self.port))
-            except OSError:
-                return
-            for one, other in [(near, far), (far, near)]:
-                threading.Thread(target=self.carry, args=(one, other), daemon=True).start()
-
-    @staticmethod
-    def carry(one, other):
-        try:
-            while piece := one.recv(65_536):
-                other.sendall(piece)
-            other.shutdown(socket.SHUT_WR)
-        except OSError:
-            for each in [one, other]:
-                try:
-                    each.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    pass
-
-    def close(self):
-        end(self.listener)

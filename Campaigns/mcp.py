@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """Accounts at real MCP servers, each from its URL alone.
 
 The servers are those of the PyPI packages mcp and fastmcp, each with its own authorization server. A client of fastmcp then
@@ -11,15 +11,12 @@ import http.client
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import urllib.parse
 
-sys.dont_write_bytecode = True
-from house import House, stop, until  # noqa: E402
-from report import Report, could_not_run, options, progress  # noqa: E402
-from stage import Trouble, tcp_request  # noqa: E402
+from harness import Trouble, free_ports, play, progress, stop, tcp_request, until
+from house import House
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 REQUIREMENTS = os.path.join(HERE, "mcp_requirements.txt")
@@ -44,17 +41,14 @@ def prepare():
 class Server:
     """A server of one package."""
 
-    def __init__(self, house, kind, life=3600, provider=None):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+    def __init__(self, house, kind):
+        [port] = free_ports(1)
         self.origin = f"http://127.0.0.1:{port}"
         self.url = self.origin + "/mcp"
         self.log = house.place(f"{kind}.log")
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [PYTHON, "-I", os.path.join(HERE, "mcp_servers.py"), kind, str(port), str(life),
-                 *((provider.issuer, *provider.check) if provider else ())],
+                [PYTHON, "-I", os.path.join(HERE, "mcp_servers.py"), kind, str(port)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=house.place("tmp"),
                 env=house.environment | {"FASTMCP_SHOW_SERVER_BANNER": "false"})
         until(f"the server of {kind}", self.answers, seconds=60)
@@ -78,11 +72,16 @@ class Server:
 
 def ringback(house, *words):
     """`ringback`: (status, standard output, standard error)."""
-    done = subprocess.run(
-        [os.path.join(house.binaries, "ringback"), *words], env=house.environment | {
-            "RINGBACK_CONFIG": house.configuration}, capture_output=True, text=True, timeout=60,
-        stdin=subprocess.DEVNULL)
+    done = house.ringback(*words)
     return done.returncode, done.stdout, done.stderr
+
+
+def mcp_house(chosen, places):
+    """A house without accounts, whose daemon runs."""
+    house = places.add(House(chosen.bin, accounts=[], shimmed=False), chosen.keep)
+    house.configure()
+    house.start()
+    return house
 
 
 def approve(page):
@@ -93,7 +92,7 @@ def approve(page):
     tcp_request(headers["Location"])
 
 
-def sign_in(house, name, approve=approve):
+def sign_in(house, name):
     """A whole sign-in: the flow's status."""
     status, flow = house.api("POST", f"/v1/accounts/{name}/sign-in", {})
     if "authorization_url" not in flow:
@@ -119,14 +118,12 @@ def use(house, server, report, kind, name):
         for mode in ["auto", "legacy"]:
             what = f"{kind}: a client of {package}, {mode}"
             # A token that is only seconds old is not refreshed again: the daemon forgets when it was made.
-            house.kill()
-            house.start()
+            house.restart()
             before, lines = server.count("/token"), server.lines("TOOL forever")
             done = subprocess.run(
                 [PYTHON, "-I", os.path.join(HERE, "mcp_servers.py"), "stdio", package, mode,
-                 os.path.join(house.binaries, "ringback"), "mcp", name],
-                env=house.environment | {"RINGBACK_CONFIG": house.configuration}, capture_output=True, text=True,
-                timeout=90)
+                 house.program(), "mcp", name],
+                env=house.environment, capture_output=True, text=True, timeout=90)
             try:
                 found = json.loads(done.stdout)
             except ValueError:
@@ -164,8 +161,7 @@ def walk(house, report, kind):
         fresh = ringback(house, "token", name)[1].strip()
         report.note(status == 0 and fresh != token, f"{kind}: refresh", errors)
         report.note(notes(server.url, fresh) == "3", f"{kind}: a tool is called with the new token")
-        house.kill()
-        house.start()
+        house.restart()
         again = ringback(house, "refresh", name)
         report.note(again[0] == 0, f"{kind}: refresh after a restart", again[2])
         found = sign_in(house, name)
@@ -180,22 +176,12 @@ def walk(house, report, kind):
         stop(server.process)
 
 
-def main():
-    wanted = options(__doc__.splitlines()[0])
+def campaign(chosen, report, places):
     prepare()
-    report = Report()
-    house = House(wanted.bin, accounts=[], shimmed=False)
-    try:
-        house.configure()
-        house.start()
-        for kind in ["mcp", "fastmcp"]:
-            walk(house, report, kind)
-    except Trouble as trouble:
-        return could_not_run(trouble, house)
-    finally:
-        house.close(wanted.keep)
-    return report.finish()
+    house = mcp_house(chosen, places)
+    for kind in ["mcp", "fastmcp"]:
+        walk(house, report, kind)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(__doc__, campaign))

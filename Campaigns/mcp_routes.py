@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """The ways to an MCP server: what `ringback mcp` and `ringback-relay` do behind a private certificate authority, over HTTP/2,
 through a proxy, on IPv6, at a server that closes its connections or redirects, and with a token that is refused right after its
 refresh. Each step says what must have happened at the server.
@@ -8,47 +8,21 @@ import base64
 import http.server
 import json
 import os
-import signal
 import socket
 import socketserver
-import ssl
 import struct
-import subprocess
 import sys
 import threading
 
-sys.dont_write_bytecode = True
-from house import House  # noqa: E402
-from mcp import ringback  # noqa: E402
-from mcp_bridge import Client, relays  # noqa: E402
-from mcp_parties import Issuer, MCPServer, Request  # noqa: E402
-from report import Report, could_not_run, options, progress  # noqa: E402
-from stage import Trouble, tcp_request  # noqa: E402
+from harness import Trouble, carry, certificate, play, progress, read, tcp_request, write
+from mcp import mcp_house, ringback
+from mcp_bridge import Client, end_relays
+from mcp_parties import Issuer, MCPServer
+from web import Request
 
 NAME = "mcp.internal.test"
 # Percent signs, colons and spaces belong to a password.
 PASSWORD = "p%3A:ss word+"
-
-
-def certificate(directory, name):
-    """A certificate for 127.0.0.1 and NAME that is its own authority: its path and its key's."""
-    paths = [os.path.join(directory, name + end) for end in [".pem", ".key"]]
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-         "-subj", "/CN=" + name, "-addext", f"subjectAltName=IP:127.0.0.1,DNS:{NAME}", "-out", paths[0],
-         "-keyout", paths[1]], check=True, stderr=subprocess.DEVNULL)
-    os.chmod(paths[1], 0o600)
-    return paths
-
-
-def secure(server, files, protocols=("http/1.1",)):
-    """Puts a party behind TLS."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(*files)
-    context.set_alpn_protocols(list(protocols))
-    server.server.socket = context.wrap_socket(server.server.socket, server_side=True)
-    server.origin = server.origin.replace("http:", "https:")
-    server.url = server.resource = server.origin + "/mcp"
 
 
 class SecondGeneration:
@@ -170,25 +144,14 @@ class Tunnel:
                 tunnel.asked.append((words[0].decode(), words[1].decode()))
                 with socket.create_connection(tunnel.target) as server:
                     self.wfile.write(b"HTTP/1.1 200 Yes\r\n\r\n")
-                    back = threading.Thread(target=tunnel.copy, args=(server, self.connection), daemon=True)
-                    back.start()
-                    tunnel.copy(self.connection, server)
-                    back.join()
+                    for thread in carry(server, self.connection):
+                        thread.join()
 
         self.server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         self.server.handle_error = lambda *_: None
         self.origin = f"http://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    @staticmethod
-    def copy(source, target):
-        try:
-            while piece := source.recv(65_536):
-                target.sendall(piece)
-            target.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
 
     def close(self):
         self.server.shutdown()
@@ -211,8 +174,7 @@ class Routes:
         name = f"r{self.number}"
         place = os.path.join(os.path.dirname(self.house.configuration), f"accounts.d/{name}.toml")
         os.makedirs(os.path.dirname(place), exist_ok=True)
-        with open(os.open(place, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-            file.write("\n".join([f"[accounts.{name}]", f'mcp = "{server.url}"', *settings, ""]))
+        write(place, "\n".join([f"[accounts.{name}]", f'mcp = "{server.url}"', *settings, ""]))
         status, said, errors = ringback(self.house, "reload")
         if status != 0:
             raise Trouble(f"{title}: {said} {errors}")
@@ -242,22 +204,20 @@ class Routes:
     # MARK: ways
 
     def private_authority(self):
-        files = certificate(self.house.directory, "own")
+        files = certificate(self.house.directory, "own", NAME)
         issuer = Issuer()
         server = MCPServer([issuer])
-        secure(server, files)
+        server.secure(*files)
         name = self.account("a private authority", server, f'ca_file = "{files[0]}"')
         self.sign_in(name, issuer)
         self.calls(name)
         self.title = "another authority"
-        other = certificate(self.house.directory, "other")
+        other = certificate(self.house.directory, "other", NAME)
         place = os.path.join(os.path.dirname(self.house.configuration), f"accounts.d/{name}.toml")
-        with open(place) as file:
-            text = file.read()
+        text = read(place)
         client = Client(self.house, name)
         client.ask("tools/list")
-        with open(place, "w") as file:
-            file.write(text.replace(files[0], other[0]))
+        write(place, text.replace(files[0], other[0]))
         ringback(self.house, "reload")
         before = len(server.requests)
         found = client.ask("tools/list")
@@ -268,10 +228,10 @@ class Routes:
         server.close()
 
     def second_generation(self):
-        files = certificate(self.house.directory, "h2")
+        files = certificate(self.house.directory, "h2", NAME)
         issuer = Issuer()
         server = ModernServer([issuer])
-        secure(server, files, ["h2", "http/1.1"])
+        server.secure(*files, ["h2", "http/1.1"])
         name = self.account("HTTP/2", server, f'ca_file = "{files[0]}"')
         self.sign_in(name, issuer)
         self.calls(name, 5)
@@ -281,11 +241,11 @@ class Routes:
         server.close()
 
     def proxy(self, has_password):
-        files = certificate(self.house.directory, "proxied")
+        files = certificate(self.house.directory, "proxied", NAME)
         issuer = Issuer(resource_required=False)
         server = MCPServer([issuer], place=None)
         port = server.server.server_address[1]
-        secure(server, files)
+        server.secure(*files)
         # Both are one origin, which only the proxy finds.
         server.origin = issuer.origin = issuer.issuer = f"https://{NAME}"
         server.url = server.resource = server.origin + "/mcp"
@@ -294,8 +254,7 @@ class Routes:
         settings = [f'ca_file = "{files[0]}"', f'proxy = "{tunnel.origin}"']
         if has_password:
             path = self.house.place("proxy-password")
-            with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-                file.write(f"user:{PASSWORD}\n")
+            write(path, f"user:{PASSWORD}\n")
             settings.append(f'proxy_credentials_file = "{path}"')
         name = self.account("a proxy with a password" if has_password else "a proxy", server, *settings)
         self.sign_in(name, issuer)
@@ -424,22 +383,11 @@ class Routes:
         self.refused_after_refresh()
 
 
-def main():
-    wanted = options(__doc__.splitlines()[0])
-    report = Report()
-    house = House(wanted.bin, accounts=[], shimmed=False)
-    try:
-        house.configure()
-        house.start()
-        Routes(house, report).all()
-    except Trouble as trouble:
-        return could_not_run(trouble, house)
-    finally:
-        for relay in relays(house):
-            os.kill(relay, signal.SIGTERM)
-        house.close(wanted.keep)
-    return report.finish()
+def campaign(chosen, report, places):
+    house = mcp_house(chosen, places)
+    places.callback(end_relays, house)
+    Routes(house, report).all()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(__doc__, campaign))

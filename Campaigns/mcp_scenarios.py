@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """What a client of MCP servers must do, scenario by scenario: where metadata are, which client, which scopes, which issuer,
 and what stands in the requests of a bridge (mcp_messages.py).
 
@@ -13,15 +13,12 @@ import shlex
 import sys
 import urllib.parse
 
-sys.dont_write_bytecode = True
-from house import House  # noqa: E402
-from mcp import ringback  # noqa: E402
-from mcp_bridge import Client  # noqa: E402
-from mcp_extensions import Extensions  # noqa: E402
-from mcp_messages import Messages  # noqa: E402
-from mcp_parties import REVISION, Issuer, MCPServer  # noqa: E402
-from report import Report, could_not_run, options  # noqa: E402
-from stage import Trouble, tcp_request  # noqa: E402
+from harness import play, read, tcp_request, write
+from mcp import mcp_house, ringback
+from mcp_bridge import Client
+from mcp_extensions import Extensions
+from mcp_messages import Messages
+from mcp_parties import REVISION, Issuer, MCPServer
 
 DOCUMENT = "https://conformance-test.local/client-metadata.json"
 ROOT = "/.well-known/oauth-authorization-server"
@@ -246,8 +243,7 @@ class Run:
             registers=False, methods=["client_secret_basic"],
             clients={"given": ("client_secret_basic", "given-secret", [])})
         secret = self.house.place("given-secret")
-        with open(os.open(secret, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-            file.write("given-secret\n")
+        write(secret, "given-secret\n")
         server = MCPServer([issuer])
         scenario = self.scenario(
             "pre-registration", issuer, server,
@@ -357,8 +353,7 @@ class Run:
         status, text = scenario.added
         self.note(status == 0, "account add", text)
         place = os.path.join(os.path.dirname(self.house.configuration), f"accounts.d/{scenario.name}.toml")
-        with open(place) as file:
-            written = file.read()
+        written = read(place)
         self.note("sign_in = false" in written.splitlines(), "sign_in = false is written", written)
         client = Client(self.house, scenario.name)
         found = client.ask("tools/call", name="add_numbers", arguments={"a": 2, "b": 3})
@@ -483,20 +478,9 @@ def server_path(path):
     return "/.well-known/oauth-protected-resource" + path
 
 
-def main():
-    wanted = options(__doc__.splitlines()[0])
-    report = Report()
-    house = House(wanted.bin, accounts=[], shimmed=False)
-    try:
-        house.configure()
-        house.start()
-        Run(house, report).all()
-    except Trouble as trouble:
-        return could_not_run(trouble, house)
-    finally:
-        house.close(wanted.keep)
-    return report.finish()
+def campaign(chosen, report, places):
+    Run(mcp_house(chosen, places), report).all()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(__doc__, campaign))

@@ -4,8 +4,7 @@ import os
 import shutil
 import subprocess
 
-from house import ROOT
-from report import progress
+from harness import ROOT, progress, write
 
 
 def installed(name, *packages):
@@ -23,6 +22,5 @@ def installed(name, *packages):
         subprocess.run(["python3", "-m", "venv", place], check=True)
         pip = [os.path.join(place, "bin/pip"), "install", "--quiet", "--disable-pip-version-check", *packages]
         subprocess.run(pip, check=True)
-        with open(mark, "w") as file:
-            file.write(wanted)
+        write(mark, wanted)
     return os.path.join(place, "bin")

@@ -7,9 +7,7 @@ import subprocess
 import sys
 import threading
 
-from house import stop
-from ssh import Relay
-from stage import Trouble
+from harness import Relay, Trouble, stop
 
 # In the other network: raises the loopback, listens at each port, and passes what comes to a Unix socket.
 HOLDER = r"""
@@ -50,7 +48,7 @@ class Network:
         self.relays, words = [], []
         for port in ports:
             path = desk.place(f"relay-{port}")
-            self.relays.append(Relay(path, port))
+            self.relays.append(Relay.at(path, port))
             words += [str(port), path]
         self.process = subprocess.Popen(["unshare", "-n", sys.executable, "-B", "-c", HOLDER, *words],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -84,5 +82,6 @@ class Network:
     def close(self):
         stop(self.process)
         for relay in self.relays:
-            os.unlink(relay.listener.getsockname())
-            relay.listener.close()
+            path = relay.listener.getsockname()
+            relay.close()
+            os.unlink(path)

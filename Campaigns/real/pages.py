@@ -58,15 +58,6 @@ class Person:
             page.click(f"button#{answer}")
         return self.ending()
 
-    def at_mock(self, url, answer="accept"):
-        page = self.page
-        page.goto(url)
-        if answer == "deny":
-            page.click("button[value=deny]")
-        else:
-            page.click(f"button[name=sub][value={PERSON}]")
-        return self.ending()
-
     def close(self):
         self.context.close()
 
