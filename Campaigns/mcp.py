@@ -84,24 +84,29 @@ def mcp_house(chosen, places):
     return house
 
 
-def approve(page):
-    """The server approves by itself, and its redirect is the callback."""
-    seen, headers, body, _ = tcp_request(page)
-    if seen not in (302, 303):
-        raise Trouble(f"the authorization endpoint answered {seen}: {body[:200]!r}")
-    tcp_request(headers["Location"])
+def redirected(page):
+    """Where an authorization server that approves by itself sends the browser."""
+    status, headers, body, _ = tcp_request(page)
+    if status not in (302, 303):
+        raise Trouble(f"the authorization endpoint answered {status}: {body[:200]!r}")
+    return headers["Location"]
 
 
-def sign_in(house, name):
-    """A whole sign-in: the flow's status."""
-    status, flow = house.api("POST", f"/v1/accounts/{name}/sign-in", {})
+def sign_in(house, name, browse=redirected, **body):
+    """A whole sign-in. `browse` is the browser's way from the sign-in page to the callback's URL."""
+    flow = house.api("POST", f"/v1/accounts/{name}/sign-in", body)[1]
     if "authorization_url" not in flow:
-        return f"{status} {flow}"
-    url = flow["authorization_url"]
-    if urllib.parse.parse_qs(urllib.parse.urlsplit(url).query).get("resource") is None:
-        return "no resource in the authorization request"
-    approve(url)
-    return house.api("GET", f"/v1/flows/{flow['id']}?wait=20")[1].get("status")
+        raise Trouble(f"no sign-in of {name}: {flow}")
+    tcp_request(browse(flow["authorization_url"]))
+    found = house.api("GET", f"/v1/flows/{flow['id']}?wait=20")[1]
+    if found.get("status") != "completed":
+        raise Trouble(f"no sign-in of {name}: {found}")
+
+
+def for_resource(page):
+    if "resource" not in urllib.parse.parse_qs(urllib.parse.urlsplit(page).query):
+        raise Trouble("no resource in the authorization request")
+    return redirected(page)
 
 
 def notes(url, token):
@@ -152,8 +157,7 @@ def walk(house, report, kind):
         report.note(server.count("/register") == 0, f"{kind}: adding the account registers nothing")
         said = ringback(house, "doctor", name)[1]
         report.note("it registers the client by itself" in said, f"{kind}: doctor says what is announced", said)
-        found = sign_in(house, name)
-        report.note(found == "completed", f"{kind}: sign-in", found)
+        sign_in(house, name, for_resource)
         report.note(server.count("/register") == 1, f"{kind}: one client is registered")
         token = ringback(house, "token", name)[1].strip()
         report.note(notes(server.url, token) == "3", f"{kind}: a client calls a tool", notes(server.url, token))
@@ -164,9 +168,8 @@ def walk(house, report, kind):
         house.restart()
         again = ringback(house, "refresh", name)
         report.note(again[0] == 0, f"{kind}: refresh after a restart", again[2])
-        found = sign_in(house, name)
-        report.note(
-            found == "completed" and server.count("/register") == 1, f"{kind}: the client signs in again", found)
+        sign_in(house, name)
+        report.note(server.count("/register") == 1, f"{kind}: the client signs in again", server.count("/register"))
         use(house, server, report, kind, name)
         last = ringback(house, "token", name)[1].strip()
         status, _, errors = ringback(house, "logout", name)

@@ -12,8 +12,8 @@ import subprocess
 import sys
 import threading
 
-from harness import Trouble, play, progress, stop, table, tcp_request, until
-from mcp import mcp_house, ringback
+from harness import play, progress, stop, table, until
+from mcp import mcp_house, ringback, sign_in
 from mcp_parties import REVISION, Issuer, MCPServer
 
 ACCOUNT = "notes"
@@ -131,13 +131,7 @@ class Run:
         ringback(house, "account", "add", ACCOUNT, "--mcp", self.server.url, "--offline")
 
     def sign_in(self, **body):
-        flow = self.house.api("POST", f"/v1/accounts/{ACCOUNT}/sign-in", body)[1]
-        if "authorization_url" not in flow:
-            raise Trouble(f"no sign-in: {flow}")
-        tcp_request(tcp_request(flow["authorization_url"])[1]["Location"])
-        found = self.house.api("GET", f"/v1/flows/{flow['id']}?wait=20")[1]
-        if found.get("status") != "completed":
-            raise Trouble(f"no sign-in: {found}")
+        sign_in(self.house, ACCOUNT, **body)
 
     @property
     def pages(self):

@@ -14,8 +14,8 @@ import struct
 import sys
 import threading
 
-from harness import Trouble, carry, certificate, play, progress, read, tcp_request, write
-from mcp import mcp_house, ringback
+from harness import Trouble, carry, certificate, play, progress, read, write
+from mcp import mcp_house, ringback, sign_in
 from mcp_bridge import Client, end_relays
 from mcp_parties import Issuer, MCPServer
 from web import Request
@@ -181,15 +181,8 @@ class Routes:
         return name
 
     def sign_in(self, name, issuer):
-        flow = self.house.api("POST", f"/v1/accounts/{name}/sign-in", {})[1]
-        if "authorization_url" not in flow:
-            raise Trouble(f"{self.title}: no sign-in: {flow}")
         # The user's browser is led to the authorization server without the way that is tested.
-        headers = issuer.authorize(Request("GET", flow["authorization_url"], {}, b""))[1]
-        tcp_request(headers["Location"])
-        found = self.house.api("GET", f"/v1/flows/{flow['id']}?wait=20")[1]
-        if found.get("status") != "completed":
-            raise Trouble(f"{self.title}: no sign-in: {found}")
+        sign_in(self.house, name, lambda page: issuer.authorize(Request("GET", page, {}, b""))[1]["Location"])
 
     def calls(self, name, count=3):
         """Calls over one bridge, and that each is answered."""

@@ -9,8 +9,9 @@ import os
 import threading
 import time
 
-from harness import Trouble, certificate, tcp_request
+from harness import Trouble, certificate
 from house import House
+from mcp import sign_in
 from mcp_bridge import Client, relays
 from mcp_parties import Issuer, MCPServer
 from memory_search import Search, place, stacks
@@ -73,16 +74,6 @@ class Relays:
         self.house.configure(text)
         self.search = Search(self.house.directory)
         self.clients = []
-
-    def sign_in(self):
-        for name in self.servers:
-            flow = self.house.api("POST", f"/v1/accounts/{name}/sign-in", {})[1]
-            if "authorization_url" not in flow:
-                raise Trouble(f"no sign-in: {flow}")
-            tcp_request(tcp_request(flow["authorization_url"])[1]["Location"])
-            found = self.house.api("GET", f"/v1/flows/{flow['id']}?wait=20")[1]
-            if found.get("status") != "completed":
-                raise Trouble(f"no sign-in: {found}")
 
     def use(self):
         """Opens a bridge for each relay and account, with everything that holds a request open."""
@@ -149,7 +140,8 @@ class Relays:
         self.house.start()
         rows = []
         for when in ["signed out", "locked"]:
-            self.sign_in()
+            for name in self.servers:
+                sign_in(self.house, name)
             self.use()
             found = {copy.pid for copy in self.look()}
             self.report.note(found.intersection(self.pids), f"relays, before they are {when}: a token is found", "none")

