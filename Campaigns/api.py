@@ -10,10 +10,9 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 import xml.etree.ElementTree as XML
 
-from harness import Trouble, play, write
+from harness import Relay, Trouble, play, write
 from house import ACCOUNT, House
 from venv_programs import installed
 
@@ -32,48 +31,6 @@ VARIANTS = {
 GRACE = 60
 
 
-class Bridge:
-    """A port of loopback whose every connection is one to the socket; bytes are passed as they are."""
-
-    def __init__(self, path):
-        self.path = path
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                outside, _ = self.listener.accept()
-            except OSError:
-                return
-            inside = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            try:
-                inside.connect(self.path)
-            except OSError:
-                outside.close()
-                inside.close()
-                continue
-            for pair in [(outside, inside), (inside, outside)]:
-                threading.Thread(target=self.pump, args=pair, daemon=True).start()
-
-    @staticmethod
-    def pump(source, sink):
-        try:
-            while data := source.recv(65_536):
-                sink.sendall(data)
-            sink.shutdown(socket.SHUT_WR)
-        except OSError:
-            for one in (source, sink):
-                try:
-                    one.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    pass
-
-    def close(self):
-        self.listener.close()
-
-
 def ask(program, house, bridge, name, seconds, source=None):
     """Runs schemathesis for a variant, by the served document or another one.
 
@@ -89,8 +46,8 @@ def ask(program, house, bridge, name, seconds, source=None):
         # A pending flow may be waited for as long as a caller wishes: not here.
         file.write('[[operations]]\ninclude-operation-id = "getFlow"\nparameters = { "query.wait" = 1 }\n')
     junit = os.path.join(place, "junit.xml")
-    command = [program, "--config-file", settings, "run", source or bridge.url + "/v1/openapi.json",
-               "--url", bridge.url,
+    command = [program, "--config-file", settings, "run", source or url_of(bridge) + "/v1/openapi.json",
+               "--url", url_of(bridge),
                "--checks", CHECKS, "--max-time", str(seconds), "--request-timeout", "20", "--workers", "1",
                "--continue-on-failure", "--generation-database", "none", "--report-junit-path", junit]
     for operation in STREAMS + left_out:
@@ -161,10 +118,15 @@ def judge(report, house, name, complaints):
         report.note(is_locked, f"{name}: the vault", "is open afterwards")
 
 
+def url_of(bridge):
+    return f"http://127.0.0.1:{bridge.listener.getsockname()[1]}"
+
+
 def campaign(chosen, report, places):
     program = os.path.join(installed("api", SCHEMATHESIS), "schemathesis")
     house = places.add(House(chosen.bin, shimmed=False), chosen.keep)
-    bridge = places.add(Bridge(house.socket))
+    # A port of loopback whose every connection is one to the socket.
+    bridge = places.add(Relay(socket.create_server(("127.0.0.1", 0), backlog=64), house.socket))
     house.fresh()
     house.start()
     if not sees(program, house, bridge):

@@ -214,26 +214,38 @@ def carry(near, far):
 
 
 class Relay:
-    """Carries what comes to a listening socket to a port of 127.0.0.1. A Unix socket reaches over network namespaces."""
+    """Carries what comes to a listening socket to a port of 127.0.0.1, or to the Unix socket at a path, which reaches over
+    network namespaces."""
 
-    def __init__(self, listener, port):
-        self.listener, self.port = listener, port
+    def __init__(self, listener, target):
+        self.listener, self.target = listener, target
         threading.Thread(target=self.serve, daemon=True).start()
 
     @classmethod
-    def at(cls, path, port):
+    def at(cls, path, target):
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(path)
         listener.listen()
-        return cls(listener, port)
+        return cls(listener, target)
+
+    def connect(self):
+        if isinstance(self.target, int):
+            return socket.create_connection(("127.0.0.1", self.target))
+        far = socket.socket(socket.AF_UNIX)
+        far.connect(self.target)
+        return far
 
     def serve(self):
         while True:
             try:
                 near = self.listener.accept()[0]
-                carry(near, socket.create_connection(("127.0.0.1", self.port)))
             except OSError:
                 return
+            try:
+                carry(near, self.connect())
+            except OSError:
+                # As where nobody listens.
+                near.close()
 
     def close(self):
         # Who waits for a connection stops waiting.
@@ -254,6 +266,17 @@ def free_ports(count):
 # MARK: processes and files
 
 
+def begun(words, log, **more):
+    """Starts a program that prints a line when it is ready: the process, and the line."""
+    with open(log, "ab") as file:
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=file, **more)
+    line = process.stdout.readline().decode().strip()
+    if not line:
+        stop(process)
+        raise Trouble(f"{os.path.basename(words[0])} did not start: {read(log)[-500:]}")
+    return process, line
+
+
 def stop(process):
     """Ends a process that was started here, gently at first."""
     if process.poll() is None:
@@ -263,6 +286,8 @@ def stop(process):
         except subprocess.TimeoutExpired:
             process.kill()
     process.wait()
+    if process.stdout:
+        process.stdout.close()
 
 
 def until(what, look, seconds=20):

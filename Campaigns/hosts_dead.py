@@ -98,7 +98,7 @@ def without_provider(fleet, report, rows):
     left = fleet.database.sql(OPEN), fleet.database.sql("select count(*) from ringback.rows where lease_id is not null")
     report.note(left == ("", "0"), where, f"open attempts and leases: {left}")
     refreshes(fleet, report, where, other)
-    host.forwarder = Relay(host.namespace.listen(host.forwarder.port), host.forwarder.port)
+    host.forwarder = Relay(host.namespace.listen(host.forwarder.target), host.forwarder.target)
     refreshes(fleet, report, where, host)
     rows.append([where, fleet.requests - before, reuses(fleet) - reused])
 

@@ -3,11 +3,10 @@
 import http.client
 import json
 import os
-import subprocess
 import tempfile
 import urllib.parse
 
-from harness import Daemon, Died, Trouble, put_away, tcp_request, write
+from harness import Daemon, Died, Trouble, begun, put_away, tcp_request, write
 from kinds import CLIENT, OPENID
 from shim import Shim, build
 
@@ -43,13 +42,9 @@ class Sandbox(Issuer):
     """One provider for many daemons: its switches are set back for each. `project` is its Supabase project."""
 
     def __init__(self, binaries, directory, *arguments):
-        self.log = open(os.path.join(directory, "ringback-sandbox.log"), "ab")
-        self.process = subprocess.Popen(
+        self.process, line = begun(
             [os.path.join(binaries, "ringback-sandbox"), "--port", "0", *arguments],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log,
-            env={"PATH": os.environ.get("PATH", "/usr/bin:/bin")},
-        )
-        line = self.process.stdout.readline().decode()
+            os.path.join(directory, "ringback-sandbox.log"), env={"PATH": os.environ.get("PATH", "/usr/bin:/bin")})
         if not line.startswith("listening on http://"):
             raise Trouble(f"ringback-sandbox did not start: {line!r}")
         super().__init__(line.split()[-1])
@@ -77,7 +72,6 @@ class Sandbox(Issuer):
         self.process.kill()
         self.process.wait()
         self.process.stdout.close()
-        self.log.close()
 
 
 class House(Daemon):

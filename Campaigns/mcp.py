@@ -6,36 +6,25 @@ calls a tool there with the token of `ringback token`. Clients of both packages 
 both servers through it, in both generations of the protocol. Every step is seen from both sides.
 """
 
-import filecmp
 import http.client
 import json
 import os
-import shutil
 import subprocess
 import sys
 import urllib.parse
 
-from harness import Trouble, free_ports, play, progress, stop, tcp_request, until
+from harness import ROOT, Trouble, free_ports, play, read, stop, tcp_request, until
 from house import House
+from venv_programs import installed
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 REQUIREMENTS = os.path.join(HERE, "mcp_requirements.txt")
-VENV = os.path.join(os.path.dirname(HERE), ".build/mcp-venv")
-PYTHON = os.path.join(VENV, "bin/python")
+PYTHON = os.path.join(ROOT, ".build/mcp-venv/bin/python")
 
 
 def prepare():
     """Installs the packages below .build, unless the very same ones are there."""
-    installed = os.path.join(VENV, "installed.txt")
-    if os.path.exists(installed) and filecmp.cmp(installed, REQUIREMENTS, shallow=False):
-        return
-    progress("installing mcp and fastmcp below .build/mcp-venv")
-    shutil.rmtree(VENV, ignore_errors=True)
-    subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
-    subprocess.run(
-        [os.path.join(VENV, "bin/pip"), "install", "--quiet", "--disable-pip-version-check", "-r", REQUIREMENTS],
-        check=True)
-    shutil.copyfile(REQUIREMENTS, installed)
+    installed("mcp", *(line for line in read(REQUIREMENTS).splitlines() if not line.startswith("#")))
 
 
 class Server:

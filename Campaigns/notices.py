@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 
-from harness import ROOT, Trouble, play, progress, stop, until, write
+from harness import ROOT, Trouble, begun, play, progress, stop, until, write
 from house import House
 from user_manager import UserManager
 
@@ -36,21 +36,13 @@ class Desktop:
         self.dunst = None
         script = f"#!/bin/sh\nprintf '%s\\n' \"$1\" >>'{self.pages}'\n"
         write(self.path("bin/xdg-open"), script, 0o700)
-        reader, writer = os.pipe()
-        self.screen = subprocess.Popen(
-            ["Xvfb", "-displayfd", str(writer), "-screen", "0", "800x600x24", "-nolisten", "tcp"], pass_fds=[writer],
-            stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
-        os.close(writer)
-        with os.fdopen(reader) as number:
-            display = ":" + number.readline().strip()
-        self.bus = subprocess.Popen(
+        self.screen, display = begun(
+            ["Xvfb", "-displayfd", "1", "-screen", "0", "800x600x24", "-nolisten", "tcp"], self.path("Xvfb.log"))
+        self.bus, address = begun(
             ["dbus-daemon", "--session", "--nofork", "--print-address", f"--address=unix:path={self.path('bus')}"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log)
-        address = self.bus.stdout.readline().decode().strip()
-        if not address or display == ":":
-            raise Trouble("Xvfb or dbus-daemon did not start")
+            self.path("dbus.log"))
         self.environment = {
-            "DISPLAY": display, "DBUS_SESSION_BUS_ADDRESS": address, "HOME": self.place, "LANG": "C.UTF-8",
+            "DISPLAY": ":" + display, "DBUS_SESSION_BUS_ADDRESS": address, "HOME": self.place, "LANG": "C.UTF-8",
             "PATH": self.path("bin") + ":/usr/bin:/bin", "XDG_RUNTIME_DIR": self.path("runtime"),
         }
 
@@ -89,7 +81,6 @@ class Desktop:
         for process in [self.dunst, self.bus, self.screen]:
             if process:
                 stop(process)
-        self.bus.stdout.close()
         self.log.close()
 
 

@@ -3,7 +3,7 @@
 import os
 import subprocess
 
-from harness import Trouble, read, stop, until, write
+from harness import Trouble, begun, read, stop, until, write
 from house import House
 from web import Party
 
@@ -75,12 +75,8 @@ class Desk:
             raise
 
     def first_line(self, words):
-        with open(self.place(words[0] + ".log"), "ab") as log:
-            program = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
+        program, line = begun(words, self.place(words[0] + ".log"))
         self.programs.append(program)
-        line = program.stdout.readline().decode().strip()
-        if not line:
-            raise Trouble(f"{words[0]} did not start")
         return line
 
     def place(self, name):
@@ -137,7 +133,6 @@ class Desk:
             self.elsewhere.close()
         for program in reversed(self.programs):
             stop(program)
-            program.stdout.close()
         self.house.close(keeps)
 
 

@@ -16,7 +16,7 @@ import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
-from harness import Trouble, free_ports, play, progress, read, stop, write  # noqa: E402
+from harness import Trouble, begun, free_ports, play, progress, read, stop, write  # noqa: E402
 from house import House  # noqa: E402
 
 from device_provider import CLIENT, PASSWORD, PERSON  # noqa: E402
@@ -32,13 +32,8 @@ class Provider:
         self.directory = os.path.join(directory, "django")
         os.mkdir(self.directory, 0o700)
         self.log = os.path.join(self.directory, "log")
-        with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(
-                [python, "-B", os.path.join(HERE, "device_provider.py"), self.directory, str(self.port)],
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
-        if self.process.stdout.readline() != b"ready\n":
-            with open(self.log) as log:
-                raise Trouble(f"django-oauth-toolkit did not start: {log.read()[-800:]}")
+        self.process, _ = begun(
+            [python, "-B", os.path.join(HERE, "device_provider.py"), self.directory, str(self.port)], self.log)
 
     @property
     def issuer(self):
@@ -49,7 +44,6 @@ class Provider:
 
     def close(self):
         stop(self.process)
-        self.process.stdout.close()
 
 
 class Person:
