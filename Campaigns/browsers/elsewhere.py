@@ -6,9 +6,11 @@ import os
 import re
 import subprocess
 
+from harness import Relay
+from hosts_network import Namespace
+
 from .desk import STRANGER
 from .everyday import NOTHING, Walk
-from .network import Network
 
 WALKS = ["another_uid", "another_network"]
 
@@ -73,8 +75,11 @@ class Elsewhere(Walk):
     def another_network(self):
         """As in a container with a network of its own, or on another machine: 127.0.0.1 is another place there."""
         self.desk.forget("work")
-        self.desk.elsewhere = network = Network(self.desk, int(self.desk.sandbox.issuer.rsplit(":", 1)[1]))
-        browser = self.another("network", inside=network.pid)
+        self.desk.elsewhere = network = Namespace()
+        # The provider is reached there under the same address.
+        port = int(self.desk.sandbox.issuer.rsplit(":", 1)[1])
+        provider = Relay(network.listen(port), port)
+        browser = self.another("network", inside=network.holder.pid)
         try:
             run = self.desk.start("login", "work", browser=browser)
             browser.attach()
@@ -89,6 +94,7 @@ class Elsewhere(Walk):
             self.pasted(run, "another network", tab)
         finally:
             browser.quit()
+            provider.close()
             network.close()
             self.desk.elsewhere = None
 
