@@ -9,7 +9,7 @@ import tempfile
 import time
 import uuid
 
-from harness import Daemon, Died, Relay, Trouble, UnixHTTP, put_away, until, write
+from harness import Daemon, Died, Kept, Relay, Trouble, put_away, until, write
 from herd import Clock
 from hosts_database import ADDRESSES, POOLER, PRIMARY, Database
 from hosts_network import Hub, Namespace
@@ -96,10 +96,7 @@ class Host(Daemon):
 
     def metric(self, name):
         """The sum over all accounts."""
-        connection = UnixHTTP(self.socket)
-        connection.request("GET", "/v1/metrics")
-        text = connection.getresponse().read().decode()
-        connection.close()
+        text = Kept(self.socket).get("/v1/metrics")[1].decode()
         return sum(map(int, re.findall(rf"^ringback_{name}(?:{{.*}})? (\d+)$", text, re.M)))
 
     @property
@@ -136,10 +133,7 @@ class Host(Daemon):
             raise Trouble(f"{self.name}: a refresh answered {status} {answer}")
 
     def refresh_in_background(self):
-        connection = UnixHTTP(self.socket)
-        connection.timeout = 90
-        connection.request("POST", f"/v1/accounts/{ACCOUNT}/refresh", body=json.dumps({"force": True}), headers={"Content-Type": "application/json"})
-        return connection
+        return self.api_in_background("POST", f"/v1/accounts/{ACCOUNT}/refresh", {"force": True}, timeout=90)
 
     def close(self):
         self.kill()

@@ -64,7 +64,6 @@ class Messages:
         self.note(not client.strays, "nothing but messages on standard output", client.strays)
         self.note(client.close() == 0, "the bridge ends with its client")
         self.note(not scenario.mistakes, "no mistake", str(scenario.mistakes))
-        scenario.close()
 
     # MARK: scenarios
 

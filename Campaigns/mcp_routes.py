@@ -159,8 +159,8 @@ class Tunnel:
 
 
 class Routes:
-    def __init__(self, house, report):
-        self.house, self.report = house, report
+    def __init__(self, house, report, places):
+        self.house, self.report, self.places = house, report, places
         self.number = 0
 
     def note(self, is_right, what, why=""):
@@ -198,8 +198,8 @@ class Routes:
 
     def private_authority(self):
         files = certificate(self.house.directory, "own", NAME)
-        issuer = Issuer()
-        server = MCPServer([issuer])
+        issuer = self.places.add(Issuer())
+        server = self.places.add(MCPServer([issuer]))
         server.secure(*files)
         name = self.account("a private authority", server, f'ca_file = "{files[0]}"')
         self.sign_in(name, issuer)
@@ -217,26 +217,22 @@ class Routes:
         self.note("not trusted" in str(found.get("error")), "a reload holds for the next request", found)
         self.note(len(server.requests) == before, "which the server does not get")
         client.close()
-        issuer.close()
-        server.close()
 
     def second_generation(self):
         files = certificate(self.house.directory, "h2", NAME)
-        issuer = Issuer()
-        server = ModernServer([issuer])
+        issuer = self.places.add(Issuer())
+        server = self.places.add(ModernServer([issuer]))
         server.secure(*files, ["h2", "http/1.1"])
         name = self.account("HTTP/2", server, f'ca_file = "{files[0]}"')
         self.sign_in(name, issuer)
         self.calls(name, 5)
         counts = (server.connections, server.streams)
         self.note(counts == (1, 5), "one connection for all calls", counts)
-        issuer.close()
-        server.close()
 
     def proxy(self, has_password):
         files = certificate(self.house.directory, "proxied", NAME)
-        issuer = Issuer(resource_required=False)
-        server = MCPServer([issuer], place=None)
+        issuer = self.places.add(Issuer(resource_required=False))
+        server = self.places.add(MCPServer([issuer], place=None))
         port = server.server.server_address[1]
         server.secure(*files)
         # Both are one origin, which only the proxy finds.
@@ -257,15 +253,13 @@ class Routes:
         heads = [seen.headers for seen in server.requests if seen.path == "/mcp"]
         self.note(not any("Proxy-Authorization" in head for head in heads), "the server does not see the password")
         tunnel.close()
-        issuer.close()
-        server.close()
 
     def sixth(self):
         class Server(http.server.ThreadingHTTPServer):
             address_family = socket.AF_INET6
 
-        issuer = Issuer()
-        server = MCPServer([issuer])
+        issuer = self.places.add(Issuer())
+        server = self.places.add(MCPServer([issuer]))
         server.server.shutdown()
         server.server.server_close()
         server.server = Server(("::1", 0), server.server.RequestHandlerClass)
@@ -276,12 +270,10 @@ class Routes:
         name = self.account("IPv6 loopback", server)
         self.sign_in(name, issuer)
         self.calls(name)
-        issuer.close()
-        server.close()
 
     def redirects(self, status):
-        issuer = Issuer()
-        server = MCPServer([issuer])
+        issuer = self.places.add(Issuer())
+        server = self.places.add(MCPServer([issuer]))
         inner = server.respond
 
         def respond(request):
@@ -309,12 +301,10 @@ class Routes:
             self.note(f"HTTP {status}" in str(found.get("error")), f"{location} is not followed", found)
             self.note(len(server.requests) == before + 1, "one request", len(server.requests) - before)
             client.close()
-        issuer.close()
-        server.close()
 
     def closed_connections(self):
-        issuer = Issuer()
-        server = ClosingServer([issuer])
+        issuer = self.places.add(Issuer())
+        server = self.places.add(ClosingServer([issuer]))
         name = self.account("a server that closes kept connections", server)
         self.sign_in(name, issuer)
         self.calls(name, 20)
@@ -336,12 +326,10 @@ class Routes:
         self.note("may have been carried out" in str(found.get("error")), "a lost response is an error", found)
         self.note(len(handled) == 1, "and the call is not repeated", len(handled))
         client.close()
-        issuer.close()
-        server.close()
 
     def refused_after_refresh(self):
-        issuer = Issuer()
-        server = MCPServer([issuer])
+        issuer = self.places.add(Issuer())
+        server = self.places.add(MCPServer([issuer]))
         name = self.account("a token refused right after its refresh", server)
         self.sign_in(name, issuer)
 
@@ -361,8 +349,6 @@ class Routes:
         self.note("token_refused" in str(found.get("error")), "a server that refuses every token: an error", found)
         self.note(refreshes() - before <= 1, "and no refresh after another", refreshes() - before)
         client.close()
-        issuer.close()
-        server.close()
 
     def all(self):
         self.private_authority()
@@ -379,7 +365,7 @@ class Routes:
 def campaign(chosen, report, places):
     house = mcp_house(chosen, places)
     places.callback(end_relays, house)
-    Routes(house, report).all()
+    Routes(house, report, places).all()
 
 
 if __name__ == "__main__":

@@ -113,16 +113,24 @@ class Run:
         self.house, self.report = house, report
         self.number = 0
         self.played = set()
+        self.current = None
 
     def begin(self, title):
-        """The name of the account of another scenario."""
+        """The name of the account of another scenario. The former one ends."""
+        self.end()
         self.number += 1
         self.title = title
         self.played |= set(title.split(", "))
         return f"s{self.number}"
 
     def scenario(self, title, issuer, server, settings="", words=("--offline",)):
-        return Scenario(self.house, self.begin(title), issuer, server, settings, words)
+        self.current = Scenario(self.house, self.begin(title), issuer, server, settings, words)
+        return self.current
+
+    def end(self):
+        if self.current:
+            self.current.close()
+        self.current = None
 
     def note(self, is_right, what, why=""):
         self.report.note(is_right, f"{self.title}: {what}", why)
@@ -150,7 +158,6 @@ class Run:
         self.whole(scenario)
         root = scenario.server.count("/.well-known/oauth-protected-resource")
         self.note(root == 0, "the stated location is the only one asked", root)
-        scenario.close()
 
     def metadata_var1(self):
         issuer = Issuer(places=["openid-configuration"])
@@ -160,7 +167,6 @@ class Run:
         self.note(asked[:2] == [ROOT, OPENID], "both forms are asked, in order", asked)
         asked = [seen.path for seen in scenario.server.requests if "well-known" in seen.path]
         self.note(asked[:1] == [server_path("/mcp")], "the path's location is asked", asked)
-        scenario.close()
 
     def metadata_var2(self):
         issuer = Issuer("/tenant1")
@@ -171,7 +177,6 @@ class Run:
         self.note(issuer.count(ROOT) == 0, "the root of the authorization server is not asked")
         path = [seen.path for seen in server.requests if "protected-resource" in seen.path]
         self.note(path[:2] == [server_path("/mcp"), server_path("")], "the path's location is asked first", path)
-        scenario.close()
 
     def metadata_var3(self):
         issuer = Issuer("/tenant1", places=["appended"])
@@ -183,7 +188,6 @@ class Run:
         self.note(asked[:3] == forms, "the three forms are asked, in order", asked)
         others = [seen.path for seen in scenario.server.requests if "well-known" in seen.path]
         self.note(not others, "only the stated location is asked", others)
-        scenario.close()
 
     def resource_mismatch(self):
         issuer = Issuer()
@@ -191,14 +195,12 @@ class Run:
             "resource-mismatch", issuer, MCPServer([issuer], resource="https://elsewhere.example.org/mcp"))
         self.stopped(scenario, authorizations=0)
         self.note("elsewhere.example.org" in str(scenario.problem), "it is said", scenario.problem)
-        scenario.close()
 
     def metadata_issuer_mismatch(self):
         issuer = Issuer(stated_issuer="http://127.0.0.1:9/other")
         scenario = self.scenario("metadata-issuer-mismatch", issuer, MCPServer([issuer]))
         self.stopped(scenario, authorizations=0)
         self.note(issuer.count(ROOT) > 0 and not scenario.registrations, "metadata asked, nothing registered")
-        scenario.close()
 
     def no_pkce(self):
         issuer = Issuer()
@@ -208,7 +210,6 @@ class Run:
             "metadata": property(lambda self: {
                 name: value for name, value in honest(self).items() if name != "code_challenge_methods_supported"})})
         self.stopped(scenario, authorizations=0)
-        scenario.close()
 
     # MARK: clients
 
@@ -220,7 +221,6 @@ class Run:
         clients = [seen.query.get("client_id") for seen in scenario.authorizations]
         self.note(clients == [DOCUMENT], "the client id is the document's URL", clients)
         self.note(not scenario.registrations, "nothing is registered")
-        scenario.close()
 
     def token_endpoint_auth(self, method):
         issuer = Issuer(methods=[method])
@@ -236,7 +236,6 @@ class Run:
         self.note(resources == {scenario.server.url}, "resource in both requests", str(resources))
         kinds = [asked.get("application_type") for asked in scenario.registrations]
         self.note(kinds == ["native"], "one native client is registered", kinds)
-        scenario.close()
 
     def pre_registration(self):
         issuer = Issuer(
@@ -250,7 +249,6 @@ class Run:
             settings=f'client_id = "given"\nissuer = "{issuer.issuer}"\nclient_secret_file = "{secret}"')
         self.whole(scenario)
         self.note(not scenario.registrations, "nothing is registered")
-        scenario.close()
 
     def migration(self):
         first, second = Issuer(), Issuer()
@@ -274,7 +272,6 @@ class Run:
         self.note(not presented & set(first.refresh_tokens), "nor a refresh token of the first server")
         self.note(scenario.call() == 200, "the new token is taken")
         first.close()
-        scenario.close()
 
     # MARK: servers that need an option of `account add`
 
@@ -284,7 +281,6 @@ class Run:
         scenario = self.scenario(title, issuer, MCPServer([issuer]), words=())
         self.note("client-id metadata document" in scenario.added[1], "the error says what is taken", scenario.added)
         self.as_printed(scenario)
-        scenario.close()
 
     def documents_without_iss(self):
         issuer = Issuer(registers=False, documents=True, hosted={}, announces_iss=False, iss=None)
@@ -299,7 +295,6 @@ class Run:
         self.as_printed(scenario)
         path = {urllib.parse.urlsplit(seen.query["redirect_uri"]).path for seen in scenario.authorizations}
         self.note(path == {f"/callback/{scenario.name}"}, "the redirect URI is the account's own", str(path))
-        scenario.close()
 
     def as_printed(self, scenario):
         """Hosts the document that the failed `account add` printed, types the command that it printed, and signs in."""
@@ -343,7 +338,6 @@ class Run:
         sent = [seen.query for seen in scenario.authorizations] + scenario.redemptions
         named = any("resource" in asked for asked in sent)
         self.note(len(sent) > 2 and not named, "no request has the parameter", sent)
-        scenario.close()
 
     def without_sign_in(self):
         issuer = Issuer()
@@ -362,7 +356,6 @@ class Run:
         self.note(client.close() == 0 and not client.strays, "nothing but messages on standard output", client.strays)
         named = [seen.path for seen in server.requests if "Authorization" in seen.headers]
         self.note(not named and not scenario.mistakes, "no request has a token", named or scenario.mistakes)
-        scenario.close()
 
     # MARK: scopes
 
@@ -374,7 +367,6 @@ class Run:
         self.note([set((text or "").split()) for text in asked] == [expected], "the scopes requested", str(asked))
         if not expected:
             self.note(asked == [None], "no parameter scope at all", str(asked))
-        scenario.close()
 
     def step_up(self):
         issuer = Issuer()
@@ -389,7 +381,6 @@ class Run:
         asked = [set(seen.query.get("scope", "").split()) for seen in scenario.authorizations]
         self.note(asked == [{"mcp:basic"}, {"mcp:basic", "mcp:write"}], "the union is requested", str(asked))
         self.note(scenario.call("tools/call", **call) == 200, "the tool is called")
-        scenario.close()
 
     def offline_access(self, is_listed):
         issuer = Issuer(scopes=["mcp:basic", "offline_access"] if is_listed else ["mcp:basic"], documents=True)
@@ -402,7 +393,6 @@ class Run:
         grants = [set(asked["grant_types"]) for asked in scenario.registrations]
         registered = [True] == ["refresh_token" in grant for grant in grants]
         self.note(registered, "one client is registered, with refresh_token", str(grants))
-        scenario.close()
 
     # MARK: the issuer in the response
 
@@ -414,7 +404,6 @@ class Run:
             self.whole(scenario)
         else:
             self.stopped(scenario, authorizations=1)
-        scenario.close()
 
     # MARK: servers of 2025-03-26
 
@@ -432,7 +421,6 @@ class Run:
         for name in ["register", "authorize", "token"]:
             self.note(server.count(issuer.endpoint(name)) == 1, f"{issuer.endpoint(name)} is asked once")
         self.note(not scenario.mistakes, "no mistake", str(scenario.mistakes))
-        scenario.close()
 
     def all(self):
         self.metadata_default()
@@ -469,6 +457,7 @@ class Run:
         self.without_resource_metadata(has_metadata=False)
         Extensions(self).all()
         Messages(self).all()
+        self.end()
         self.title = "all of them"
         for name in REQUIRED:
             self.note(name in self.played, f"{name} is played")

