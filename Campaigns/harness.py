@@ -277,6 +277,12 @@ def begun(words, log, **more):
     return process, line
 
 
+def memory(pid, field="RssAnon"):
+    """Kilobytes of anonymous memory that are resident; or another field of /proc/PID/status."""
+    with open(f"/proc/{pid}/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith(field + ":"))
+
+
 def stop(process):
     """Ends a process that was started here, gently at first."""
     if process.poll() is None:

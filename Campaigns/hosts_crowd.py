@@ -5,7 +5,7 @@ import re
 import threading
 import time
 
-from harness import Kept, Trouble, progress, table, until
+from harness import Kept, Trouble, memory, progress, table, until
 from hosts_cost import median
 from hosts_database import DATABASE
 from hosts_place import LOOPBACK, STEP, Fleet, Host, measured
@@ -80,12 +80,6 @@ class Crowd(Fleet):
         return count - first
 
 
-def memory(host):
-    """Resident, in MB."""
-    with open(f"/proc/{host.daemon.pid}/status") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("VmRSS:")) // 1024
-
-
 def signed_in(host):
     """How many accounts have a session."""
     return sum(account["state"] == "authenticated" for account in host.api("GET", "/v1/accounts")[1]["accounts"])
@@ -108,7 +102,7 @@ def begin(fleet, report, host, count, rows, what):
     rows += [[what, ""], ["  until it answers, until all sessions are there", f"{answers:.2f} s, {answers + ready:.2f} s"],
              ["  statements until then that read rows, rows", f"{statements}, {given}"],
              ["  until nothing more happened", f"{host.tap.names.count('read')}, {host.tap.rows['read']}"],
-             ["  requests to the provider, memory", f"{made}, {memory(host)} MB"]]
+             ["  requests to the provider, memory", f"{made}, {memory(host.daemon.pid, 'VmRSS') // 1024} MB"]]
     report.note(made == 0, what, f"{made} refreshes of tokens that were good")
     # Nothing of accounts that it does not know; each of those it knows a few times at most.
     report.note(host.tap.rows["read"] <= 3 * count + 10, what, f"{host.tap.rows['read']} rows were read")
@@ -134,7 +128,7 @@ def everyday(fleet, report, host, count, sample, rows):
     for path in ["/v1/status", "/v1/accounts", "/v1/metrics"]:
         spans = [measured(lambda path=path: caller.get(path))[1] for _ in range(5)]
         rows.append([f"GET {path}, median", ms(median(spans))])
-    rows.append(["memory of the host", f"{memory(host)} MB"])
+    rows.append(["memory of the host", f"{memory(host.daemon.pid, 'VmRSS') // 1024} MB"])
 
 
 def insist(caller, name, refusals):

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 
-from harness import play, progress, stop, table, until
+from harness import memory, play, progress, stop, table, until
 from mcp import mcp_house, ringback, sign_in
 from mcp_parties import REVISION, Issuer, MCPServer
 
@@ -85,9 +85,7 @@ class Client:
             return file.read()
 
     def memory(self):
-        """Kilobytes of anonymous memory."""
-        with open(f"/proc/{self.process.pid}/status") as file:
-            return next(int(line.split()[1]) for line in file if line.startswith("RssAnon"))
+        return memory(self.process.pid)
 
     def close(self):
         """The client is done. The bridge's exit status."""
@@ -314,8 +312,7 @@ class Run:
     # MARK: what ends in the middle
 
     def relay_memory(self):
-        with open(f"/proc/{relays(self.house)[0]}/status") as file:
-            return next(int(line.split()[1]) for line in file if line.startswith("RssAnon"))
+        return memory(relays(self.house)[0])
 
     def killed(self):
         client = Client(self.house)

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-from harness import HERE, ROOT, compiled, Trouble, play, progress, table, until
+from harness import HERE, ROOT, Trouble, compiled, memory, play, progress, table, until
 from mcp import mcp_house
 from mcp_bridge import ACCOUNT, Client, Run, relays
 
@@ -44,12 +44,6 @@ class Worker(threading.Thread):
                 self.lost.append(str(found)[:200])
             elif name == "slow" and [seen.get("method") for seen in self.client.before] != ["notifications/progress"]:
                 self.lost.append(f"a stream brought {self.client.before}")
-
-
-def memory(pid):
-    """Kilobytes of anonymous memory."""
-    with open(f"/proc/{pid}/status") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("RssAnon"))
 
 
 class HandOuts:

@@ -17,7 +17,7 @@ import time
 import urllib.parse
 
 from answers import HTML
-from harness import Died, Trouble, play, progress, table
+from harness import Died, Trouble, memory, play, progress, table
 from house import House
 from kinds import OPENID, PASSWORD, SERVICE, SERVICE_ACCOUNT, OpenID, Supabase
 from operations import must
@@ -147,14 +147,12 @@ class Client(threading.Thread):
 
 def measure(pid):
     """Kilobytes of anonymous and of all resident memory, and the number of descriptors."""
-    with open(f"/proc/{pid}/status") as file:
-        values = dict(line.split(":", 1) for line in file)
     try:
         descriptors = len(os.listdir(f"/proc/{pid}/fd"))
     except PermissionError:
         # The daemon lets nobody look but root: the size of its table, then, which is a bound.
-        descriptors = int(values["FDSize"])
-    return int(values["RssAnon"].split()[0]), int(values["VmRSS"].split()[0]), descriptors
+        descriptors = memory(pid, "FDSize")
+    return memory(pid), memory(pid, "VmRSS"), descriptors
 
 
 def mean(values):
